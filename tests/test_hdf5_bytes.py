@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.data.released import write_split_keys
+from aadml.data.layouts.released import write_split_keys
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import Shard, write_features
 from aadml.feature_extraction.feature_file.content import Texts

@@ -1,17 +1,18 @@
-"""AVE (Tian et al., Audio-Visual Event Localization in Unconstrained Videos, ECCV 2018): annotations and facts."""
+"""AVE (Tian et al., Audio-Visual Event Localization in Unconstrained Videos, ECCV 2018): annotations and constants."""
 
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.data.splitting.division import with_other_splits
 from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.foreign import hdf5_arrays
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import texts
 
 AVE15: dict[str, tuple[int, int, int]] = {
     "Clock": (80, 10, 10),
@@ -36,12 +37,8 @@ These are the official splits with 100 of the 160 clips of Clock; which 100 is n
 """
 
 CLOCK, CLOCK_LIMIT = "Clock", 100
-"""The class that the papers' set holds in part, and how many of its 160 clips."""
-_SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the clips that are left of it
-
-CLASSES = 28
-"""How many classes AVE has; a further column of its labels is background."""
-
+"""The class of which the papers' set holds only a part, and the number of those clips (of 160)."""
+_SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the remaining clips of Clock
 ORDER_FILES = {"train": "train_order.h5", "valid": "val_order.h5", "test": "test_order.h5"}
 """Split to the file that holds its rows of `Annotations.txt` (key `order`)."""
 
@@ -52,12 +49,12 @@ class Annotation:
 
     Args:
         row: its number, from 0.
-        name: what makes it identical: the video, followed by `@row` where the video stands in several lines.
+        name: unique id: the video, followed by `@row` where several lines have the same video.
         label: its class.
-        video: YouTube's name of the video.
+        video: YouTube's id of the video.
         quality: as annotated.
         start: second in which the event starts.
-        end: second in which it ends.
+        end: second in which the event ends.
     """
 
     row: int
@@ -69,7 +66,7 @@ class Annotation:
     end: str
 
 
-def annotations_of(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
+def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
     """Read `Annotations.txt`: class & video & quality & start & end, one clip a line.
 
     Raises:
@@ -85,22 +82,39 @@ def annotations_of(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
             raise InputError(f"{path}: line {row + 1} has {len(words)} fields; class&video&quality&start&end is needed")
     if not parts:
         raise InputError(f"{path}: holds no annotations")
-    often = Counter(words[1] for words in parts)
+    repeats = Counter(words[1] for words in parts)
     return tuple(
-        Annotation(row, f"{video}@{row}" if often[video] > 1 else video, label, video, quality, start, end)
+        Annotation(row, f"{video}@{row}" if repeats[video] > 1 else video, label, video, quality, start, end)
         for row, (label, video, quality, start, end) in enumerate(parts)
     )
+
+
+def read_splits(folder: Path, count: int) -> list[str]:
+    """Return the splits of `count` clips by AVE's order files.
+
+    Raises:
+        InputError: a file cannot be read, or the files do not hold each row once.
+    """
+    orders = {
+        split: hdf5_arrays(folder / name, ("order",))["order"].reshape(-1).astype(np.int64)
+        for split, name in ORDER_FILES.items()
+    }
+    rows = np.concatenate(list(orders.values()))
+    if not np.array_equal(np.sort(rows), np.arange(count)):
+        raise InputError(f"{folder}: the order files hold {len(rows)} rows, not each of the {count} clips once")
+    splits = np.repeat(list(orders), [len(order) for order in orders.values()])
+    return [str(split) for split in splits[np.argsort(rows)]]
 
 
 def class_names_of_columns(
     codes: NDArray[np.int64], annotations: tuple[Annotation, ...] | None, columns: int
 ) -> tuple[str, ...]:
-    """Name the columns of AVE's labels by the annotations of their clips, or by number where that is not possible.
+    """Return names of the columns of AVE's labels: from the annotations of their clips, or numbers without these.
 
     Args:
         codes: (n,) column of each clip.
         annotations: of the same n clips, or None.
-        columns: how many there are, the last one being background.
+        columns: their number; the last one is background.
     """
     names = [f"column {column}" for column in range(columns - 1)] + ["background"]
     if annotations is not None and len(annotations) == len(codes):
@@ -112,27 +126,27 @@ def class_names_of_columns(
 
 
 def drawn_clock(rows: Mapping[str, Sequence[int]], limit: int, seed: int) -> set[int]:
-    """Draw the clips of Clock that are kept, spread over the splits as the papers' counts are.
+    """Draw the clips of Clock to use, in the proportions of the papers' splits.
 
     Args:
         rows: split -> the rows of Clock, in order.
-        limit: how many are kept.
-        seed: of the draw; the order in which clips stand is part of it.
+        limit: number of clips to use.
+        seed: of the draw; the result also depends on the order of the clips.
 
     Raises:
-        InputError: a split has too few.
+        InputError: a split has too few clips.
     """
-    wanted = {split: round(share * limit) for split, share in _SHARES.items()}
-    wanted["train"] += limit - sum(wanted.values())
+    counts = {split: round(share * limit) for split, share in _SHARES.items()}
+    counts["train"] += limit - sum(counts.values())
     generator = np.random.default_rng(seed)
-    kept: set[int] = set()
-    for split, count in wanted.items():
+    drawn: set[int] = set()
+    for split, count in counts.items():
         if not 0 <= count <= len(rows[split]):
             raise InputError(
                 f"ave: clock limit {limit} given; {split} would need {count} of {len(rows[split])} clips of {CLOCK}"
             )
-        kept |= set(generator.permutation(list(rows[split]))[:count].tolist())
-    return kept
+        drawn |= set(generator.permutation(list(rows[split]))[:count].tolist())
+    return drawn
 
 
 def with_drawn_clock(content: FeatureFile, seed: int, limit: int = CLOCK_LIMIT) -> FeatureFile:
@@ -142,20 +156,20 @@ def with_drawn_clock(content: FeatureFile, seed: int, limit: int = CLOCK_LIMIT) 
         InputError: no class of that name, or no more clips of it than `limit`.
     """
     if CLOCK not in content.class_names:
-        raise InputError(f"no class is called {CLOCK}, so its clips cannot be told from others")
-    own = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
-    if len(own) <= limit:
-        raise InputError(f"{CLOCK} has {len(own)} clips here, so there are not {limit} to be drawn from more")
-    rows = {split: [int(row) for row in own if content.splits[row] == split] for split in _SHARES}
-    left_out = set(own.tolist()) - drawn_clock(rows, limit, seed)
+        raise InputError(f"there is no class {CLOCK}, so its clips cannot be drawn")
+    clock = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
+    if len(clock) <= limit:
+        raise InputError(f"{CLOCK} has {len(clock)} clips; drawing {limit} needs more")
+    rows = {split: [int(row) for row in clock if content.splits[row] == split] for split in _SHARES}
+    left_out = set(clock.tolist()) - drawn_clock(rows, limit, seed)
     return content.select(np.asarray([row for row in range(len(content.ids)) if row not in left_out], dtype=np.int64))
 
 
 def with_official_validation(content: FeatureFile) -> FeatureFile:
-    """Return `content` with AVE's official validation rows where it is the papers' AVE file without them.
+    """Return `content` with AVE's official validation split where it is the papers' AVE file without that split.
 
-    That file has 1,766 train rows: the 1,577 official train rows, then the 189 validation rows. It is known by the
-    counts of its classes in the three parts, whatever numbers the classes bear. Any other content is returned as is.
+    That file has 1,766 train rows: the 1,577 official train rows, then the 189 validation rows. It is recognized by the
+    counts of its classes in the three parts, whatever the class numbers are. Any other content is returned as is.
     """
     train, test = content.rows("train"), content.rows("test")
     fitted, official = (sum(counts[part] for counts in AVE15.values()) for part in (0, 1))
@@ -168,7 +182,4 @@ def with_official_validation(content: FeatureFile) -> FeatureFile:
     splits = np.asarray(content.splits, dtype=object)
     splits[parts[1]] = "valid"
     note = f"the last {official} train rows are AVE's official validation split (known by the counts of the classes)"
-    provenance = {
-        name: {**origin, "notes": [*texts(origin.get("notes")), note]} for name, origin in content.provenance.items()
-    }
-    return replace(content, splits=tuple(splits.tolist()), provenance=provenance)
+    return with_other_splits(content, splits.tolist(), note)

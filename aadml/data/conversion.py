@@ -1,23 +1,21 @@
-"""Conversion: features of any layout become a feature file."""
+"""Conversion of features of any layout to a feature file."""
 
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from aadml.data.layouts.arrays_on_disk import read_class_names
+from aadml.data.layouts.released import RELEASED, like_released, write_split_keys
 from aadml.data.reading import SYNTHETIC, Views, open_data
-from aadml.data.released import RELEASED, like_released, write_split_keys
-from aadml.data.splitting.division import divide, shares_of
+from aadml.data.splitting.division import divide, shares_of, with_other_splits
 from aadml.data.splitting.split_duplicates import without_duplicates
-from aadml.data.splitting.splits import without_incomplete_classes
+from aadml.data.splitting.splits import without_classes, without_incomplete_classes
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, write_features
 from aadml.feature_extraction.ground.atomic import refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import inner, nested, texts
 from aadml.feature_extraction.manifest import SPLITS
 
 
@@ -39,33 +37,33 @@ def convert(
     drop_duplicates: Literal["train", "test"] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> FeatureFile:
-    """Turn features of any supported layout into a feature file.
+    """Write features of any supported layout as a feature file.
 
     Args:
-        source: what is read; "synthetic:ave" and "synthetic:vegas" draw features of their sizes, "synthetic:pairs"
+        source: the input; "synthetic:ave" and "synthetic:vegas" draw features of their sizes, "synthetic:pairs"
             draws pairs that share more than their class.
         target: the feature file to write.
-        layout: of `source`; recognized by default. Drawn features are written in it: "split-keys" makes a file that
-            looks like those of the papers (see `aadml.data.released`), to rehearse on.
-        audio: the view that counts as audio, where the layout does not say.
-        visual: the view that counts as visual, where the layout does not say.
-        text: the view that counts as text, where the layout does not say.
-        views: those taken as further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        layout: of `source`; recognized by default. Drawn features are written in it: "split-keys" writes a file that
+            imitates those of the papers (see `aadml.data.layouts.released`), for rehearsals.
+        audio: the view of audio, where the layout does not define it.
+        visual: the view of visual, where the layout does not define it.
+        text: the view of text, where the layout does not define it.
+        views: those of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: a file with the names of the classes, one per line, in the order of the labels.
-        test_fold: which fold is the test split; the last by default.
-        incomplete_classes: what is done with classes that miss train or test clips.
-        first_label: keep the first label of clips that have several.
+        test_fold: number of the fold that is the test split; the last by default.
+        incomplete_classes: "keep" or "drop" the classes without train or without test clips.
+        first_label: reduce the labels of each clip to the first.
         split: "random:0.7/0.1/0.2": divide the clips anew (train, valid, test), each class by itself.
         seed: of that division.
-        drop_duplicates: leave out clips that stand in two splits up to noise and encoding (see `inspect`): "train"
-            leaves out those that are trained on, as the test clips are the reference; "test" those that are scored.
-        on_note: called with a sentence on each thing done on the way.
+        drop_duplicates: remove clips that are in two splits up to noise and encoding (see `inspect`): "train" removes
+            those that are trained on, as the test clips are the reference; "test" those that are scored.
+        on_note: called with a sentence on each change of the data.
 
     Returns:
-        What was written.
+        The content that was written.
 
     Raises:
-        InputError: nothing there, no known layout, content that contradicts itself, or a target that cannot be written.
+        InputError: no such file, no known layout, content that contradicts itself, or a target that cannot be written.
     """
     if str(source).startswith(SYNTHETIC) and layout is not None:
         return _rehearsal(str(source), target, layout)
@@ -79,19 +77,18 @@ def convert(
         source, layout=layout, audio=audio, visual=visual, text=text, views=views, class_names=names,
         test_fold=test_fold, undivided=split is not None,
     )  # fmt: skip
-    notes: list[str] = []
+    steps: list[Callable[[FeatureFile], tuple[FeatureFile, list[str]]]] = []
     if split is not None:
         content = _divided(content, split, seed)
-    if first_label and content.all_labels is not None:
-        content, more = _with_first_labels(content)
-        notes += more
-    elif first_label:
-        notes.append("--first-label changed nothing: no clip has several labels")
+    if first_label:
+        steps.append(_with_first_labels)
     if drop_duplicates is not None:
-        content, more = without_duplicates(content, drop_duplicates)
-        notes += more
+        steps.append(partial(without_duplicates, drop=drop_duplicates))
     if incomplete_classes == "drop":
-        content, more = without_incomplete_classes(content, str(source))
+        steps.append(partial(without_incomplete_classes, place=str(source)))
+    notes: list[str] = []
+    for step in steps:
+        content, more = step(content)
         notes += more
     for note in (*notes, *content.notes()):
         if on_note:
@@ -101,7 +98,7 @@ def convert(
 
 
 def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> FeatureFile:
-    """Write drawn features as the papers' files have them."""
+    """Write drawn features in the layout of the papers' files."""
     if layout != RELEASED:
         raise InputError(
             f"--layout {layout}: drawn features are written as {RELEASED}, or as a feature file without it"
@@ -114,7 +111,7 @@ def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> Feat
 
 
 def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
-    """Divide the clips anew; the provenance says so."""
+    """Return the clips with random splits; the provenance has a note."""
     kind, _, shares = rule.partition(":")
     if kind != "random":
         raise InputError(f"--split {rule}: write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2")
@@ -122,22 +119,17 @@ def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     splits = tuple(divide(labels, content.ids, shares_of(shares), seed))
     counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)
     note = f"the split was drawn at random ({shares}, seed {seed}): {counts}"
-    origin = {
-        name: {**nested(content.provenance, name), "notes": [*texts(inner(content.provenance, name, "notes")), note]}
-        for name in content.features
-    }
-    return replace(content, splits=splits, provenance=origin)
+    return with_other_splits(content, splits, note)
 
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:
-    """Keep of each clip its first label, and the classes that are left."""
-    labelled = content.labels != UNLABELLED
-    left, codes = np.unique(content.labels[labelled], return_inverse=True)
-    labels = np.full(len(labelled), UNLABELLED, dtype=np.int64)
-    labels[labelled] = codes
-    names = tuple(content.class_names[label] for label in left)
-    lost = [name for name in content.class_names if name not in names]
+    """Return the clips with the first label of each, and without the classes that have no clip then."""
+    if content.all_labels is None:
+        return content, ["--first-label changed nothing: no clip has several labels"]
+    used = set(content.labels.tolist()) - {UNLABELLED}
+    unused = [number for number in range(len(content.class_names)) if number not in used]
     note = "of clips with several labels the first was kept"
-    if lost:
-        note += f"; no clip has one of these as its first: {', '.join(lost)}"
-    return replace(content, labels=labels, class_names=names, all_labels=None), [note]
+    if unused:
+        names = ", ".join(content.class_names[number] for number in unused)
+        note += f"; no clip has one of these as its first: {names}"
+    return without_classes(replace(content, all_labels=None), unused), [note]

@@ -1,4 +1,4 @@
-"""DATASETS: what is read wherever a feature file is asked for, and of what a manifest of media is made."""
+"""DATASETS: layouts of features, and data sets of media."""
 
 from typing import Any
 

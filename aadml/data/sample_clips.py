@@ -1,4 +1,4 @@
-"""The sample clips: rendered, seeded MP4 files of ten everyday events with their manifest; no download."""
+"""Sample clips: rendered MP4 files of ten everyday events with their manifest; no download."""
 
 import csv
 import io
@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from aadml.data.samples.captions import CAPTIONS, write_captions
@@ -20,24 +21,24 @@ from aadml.feature_extraction.ground.worker_pool import Finished, WorkerPool, pr
 from aadml.feature_extraction.ground.worker_process import Conditions
 
 DIFFICULTIES = {"easy": 0.2, "normal": 0.5, "hard": 0.8}
-"""Names for how much a clip is disturbed, 0 to 1."""
+"""Names of difficulties, 0 to 1."""
 
 COLUMNS = ("id", "media", "label", "split", *(f"caption_{number + 1}" for number in range(CAPTIONS)))
 """The columns of the manifest."""
 
-_GRACE = 10.0  # seconds, in which a clip that was begun is written to its end when rendering is stopped
+_GRACE = 10.0  # seconds to finish a clip after an interruption
 _SPLIT_OF_TURN = tuple({"T": "train", "V": "valid", "E": "test"}[turn] for turn in "TETVTETTTVTETTETVTET")
 
 
 @dataclass(frozen=True)
 class SampleClips:
-    """What is rendered.
+    """Parameters of a set of sample clips.
 
     Args:
-        clips: how many; clip i shows event i modulo 10, and is the same whatever this number is.
-        seconds: length of each.
-        seed: seed of everything that is drawn at random.
-        difficulty: 0 (clear and alone) to 1 (small, in noise, with other events heard and seen).
+        clips: number of clips; clip i shows event i modulo 10 and does not depend on this number.
+        seconds: length of a clip.
+        seed: seed of all randomness.
+        difficulty: 0 (clear and alone) to 1 (small, in noise, with other events).
     """
 
     clips: int = 200
@@ -46,24 +47,19 @@ class SampleClips:
     difficulty: float = DIFFICULTIES["normal"]
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be rendered."""
-        if self.clips < 1:
-            raise InputError(f"clips: {self.clips} given; at least 1 is possible (20 give every event a test clip)")
-        if not 0.5 <= self.seconds <= 60:
-            raise InputError(f"seconds: {self.seconds:g} given; 0.5 to 60 are possible")
-        if self.seed < 0:
-            raise InputError(f"seed: {self.seed} given; it must not be negative")
-        if not 0 <= self.difficulty <= 1:
-            raise InputError(
-                f"difficulty: {self.difficulty:g} given; 0 to 1, or {', '.join(DIFFICULTIES)}, are possible"
-            )
+        """Raise InputError for a parameter out of its range."""
+        for name, low, high in (("clips", 1, inf), ("seconds", 0.5, 60), ("seed", 0, inf), ("difficulty", 0, 1)):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                possible = f"{low:g} to {high:g}" if high < inf else f"{low:g} or more"
+                raise InputError(f"{name}: {value:g} given; possible are {possible}")
 
     def label(self, index: int) -> str:
         """Return the event of clip `index`."""
         return list(EVENTS)[index % len(EVENTS)]
 
     def split(self, index: int) -> str:
-        """Return the split of clip `index`: of 20 clips of an event 12 are for train, 3 for valid, 5 for test."""
+        """Return the split of clip `index`; of 20 clips of an event 12 are for train, 3 for valid, 5 for test."""
         return _SPLIT_OF_TURN[index // len(EVENTS) % len(_SPLIT_OF_TURN)]
 
     def name(self, index: int) -> str:
@@ -88,44 +84,44 @@ def sample_data(
     """Render sample clips of ten everyday events (real MP4 files with sound) and their manifest.
 
     Args:
-        folder: where to; made if needed.
-        clips: how many; a tenth of them shows each event.
+        folder: target folder; created if needed.
+        clips: number of clips; each event has a tenth of them.
         seconds: length of a clip.
         seed: same seed, same clips.
         difficulty: a key of DIFFICULTIES, or a number from 0 to 1.
-        workers: processes; by default one a core.
+        workers: number of processes; by default one a core.
         progress: called with the number of clips done since the last call.
 
     Returns:
         The path of the manifest, ready for `aadml.extract`.
 
     Raises:
-        InputError: the folder cannot be written, or a figure is out of its range.
+        InputError: the folder cannot be written, or a parameter is out of its range.
     """
     try:
         amount = DIFFICULTIES[difficulty] if difficulty in DIFFICULTIES else float(difficulty)
     except ValueError as error:
         raise InputError(f"difficulty: '{difficulty}' given; {', '.join(DIFFICULTIES)} or a number 0..1") from error
-    wanted = SampleClips(clips=clips, seconds=seconds, seed=seed, difficulty=amount)
-    return write_sample_clips(folder, wanted, workers=workers, progress=progress)
+    sample = SampleClips(clips=clips, seconds=seconds, seed=seed, difficulty=amount)
+    return write_sample_clips(folder, sample, workers=workers, progress=progress)
 
 
 def write_sample_clips(
     folder: str | os.PathLike[str],
-    wanted: SampleClips | None = None,
+    sample: SampleClips | None = None,
     *,
     workers: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Path:
     """Render the sample clips into `folder`/clips, and then `folder`/manifest.csv.
 
-    Every clip is rendered anew and takes its name whole; the manifest goes first and comes last, so that a folder with
-    a manifest is a complete set, whenever the program was stopped.
+    Every clip is rendered again and renamed when it is complete. An old manifest is removed first and the new one
+    written last, so that a folder with a manifest is a complete set after any interruption.
 
     Args:
-        folder: where to; made if needed.
-        wanted: what to render; by default 200 clips of 2 s.
-        workers: processes; by default one a core. 1 renders in this process.
+        folder: target folder; created if needed.
+        sample: parameters; by default 200 clips of 2 s.
+        workers: number of processes; by default one a core. 1 renders in this process.
         progress: called with the number of clips done since the last call.
 
     Returns:
@@ -134,7 +130,7 @@ def write_sample_clips(
     Raises:
         InputError: the folder cannot be written.
     """
-    wanted = wanted or SampleClips()
+    sample = sample or SampleClips()
     target = Path(folder)
     manifest = target / "manifest.csv"
     if target.exists() and not target.is_dir():
@@ -144,38 +140,34 @@ def write_sample_clips(
         manifest.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror}); choose another folder") from error
-    count = min(workers or processors(), -(-wanted.clips // len(EVENTS)))
-    rows: dict[int, tuple[str, ...]] = {}
-    with closing(_rendered(wanted, target, count)) as finished:
-        for index, captions in finished:
-            rows[index] = captions
+    count = min(workers or processors(), -(-sample.clips // len(EVENTS)))
+    captions: dict[int, tuple[str, ...]] = {}
+    with closing(_rendered(sample, target, count)) as finished:
+        for index, sentences in finished:
+            captions[index] = sentences
             if progress is not None:
                 progress(1)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for index in range(wanted.clips):
-        name = wanted.name(index)
-        writer.writerow((name, f"clips/{name}.mp4", wanted.label(index), wanted.split(index), *rows[index]))
+    for index in range(sample.clips):
+        name = sample.name(index)
+        writer.writerow((name, f"clips/{name}.mp4", sample.label(index), sample.split(index), *captions[index]))
     write_text(manifest, table.getvalue())
     return manifest
 
 
-def _rendered(wanted: SampleClips, folder: Path, workers: int) -> Generator[tuple[int, tuple[str, ...]]]:
-    """Give the finished clips as they come; the processes are gone afterwards, whatever happened."""
+def _rendered(sample: SampleClips, folder: Path, workers: int) -> Generator[tuple[int, tuple[str, ...]]]:
+    """Yield the numbers and captions of finished clips; no process is left afterwards."""
     if workers <= 1:
-        yield from (_write_clip(wanted, folder, index) for index in range(wanted.clips))
+        yield from (_write_clip(sample, folder, index) for index in range(sample.clips))
         return
     conditions = Conditions(grace=_GRACE, setup=_use_one_thread)
-    with WorkerPool(partial(_in_process, wanted, folder), workers, conditions) as pool:
-        for event in pool.work_off(range(wanted.clips)):
+    with WorkerPool(partial(_write_clip, sample, folder), workers, conditions) as pool:
+        for event in pool.work_off(range(sample.clips)):
             if not isinstance(event, Finished):
                 raise RuntimeError(f"a process that rendered sample clips ended early: {event}")
             yield event.value
-
-
-def _in_process(wanted: SampleClips, folder: Path, index: int, report: object) -> tuple[int, tuple[str, ...]]:
-    return _write_clip(wanted, folder, index)
 
 
 def _use_one_thread() -> None:
@@ -184,10 +176,10 @@ def _use_one_thread() -> None:
     cv2.setNumThreads(1)
 
 
-def _write_clip(wanted: SampleClips, folder: Path, index: int) -> tuple[int, tuple[str, ...]]:
+def _write_clip(sample: SampleClips, folder: Path, index: int, report: object = None) -> tuple[int, tuple[str, ...]]:
     import numpy as np
 
-    clip = wanted.render(index)
-    with atomic_path(folder / "clips" / f"{wanted.name(index)}.mp4", durable=False) as temporary:
+    clip = sample.render(index)
+    with atomic_path(folder / "clips" / f"{sample.name(index)}.mp4", durable=False) as temporary:
         write_mp4(temporary, clip.pictures, clip.sound, frame_rate=FRAME_RATE, rate=RATE)
-    return index, write_captions(clip.setting, np.random.default_rng([wanted.seed, index, CAPTIONS]))
+    return index, write_captions(clip.setting, np.random.default_rng([sample.seed, index, CAPTIONS]))

@@ -1,8 +1,7 @@
-"""Synthetic audio-visual features: class-conditional, the modalities independent given the class or not, seeded."""
+"""Synthetic audio-visual features: class-conditional, with modalities independent given the class or not."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NotRequired, TypedDict
 
@@ -17,7 +16,7 @@ from aadml.feature_extraction.manifest import SPLITS
 
 
 class Shape(TypedDict):
-    """The size of a data set, and what its modalities share; see `synthetic`."""
+    """Arguments of `synthetic`."""
 
     classes: int
     train: int | Sequence[int]
@@ -36,15 +35,12 @@ SHAPES: dict[str, Shape] = {
 """Arguments of `synthetic` by name: the sizes of published data sets, and pairs that share more than their class."""
 
 _NUMBERS = {"shared": float, "difficulty": float, "seed": int}
-"""What may be set behind a name of `SHAPES`."""
+"""Numbers that may follow a name of `SHAPES`."""
 
-_LATENT = 24  # directions in which clips of one modality differ
+_Spread = tuple[float, float, NDArray[np.float32]]
+"""Scale of the differences within a class, share of their variance common to all modalities, common values (n, l)."""
 
-
-@dataclass(frozen=True)
-class _Plan:
-    labels: NDArray[np.int64]
-    splits: tuple[str, ...]
+_LATENT = 24  # dimensions of the latent values of a modality
 
 
 def synthetic(
@@ -58,21 +54,21 @@ def synthetic(
     shared: float = 0.0,
     seed: int = 0,
 ) -> FeatureFile:
-    """Draw a data set: a class sets a mean in each modality, and each modality adds its own spread to it.
+    """Draw a data set: a class defines a mean in each modality, and each modality adds its spread.
 
     A clip of class y is, in modality m, `mixing_m (mean_m[y] + difficulty-scaled spread) + noise`. The spread is drawn
-    for each modality alone, so audio and visual features of one clip share nothing but the class, or a share of its
-    variance is drawn once for both: that is what tells a clip's partner from the others of its class. Two of three
-    classes have two means, so that no single straight line parts them.
+    for each modality alone, so that audio and visual features of a clip share only the class, or a share of its
+    variance is drawn once for both: it distinguishes the partner of a clip from the others of its class. Two of three
+    classes have two means, so that no straight line separates them.
 
     Args:
-        classes: how many, C.
-        train: how many clips to fit on, spread evenly over the classes, or C counts.
-        valid: the same for validation.
-        test: the same for test.
+        classes: number of classes, C.
+        train: number of train clips, spread evenly over the classes, or C counts.
+        valid: of validation clips, as `train`.
+        test: of test clips, as `train`.
         dimensions: of the audio and the visual features.
         difficulty: 0 (classes far apart) to 1 (hardly apart).
-        shared: share of the variance within a class that both modalities of a clip have in common, 0 to 1.
+        shared: share of the variance within a class that is common to both modalities of a clip, 0 to 1.
         seed: same seed, same values.
 
     Returns:
@@ -89,44 +85,39 @@ def synthetic(
         raise InputError(f"synthetic: shared {shared:g}, seed {seed} given; 0 to 1, and 0 or more, are possible")
     *children, last = np.random.SeedSequence(seed).spawn(4)
     counts = {"train": train, "valid": valid, "test": test}
-    plan = _plan(
-        {split: _counts(counts[split], classes, split) for split in SPLITS}, np.random.default_rng(children[0])
-    )
-    if not len(plan.labels):
-        raise InputError("synthetic: no clips asked for")
-    common = np.random.default_rng(last).standard_normal((len(plan.labels), _LATENT), dtype=np.float32)
-    spread = _Spread(0.35 + 1.9 * difficulty, shared, common)
+    rows = [_counts(counts[split], classes, split) for split in SPLITS]
+    labels = np.concatenate([np.repeat(np.arange(classes), row) for row in rows]).astype(np.int64)
+    if not len(labels):
+        raise InputError("synthetic: train, valid and test are 0; at least one clip is needed")
+    order = np.random.default_rng(children[0]).permutation(len(labels))
+    splits = np.repeat(SPLITS, [sum(row) for row in rows])[order]
+    labels = labels[order]
+    common = np.random.default_rng(last).standard_normal((len(labels), _LATENT), dtype=np.float32)
+    spread = (0.35 + 1.9 * difficulty, shared, common)
     parameters = {"difficulty": difficulty, "seed": seed, **({"shared": shared} if shared else {})}
     return FeatureFile(
         features={
-            modality: _draw(plan.labels, classes, dimension, spread, np.random.default_rng(child))
+            modality: _draw(labels, classes, dimension, spread, np.random.default_rng(child))
             for modality, dimension, child in zip(("audio", "visual"), dimensions, children[1:], strict=True)
         },
-        labels=plan.labels,
-        ids=tuple(f"synthetic-{number:06d}" for number in range(len(plan.labels))),
-        splits=plan.splits,
+        labels=labels,
+        ids=tuple(f"synthetic-{number:06d}" for number in range(len(labels))),
+        splits=tuple(splits.tolist()),
         class_names=tuple(f"class {number}" for number in range(classes)),
         provenance={modality: {"extractor": DRAWN, "parameters": parameters} for modality in ("audio", "visual")},
     )
 
 
-def _counts(wanted: int | Sequence[int], classes: int, split: str) -> tuple[int, ...]:
-    if isinstance(wanted, int):
-        return tuple(wanted // classes + (number < wanted % classes) for number in range(classes))
-    if len(wanted) != classes or min(wanted) < 0:
-        raise InputError(f"synthetic: {split} holds {len(wanted)} counts for {classes} classes; none may be negative")
-    return tuple(wanted)
-
-
-def _plan(counts: Mapping[str, tuple[int, ...]], generator: np.random.Generator) -> _Plan:
-    labels = np.concatenate([np.repeat(np.arange(len(row)), row) for row in counts.values()]).astype(np.int64)
-    splits = np.repeat(list(counts), [sum(row) for row in counts.values()])
-    order = generator.permutation(len(labels))
-    return _Plan(labels[order], tuple(splits[order].tolist()))
+def _counts(count: int | Sequence[int], classes: int, split: str) -> list[int]:
+    if isinstance(count, int):
+        return [count // classes + (number < count % classes) for number in range(classes)]
+    if len(count) != classes or min(count) < 0:
+        raise InputError(f"synthetic: {split} holds {len(count)} counts for {classes} classes; none may be negative")
+    return list(count)
 
 
 def synthetic_by_name(name: str) -> FeatureFile:
-    """Draw the data set of a name: "ave", "pairs", or "pairs:shared=0.8,difficulty=0.3,seed=1".
+    """Draw the data set of a name, as "ave", "pairs", or "pairs:shared=0.8,difficulty=0.3,seed=1".
 
     Raises:
         InputError: no such name, or no such number.
@@ -144,29 +135,19 @@ def synthetic_by_name(name: str) -> FeatureFile:
     return drawn(**numbers)
 
 
-@dataclass(frozen=True)
-class _Spread:
-    """How clips of a class differ: by how much, and which share of the variance is `common` (n, latent) to both."""
-
-    scale: float
-    shared: float
-    common: NDArray[np.float32]
-
-    def of(self, own: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Mix what a modality has alone (n, l) with what all have."""
-        if self.shared:
-            own = math.sqrt(1 - self.shared) * own + math.sqrt(self.shared) * self.common[:, : own.shape[1]]
-        return np.asarray(np.float32(self.scale) * own)
-
-
 def _draw(
     labels: NDArray[np.int64], classes: int, dimension: int, spread: _Spread, generator: np.random.Generator
 ) -> NDArray[np.float32]:
+    """Return the features (n, dimension) of a modality."""
     latent = min(_LATENT, dimension)
     means = generator.standard_normal((classes, 2, latent), dtype=np.float32)
     means[::3, 1] = means[::3, 0]
     mixing = generator.standard_normal((latent, dimension), dtype=np.float32) / np.float32(np.sqrt(latent))
     sides = generator.integers(2, size=len(labels))
-    points = means[labels, sides] + spread.of(generator.standard_normal((len(labels), latent), dtype=np.float32))
+    values = generator.standard_normal((len(labels), latent), dtype=np.float32)
+    scale, shared, common = spread
+    if shared:
+        values = math.sqrt(1 - shared) * values + math.sqrt(shared) * common[:, :latent]
+    points = means[labels, sides] + np.float32(scale) * values
     noise = generator.standard_normal((len(labels), dimension), dtype=np.float32)
     return np.asarray(np.tanh(points / 2) @ mixing + np.float32(0.2) * noise, dtype=np.float32)

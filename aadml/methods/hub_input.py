@@ -16,7 +16,7 @@ from aadml.data.sources.log_mels import at_most_once
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.network_items import Item, ItemBatch, NetworkItems, text_items
 from aadml.data.sources.texts import Captions
-from aadml.data.sources.vector_cache import kept_vectors
+from aadml.data.sources.vector_cache import open_vector_cache
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.feature_extraction.backbones import mean_over_time
 from aadml.feature_extraction.ground.json_values import JsonObject
@@ -130,7 +130,7 @@ class HubInput(nn.Module):
             Vectors (n, dimension) on the CPU, zeros for what could not be decoded, and which could (n,).
         """
         once, place = at_most_once(source.items), source.items.unique(return_inverse=True)[1]
-        store = kept_vectors(self._fingerprint()) if kept else None
+        store = open_vector_cache(self._fingerprint()) if kept else None
         known, sums = (store.read(), source.sums(once)) if store else ({}, [b""] * len(once))
         rows = [known.get(key) for key in sums]
         missing = [number for number, row in enumerate(rows) if row is None]

@@ -12,7 +12,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.comparison.processes import group
 from aadml.data.captions.several_texts import of_epoch
-from aadml.data.sources.prefetch import BatchesAhead
+from aadml.data.sources.prefetch import Prefetch
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, Validation, on_device
@@ -96,7 +96,7 @@ class _Loop:
         self.optimization = Optimization(self.learner.players(), self.settings)
         self._continue(_of_first(self.session.resume()))
         self.session.plan(sum(stage.epochs for stage in stages), self.progress.epochs_done)
-        with BatchesAhead(self.given.features) as self.ahead:
+        with Prefetch(self.given.features) as self.ahead:
             self._run_stages(stages)
 
     def _run_stages(self, stages: Sequence[Stage]) -> None:

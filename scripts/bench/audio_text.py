@@ -96,7 +96,7 @@ def epoch_of(source, loading, clips):
     from aadml.methods.method import Context
     from aadml.methods.session import Session
 
-    made, over, waited, marks = training.on_device, training.BatchesAhead.over, [], []
+    made, over, waited, marks = training.on_device, training.Prefetch.over, [], []
 
     def timed(function, *given):
         began = time.perf_counter()
@@ -114,7 +114,7 @@ def epoch_of(source, loading, clips):
         marks.append(time.process_time())
 
     training.on_device = lambda *given: timed(made, *given)
-    training.BatchesAhead.over = timed_over
+    training.Prefetch.over = timed_over
     try:
         torch.manual_seed(0)
         narrow = TowerOptions(audio="cnn10", audio_width=4, text_layers=1, text_dimension=64, dimension=64, hidden=64)
@@ -128,7 +128,7 @@ def epoch_of(source, loading, clips):
         session = Session()
         fitted.fit(given, given.select(torch.arange(0)), session)
     finally:
-        training.on_device, training.BatchesAhead.over = made, over
+        training.on_device, training.Prefetch.over = made, over
     return sum(waited), marks[1] - marks[0], session.history[-1]["seconds"]
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from aadml.data.ave import AVE15, annotations_of, class_names_of_columns
+from aadml.data.ave import AVE15, class_names_of_columns, read_annotations
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -13,7 +13,7 @@ def test_the_counts_of_the_15_classes_are_the_published_totals():
 def test_videos_that_stand_in_several_lines_are_told_apart(tmp_path):
     path = tmp_path / "Annotations.txt"
     path.write_text("Rodents, rats, mice&-id&good&0&10\nCat&other&good&3&4\nDog&-id&good&0&2\n")
-    lines = annotations_of(path)
+    lines = read_annotations(path)
     assert [line.name for line in lines] == ["-id@0", "other", "-id@2"]
     assert lines[0].label == "Rodents, rats, mice"
     assert (lines[1].start, lines[1].end) == ("3", "4")
@@ -24,9 +24,9 @@ def test_other_files_are_refused(tmp_path, text, message):
     path = tmp_path / "Annotations.txt"
     path.write_text(text)
     with pytest.raises(InputError, match=message):
-        annotations_of(path)
+        read_annotations(path)
     with pytest.raises(InputError, match="cannot be read"):
-        annotations_of(tmp_path / "absent.txt")
+        read_annotations(tmp_path / "absent.txt")
 
 
 def test_columns_are_numbered_where_annotations_do_not_tell(tmp_path):
@@ -34,11 +34,11 @@ def test_columns_are_numbered_where_annotations_do_not_tell(tmp_path):
     assert class_names_of_columns(codes, None, 4) == ("column 0", "column 1", "column 2", "background")
     path = tmp_path / "Annotations.txt"
     path.write_text("Cat&a&good&0&1\nCat&b&good&0&1\nDog&c&good&0&1\n")
-    assert class_names_of_columns(codes, annotations_of(path), 4)[0] == "column 0"  # two columns would be cats
+    assert class_names_of_columns(codes, read_annotations(path), 4)[0] == "column 0"  # two columns would be cats
 
 
 def test_the_real_annotations_are_read(shared_data):
-    lines = annotations_of(shared_data / "ave_annotations" / "Annotations.txt")
+    lines = read_annotations(shared_data / "ave_annotations" / "Annotations.txt")
     assert len(lines) == 4143
     assert len({line.video for line in lines}) == 4097
     assert len({line.name for line in lines}) == 4143

@@ -129,7 +129,7 @@ def test_reading_dividing_hashing_and_examining_hold_a_part_of_the_file_at_a_tim
     data_hash(splits)
     fit_scaling(splits.train).clips(splits.train)
     for name, values in content.features.items():
-        column_statistics.figures_of(values, content.has(name))
+        column_statistics.compute_statistics(values, content.has(name))
         column_statistics.row_hashes(values)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

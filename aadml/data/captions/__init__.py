@@ -1,1 +1,1 @@
-"""Captioned sound: tables of captions, data sets, cleaning, and batches by difficulty."""
+"""Captioned sound: caption tables, data sets, cleaning, and batches by difficulty."""

@@ -6,15 +6,15 @@ from torch import Tensor
 from aadml.feature_extraction.ground.errors import InputError
 
 Codes = Tensor | None
-"""(n, k) int64: items that agree in any of the k codes are duplicates."""
+"""(n, k) int64: items that share any of the k codes are duplicates."""
 
 _PAIRS_AT_ONCE = 128
-_PATIENCE = 8  # sweeps that find next to nothing before no more are made
-_MOVES = 4  # swaps a pair of batches may make in one sweep
+_PATIENCE = 8  # sweeps with few swaps before the search ends
+_MOVES = 4  # largest number of swaps of a pair of batches in one sweep
 
 
 def conflicts(codes: Tensor, rows: Tensor, others: Tensor) -> Tensor:
-    """Mark duplicates: rows (..., r) against others (..., o) -> (..., r, o) bool; a row is no duplicate of itself."""
+    """Return the mask (..., r, o) of duplicates of rows (..., r) among others (..., o), without the rows themselves."""
     same = (codes[rows][..., :, None, :] == codes[others][..., None, :, :]).any(-1)
     return same & (rows[..., :, None] != others[..., None, :])
 
@@ -24,18 +24,18 @@ def refine(
 ) -> Tensor:
     """Swap items between random disjoint pairs of batches wherever that improves the sum of |s_m|^2.
 
-    Swapping i of batch m with j of batch n changes it by 2 (s_m - s_n) . (e_j - e_i) + 2 |e_i - e_j|^2.
+    To swap i of batch m with j of batch n changes the sum by 2 (s_m - s_n) . (e_j - e_i) + 2 |e_i - e_j|^2.
 
     Args:
         vectors: (n, d) unit vectors.
         batches: (m, b) rows, on the CPU.
         sense: +1 to raise the sum, -1 to lower it.
-        codes: duplicates that must not come together; None for no guard.
-        sweeps: how often all batches are paired anew; ends early once too few swaps are left to find.
+        codes: duplicates that must be in different batches; None for no constraint.
+        sweeps: largest number of sweeps over all batches; the search ends early after sweeps with few swaps.
         generator: of the pairings.
 
     Returns:
-        (m, b) rows; never worse than before.
+        (m, b) rows, at least as good as before.
     """
     batches = batches.clone()
     idle = 0
@@ -50,7 +50,7 @@ def refine(
 
 
 def _sweep(vectors: Tensor, batches: Tensor, pairs: Tensor, sense: int, codes: Codes) -> int:
-    """Make up to `_MOVES` best swaps in each of the pairs (p, 2) of batches; count them."""
+    """Make up to `_MOVES` best swaps in each of the pairs (p, 2) of batches; return their number."""
     left, right = batches[pairs[:, 0]], batches[pairs[:, 1]]  # (p, b)
     mine, theirs = vectors[left.to(vectors.device)], vectors[right.to(vectors.device)]  # (p, b, d)
     pair, size = torch.arange(len(pairs)), left.shape[1]
@@ -76,18 +76,18 @@ def _sweep(vectors: Tensor, batches: Tensor, pairs: Tensor, sense: int, codes: C
 
 
 def _clashes(codes: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Mark the swaps (p, i, j) after which j of `right` or i of `left` would meet a duplicate."""
+    """Return the mask (p, i, j) of the swaps after which j of `right` or i of `left` has a duplicate in its batch."""
     cross = conflicts(codes, left, right)  # (p, i, j)
-    j_meets = cross.sum(1, keepdim=True) - cross.long()  # duplicates of j in left, other than i
-    i_meets = cross.sum(2, keepdim=True) - cross.long()
-    return (j_meets > 0) | (i_meets > 0)
+    j_duplicates = cross.sum(1, keepdim=True) - cross.long()  # duplicates of j in left, other than i
+    i_duplicates = cross.sum(2, keepdim=True) - cross.long()
+    return (j_duplicates > 0) | (i_duplicates > 0)
 
 
 def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor:
     """Swap items until no batch holds duplicates.
 
     Raises:
-        InputError: a duplicate found no place in any other batch.
+        InputError: a duplicate fits into no other batch.
     """
     batches = batches.clone()
     for number in range(len(batches)):
@@ -102,19 +102,19 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
 
 
 def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
-    """Swap one item into another batch, where both then meet no duplicate; False if there is no such batch."""
-    own = batches[number : number + 1]
-    item = own[:, place]
-    others = torch.cat([own[:, :place], own[:, place + 1 :]], 1)
+    """Swap an item with one of another batch so that both have no duplicate there; False if there is no such swap."""
+    batch = batches[number : number + 1]
+    item = batch[:, place]
+    others = torch.cat([batch[:, :place], batch[:, place + 1 :]], 1)
     for chosen in torch.randperm(len(batches), generator=generator).split(64):
         chosen = chosen[chosen != number]
         theirs = batches[chosen]  # (p, b)
-        meets = conflicts(codes, theirs, item.expand(len(theirs), 1))[..., 0]  # duplicates of the item, by place
-        welcome = (meets.sum(1, keepdim=True) - meets.long()) == 0
-        fits = ~conflicts(codes, theirs, others.expand(len(theirs), -1)).any(2)
-        options = (welcome & fits).nonzero()
-        if len(options):
-            batch, spot = int(chosen[options[0, 0]]), int(options[0, 1])
-            batches[number, place], batches[batch, spot] = batches[batch, spot].item(), item.item()
+        duplicates = conflicts(codes, theirs, item.expand(len(theirs), 1))[..., 0]  # of the item, by place
+        item_fits = (duplicates.sum(1, keepdim=True) - duplicates.long()) == 0
+        other_fits = ~conflicts(codes, theirs, others.expand(len(theirs), -1)).any(2)
+        swaps = (item_fits & other_fits).nonzero()
+        if len(swaps):
+            target, spot = int(chosen[swaps[0, 0]]), int(swaps[0, 1])
+            batches[number, place], batches[target, spot] = batches[target, spot].item(), item.item()
             return True
     return False

@@ -1,7 +1,8 @@
-"""Captioned sound as splits: AudioCaps and Clotho folders, Mei et al.'s packed HDF5, manifests with captions."""
+"""Captioned sound as splits: AudioCaps and Clotho folders, packed HDF5 of Mei et al., manifests with captions."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -13,6 +14,7 @@ from aadml.data.captions.cleaning import CLEANINGS
 from aadml.data.captions.tables import CaptionedFile, caption_columns, read_caption_table
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms, unreadable
+from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
@@ -24,16 +26,15 @@ _NAMES = {
     "valid": ("val", "valid", "validation"),
     "test": ("test", "evaluation"),
 }
-_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class CaptionedPart:
-    """One split before its sound is looked at.
+    """One split before its sound is checked.
 
     Attributes:
         files: names and captions.
-        paths: where the sound of each file is, or "" where it was not found; empty for a packed file.
+        paths: the sound of each file, or "" if it is missing; empty for a packed file.
         packed: the HDF5 file that holds the sound, or "".
     """
 
@@ -42,29 +43,21 @@ class CaptionedPart:
     packed: str = ""
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Clips of one split that can be used, and what people should know of the others."""
-
-    clips: Clips
-    notes: tuple[str, ...]
-
-
 def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", captions: int = 5) -> Splits:
-    """Read captioned sound; a row is a pair of a clip and one of its captions, the clip's number its label.
+    """Read captioned sound; a row is a pair of a clip and one of its captions, its label the number of the clip.
 
     Args:
         path: an AudioCaps or Clotho folder, a folder of packed HDF5 files (`train/train.h5`, ...), or a manifest with
             columns `caption` or `caption_1`, `caption_2`, ...
         cleaning: a key of CLEANINGS.
-        captions: at most so many a clip, the first ones.
+        captions: largest number of captions of a clip; further ones are left out.
 
     Returns:
-        The splits, with `audio` (Waveforms) and `text` (Captions). Left out and named in the notes are clips whose
-        sound is missing or cut short, and captions without a word once cleaned or beyond the first ones.
+        The splits, with `audio` (Waveforms) and `text` (Captions). Clips whose sound is missing or truncated, captions
+        without a word after cleaning, and further captions are left out; the notes list them.
 
     Raises:
-        InputError: no such data, none of a split's sound is there, or an unknown cleaning.
+        InputError: no such data, a split without any sound, or an unknown cleaning.
     """
     clean = lookup(CLEANINGS, cleaning, "cleaning")
     if captions < 1:
@@ -74,23 +67,22 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
     absent = [name for name in PARTS if name not in parts]
     if absent:
         raise InputError(f"{place}: no captions of the split {absent[0]}; found are {', '.join(parts) or 'none'}")
-    found = {name: _clips(part, name, clean, captions, str(place)) for name, part in parts.items()}
-    notes = (*(note for part in found.values() for note in part.notes), *_in_two_splits(parts))
-    train, valid, test = (found[name].clips for name in PARTS)
-    return Splits(train, valid, test, name=str(place), notes=notes)
+    notes: list[str] = []
+    clips = {name: _clips(part, name, clean, captions, str(place), notes) for name, part in parts.items()}
+    train, valid, test = (clips[name] for name in PARTS)
+    return Splits(train, valid, test, name=str(place), notes=(*notes, *_shared_files(parts)))
 
 
-def _in_two_splits(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
-    """Say so where one sound file stands in two splits."""
-    for one, other in combinations(PARTS, 2):
+def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
+    """Yield a note for each pair of splits that share sound files."""
+    for split, other in combinations(PARTS, 2):
         known = set(parts[other].paths)
-        if shared := [path for path in parts[one].paths if path and path in known]:
-            more = ", ..." * (len(shared) > _SHOWN)
-            yield f"{one} and {other} share sound files: {len(shared)} ({', '.join(shared[:_SHOWN])}{more})"
+        if shared := [path for path in parts[split].paths if path and path in known]:
+            yield f"{split} and {other} share sound files: {len(shared)} ({first_five(shared)})"
 
 
 def is_captioned(path: str | os.PathLike[str]) -> bool:
-    """Tell whether `path` looks like captioned sound, without reading it."""
+    """True if `path` looks like captioned sound by its names or its first line."""
     place = Path(path)
     if place.suffix == ".csv" and place.is_file():
         with place.open(encoding="utf-8-sig", errors="replace") as file:
@@ -110,13 +102,11 @@ def _parts(place: Path) -> dict[str, CaptionedPart]:
 
 
 def _tables(place: Path) -> Iterator[tuple[str, Path]]:
-    """Find the caption table of each split in a folder, or in its `csv_files` or `dataset`."""
+    """Yield the caption table of each split in a folder, or in its `csv_files` or `dataset`."""
     for part, names in _NAMES.items():
+        form = re.compile(rf"(.*[_-])?({'|'.join(names)})\.csv", re.IGNORECASE | re.DOTALL)
         for folder in (place, place / "csv_files", place / "dataset"):
-            ends = tuple(f"{sign}{name}.csv" for name in names for sign in ("", "_", "-"))
-            tables = sorted(
-                entry for entry in (folder.iterdir() if folder.is_dir() else ()) if _ends(entry.name.lower(), ends)
-            )
+            tables = sorted(table for table in folder.glob("*") if form.fullmatch(table.name))
             if len(tables) > 1:
                 shown = ", ".join(table.name for table in tables)
                 raise InputError(f"{folder}: several tables for the split {part}: {shown}; leave one")
@@ -125,18 +115,12 @@ def _tables(place: Path) -> Iterator[tuple[str, Path]]:
                 break
 
 
-def _ends(name: str, ends: Sequence[str]) -> bool:
-    return any(name == end or (end[0] in "_-" and name.endswith(end)) for end in ends)
-
-
 def _packs(place: Path) -> Iterator[tuple[str, Path]]:
-    """Find Mei et al.'s packed files: `[hdf5s/]<split>/<split>.h5` or `<split>.h5`."""
+    """Yield the packed files of Mei et al.: `[hdf5s/]<split>/<split>.h5` or `<split>.h5`."""
     for part, names in _NAMES.items():
         folders = (place / "hdf5s", place)
         candidates = [f / inner for f in folders for n in names for inner in (f"{n}/{n}.h5", f"{n}.h5")]
-        found = next((file for file in candidates if file.is_file()), None)
-        if found is not None:
-            yield part, found
+        yield from [(part, file) for file in candidates if file.is_file()][:1]
 
 
 def _of_table(place: Path, table: Path, part: str) -> CaptionedPart:
@@ -147,16 +131,12 @@ def _of_table(place: Path, table: Path, part: str) -> CaptionedPart:
         for name in (*_NAMES[part], "")
         if (base / name).is_dir()
     ]
-    listed = [(folder, {entry.name for entry in os.scandir(folder)}) for folder in folders]
-    return CaptionedPart(files, tuple(_located(file, listed) for file in files))
-
-
-def _located(file: CaptionedFile, listed: Sequence[tuple[Path, set[str]]]) -> str:
-    for name in (file.name, *file.aliases):
-        for folder, names in listed:
-            if name in names:
-                return str(folder / name)
-    return ""
+    paths: dict[str, str] = {}
+    for folder in folders:
+        for entry in os.scandir(folder):
+            paths.setdefault(entry.name, str(folder / entry.name))
+    names = [(file.name, *file.aliases) for file in files]
+    return CaptionedPart(files, tuple(next((paths[n] for n in group if n in paths), "") for group in names))
 
 
 def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
@@ -193,24 +173,27 @@ def _of_pack(path: Path) -> CaptionedPart:
     return CaptionedPart(tuple(files), packed=str(path))
 
 
-def _clips(part: CaptionedPart, name: str, clean: Callable[[str], str], captions: int, place: str) -> _Found:
+def _clips(
+    part: CaptionedPart, name: str, clean: Callable[[str], str], captions: int, place: str, notes: list[str]
+) -> Clips:
+    """Return the usable clips of one split; append notes on the others."""
     cleaned = [[(text, clean(text)) for text in file.captions] for file in part.files]
     spoken = [[words for _, words in texts if words] for texts in cleaned]
     missing = _without_sound(part)
-    kept = [i for i, file in enumerate(part.files) if file.name not in missing and spoken[i]]
-    if not kept:
+    usable = [i for i, file in enumerate(part.files) if file.name not in missing and spoken[i]]
+    if not usable:
         raise InputError(
             f"{place}: none of the {len(part.files)} sound files of the split {name} can be read: {_named(missing)}"
             if len(missing) == len(part.files)
             else f"{place}: no clip of the split {name} has sound and words"
         )
-    pairs = [(clip, row, text) for clip, row in enumerate(kept) for text in spoken[row][:captions]]
+    pairs = [(clip, row, text) for clip, row in enumerate(usable) for text in spoken[row][:captions]]
     clip_of = torch.tensor([clip for clip, _, _ in pairs], dtype=torch.int64)
     if part.packed:
         sound: Waveforms | PackedWaveforms = PackedWaveforms(part.packed, torch.tensor([row for _, row, _ in pairs]))
     else:
-        sound = Waveforms(tuple(part.paths[row] for row in kept), clip_of)
-    names = tuple(part.files[row].name for row in kept)
+        sound = Waveforms(tuple(part.paths[row] for row in usable), clip_of)
+    names = tuple(part.files[row].name for row in usable)
     number = torch.arange(len(pairs)) - torch.searchsorted(clip_of, clip_of)
     ids = tuple(f"{names[clip]}#{n + 1}" for (clip, _, _), n in zip(pairs, number.tolist(), strict=True))
     clips = Clips({"audio": sound, "text": Captions(tuple(text for _, _, text in pairs))}, clip_of, ids, names)
@@ -221,17 +204,18 @@ def _clips(part: CaptionedPart, name: str, clean: Callable[[str], str], captions
         for n, (written, words) in enumerate(texts, start=1)
         if not words
     }
-    beyond = sum(len(spoken[row][captions:]) for row in kept)
-    notes = {
+    beyond = sum(len(spoken[row][captions:]) for row in usable)
+    remarks = {
         f"{len(missing)} of {count} clips have no usable sound: {_named(missing)}": missing,
         f"left out are captions without a word: {_named(wordless)}": wordless,
         f"left out are captions beyond the first {captions} of a clip (method.captions): {beyond}": beyond,
     }
-    return _Found(clips, tuple(f"{name}: {note}" for note, there in notes.items() if there))
+    notes += [f"{name}: {note}" for note, applies in remarks.items() if applies]
+    return clips
 
 
 def _without_sound(part: CaptionedPart) -> dict[str, str]:
-    """Name the clips without usable sound, and say why; a packed file has the sound of all."""
+    """Return the clips without usable sound and the reasons; none for a packed file."""
     if part.packed:
         return {}
     wrong = unreadable([path for path in part.paths if path])
@@ -240,6 +224,4 @@ def _without_sound(part: CaptionedPart) -> dict[str, str]:
 
 
 def _named(reasons: Mapping[str, str]) -> str:
-    """Name the first few things, each with its reason."""
-    named = ", ".join(f"{name} ({reason})" for name, reason in list(reasons.items())[:_SHOWN])
-    return f"{named}, and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else named
+    return first_five([f"{name} ({reason})" for name, reason in reasons.items()])

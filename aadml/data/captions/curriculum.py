@@ -1,6 +1,6 @@
-"""Batches of a chosen difficulty (3CMLF, Equations 2 and 3): partitions of the training pairs by what meets in a batch.
+"""Batches of a chosen difficulty (3CMLF, Equations 2 and 3): partitions of the training pairs.
 
-A batch is hard where its items resemble each other. With unit vectors e_i and s_m the sum over batch m, the sum of all
+A batch is hard if its items resemble each other. With unit vectors e_i and s_m the sum over batch m, the sum of all
 similarities within batches is  sum_m |s_m|^2 - n,  so easy batches minimize and hard ones maximize sum_m |s_m|^2.
 """
 
@@ -16,18 +16,18 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 
 _SEEDS_AT_ONCE = 32
+_POOL = 1024  # candidates of "greedy" for the next item
 _ROUNDS = 12  # of k-means
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """What the builders share: unit vectors (n, d) of the rows in play, batch size, sense (+1 hard, -1 easy), codes."""
+    """Input of the builders: unit vectors (n, d) of the used rows, batch size, sense (+1 hard, -1 easy), codes."""
 
     vectors: Tensor
     size: int
     sense: int
     codes: Codes
-    pool: int
     generator: torch.Generator
 
     @property
@@ -36,7 +36,7 @@ class _Problem:
 
 
 def objective(vectors: Tensor, batches: Tensor) -> float:
-    """Compute sum_m |s_m|^2 of the vectors (n, d), each brought to length 1, over batches (m, b) of rows."""
+    """Compute sum_m |s_m|^2 of the vectors (n, d), scaled to length 1, over batches (m, b) of rows."""
     unit = F.normalize(vectors, dim=1)
     return sum(float(unit[rows].sum(0).double().square().sum()) for rows in batches)
 
@@ -48,24 +48,20 @@ def partition(
     difficulty: str,
     builder: str = "auto",
     sweeps: int = 40,
-    pool: int = 1024,
     codes: Sequence[Tensor] = (),
-    restarts: int = 1,
     seed: int = 0,
 ) -> Tensor:
-    """Divide n items into batches of one difficulty; each item is in one batch at most.
+    """Divide n items into batches of one difficulty; each item is in at most one batch.
 
-    The n mod b items that fit into no batch are left out; consecutive seeds leave out different ones.
+    n mod b items are left out; consecutive seeds leave out different items.
 
     Args:
-        vectors: (n, d) one vector a training pair, of any length, on the device that shall compute.
+        vectors: (n, d) one vector a training pair, of any length, on the device of the computation.
         size: b.
         difficulty: "easy", "median" (random) or "hard".
-        builder: a key of BUILDERS for easy and hard; "auto" takes "stratified" for easy, "seeded-nearest" for hard.
-        sweeps: rounds of swaps between random pairs of batches that improve the objective afterwards.
-        pool: candidates among which "greedy" looks for each next item.
-        codes: (n,) integers each, such as clip and caption: items that share one are never together in a hard batch.
-        restarts: builds so many partitions and returns the best.
+        builder: a key of BUILDERS for easy and hard; "auto" is "stratified" for easy, "seeded-nearest" for hard.
+        sweeps: rounds of swaps between random pairs of batches, which improve the objective.
+        codes: (n,) integers each, such as clip and caption; items that share a code are never in one hard batch.
         seed: of all draws; equal seeds give equal partitions on the same machine.
 
     Returns:
@@ -77,23 +73,24 @@ def partition(
     if difficulty not in ("easy", "median", "hard"):
         raise InputError(f"curriculum: no difficulty '{difficulty}'; there are easy, median, hard")
     check_partition(len(vectors), size, codes if difficulty == "hard" else (), seed=seed)
-    kept = _kept(len(vectors), size, seed)
+    used = _used_rows(len(vectors), size, seed)
     generator = torch.Generator().manual_seed(seed)
     if difficulty == "median":
-        return kept[torch.randperm(len(kept), generator=generator)].view(-1, size)
+        return used[torch.randperm(len(used), generator=generator)].view(-1, size)
     name = builder if builder != "auto" else {"easy": "stratified", "hard": "seeded-nearest"}[difficulty]
     build = lookup(BUILDERS, name, "curriculum builder")
-    unit = F.normalize(vectors[kept.to(vectors.device)].float(), dim=1)
+    unit = F.normalize(vectors[used.to(vectors.device)].float(), dim=1)
     hard = difficulty == "hard"
-    apart = torch.stack([code[kept].cpu() for code in codes], 1) if hard and codes else None
-    problem = _Problem(unit, size, 1 if hard else -1, apart, pool, generator)
-    found = [_built(problem, build, sweeps) for _ in range(max(1, restarts))]
-    best = max(found, key=lambda batches: problem.sense * objective(unit, batches))
-    return kept[best.cpu()]
+    apart = torch.stack([code[used].cpu() for code in codes], 1) if hard and codes else None
+    problem = _Problem(unit, size, 1 if hard else -1, apart, generator)
+    batches = build(problem)
+    if apart is not None:
+        batches = repair(batches, apart, generator)
+    return used[refine(unit, batches, problem.sense, apart, sweeps, generator).cpu()]
 
 
 def check_partition(count: int, size: int, codes: Sequence[Tensor] = (), *, seed: int = 0) -> None:
-    """Refuse what `partition` cannot divide, before there are any vectors.
+    """Check, before vectors are computed, that `partition` can divide the items.
 
     Args:
         count: n items.
@@ -102,31 +99,24 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor] = (), *, seed
         seed: see `partition`.
 
     Raises:
-        InputError: says why.
+        InputError: `size` is not 2 to n, or more items share a code than there are batches.
     """
     if not 2 <= size <= count:
         raise InputError(
-            f"curriculum: batches of {size} cannot be made of {count} items; take smaller ones (training.batch)"
+            f"curriculum: batches of {size} cannot be built of {count} items; choose smaller batches (training.batch)"
         )
-    kept = _kept(count, size, seed)
+    used = _used_rows(count, size, seed)
     for code in codes:
-        largest, batches = int(code[kept].unique(return_counts=True)[1].max()), len(kept) // size
+        largest, batches = int(code[used].unique(return_counts=True)[1].max()), len(used) // size
         if largest > batches:
             raise InputError(
                 f"curriculum: {largest} items are duplicates of each other, but there are only {batches} batches to "
-                "keep them apart; take smaller ones (training.batch), or turn the guard off (method.dedupe=false)"
+                "keep them apart; choose smaller batches (training.batch), or turn the guard off (method.dedupe=false)"
             )
 
 
-def _built(problem: _Problem, build: Callable[[_Problem], Tensor], sweeps: int) -> Tensor:
-    batches = build(problem)
-    if problem.codes is not None:
-        batches = repair(batches, problem.codes, problem.generator)
-    return refine(problem.vectors, batches, problem.sense, problem.codes, sweeps, problem.generator)
-
-
-def _kept(count: int, size: int, seed: int) -> Tensor:
-    """Choose the rows in play, in order; the windows of left-out rows of consecutive seeds follow each other."""
+def _used_rows(count: int, size: int, seed: int) -> Tensor:
+    """Return the rows of all batches, in order; the windows of left-out rows of consecutive seeds are adjacent."""
     over = count % size
     order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
     left_out = order[(seed * over + torch.arange(over)) % count]
@@ -136,22 +126,22 @@ def _kept(count: int, size: int, seed: int) -> Tensor:
 
 
 def _seeded_nearest(problem: _Problem) -> Tensor:
-    """Take an unused item in random order and the items most (easy: least) like it, again and again."""
+    """Build each batch of the next unused item in random order and the items most (easy: least) similar to it."""
     return _by_seeds(problem, lambda scores, seed: _fill(problem, scores, seed))
 
 
 def _greedy(problem: _Problem) -> Tensor:
-    """Grow each batch by the item most (easy: least) like the batch so far, among `pool` candidates."""
+    """Grow each batch by the item most (easy: least) similar to the batch, among `_POOL` candidates."""
 
     def grow(scores: Tensor, seed: int) -> list[int]:
         free = scores.isfinite().nonzero()[:, 0]
         if problem.sense > 0:
-            candidates = scores.topk(min(problem.pool, len(free))).indices
+            candidates = scores.topk(min(_POOL, len(free))).indices
         else:
-            draw = torch.randperm(len(free), generator=problem.generator)[: problem.pool]
+            draw = torch.randperm(len(free), generator=problem.generator)[:_POOL]
             candidates = free[draw.to(free.device)]
-        chosen, own = [seed], problem.vectors[candidates]
-        total = own @ problem.vectors[seed] * problem.sense
+        chosen, vectors = [seed], problem.vectors[candidates]
+        total = vectors @ problem.vectors[seed] * problem.sense
         while len(chosen) < problem.size:
             if problem.codes is not None:
                 clash = conflicts(problem.codes, candidates.cpu(), torch.tensor(chosen)).any(1)
@@ -160,7 +150,7 @@ def _greedy(problem: _Problem) -> Tensor:
             else:
                 place = int(total.argmax())
             chosen.append(int(candidates[place]))
-            total += own @ own[place] * problem.sense
+            total += vectors @ vectors[place] * problem.sense
             total[place] = -torch.inf
         return chosen
 
@@ -168,17 +158,17 @@ def _greedy(problem: _Problem) -> Tensor:
 
 
 def _by_seeds(problem: _Problem, grow: Callable[[Tensor, int], list[int]]) -> Tensor:
-    """Make batches one after the other around seeds in random order.
+    """Build batches one after the other around seeds in random order.
 
-    The similarities of several seeds to come are computed in one matrix product; a seed used up meanwhile is skipped,
+    The similarities of several seeds are computed in one matrix product. A seed that another batch has used is skipped,
     so the result is that of one seed after the other.
     """
     vectors = problem.vectors
     order = torch.randperm(len(vectors), generator=problem.generator).tolist()
     unused = torch.ones(len(vectors), dtype=torch.bool, device=vectors.device)
     place = 0
-    made: list[list[int]] = []
-    while len(made) < problem.batches:
+    batches: list[list[int]] = []
+    while len(batches) < problem.batches:
         free = unused.cpu()
         seeds: list[int] = []
         while place < len(order) and len(seeds) < _SEEDS_AT_ONCE:
@@ -187,17 +177,17 @@ def _by_seeds(problem: _Problem, grow: Callable[[Tensor, int], list[int]]) -> Te
             place += 1
         similarities = vectors[torch.tensor(seeds, device=vectors.device)] @ vectors.T * problem.sense
         for seed, scores in zip(seeds, similarities, strict=True):
-            if len(made) == problem.batches or not bool(unused[seed]):
+            if len(batches) == problem.batches or not bool(unused[seed]):
                 continue
             unused[seed] = False
             batch = grow(scores.masked_fill(~unused, -torch.inf), seed)
             unused[torch.tensor(batch, device=vectors.device)] = False
-            made.append(batch)
-    return torch.tensor(made)
+            batches.append(batch)
+    return torch.tensor(batches)
 
 
 def _fill(problem: _Problem, scores: Tensor, seed: int) -> list[int]:
-    """Choose the b - 1 best free items (score above minus infinity) that do not clash, as far as there are any."""
+    """Return the seed and the b - 1 best free items (score above minus infinity), without duplicates if possible."""
     free = int(scores.isfinite().sum())
     if problem.codes is None:
         return [seed, *scores.topk(problem.size - 1).indices.tolist()]
@@ -211,15 +201,14 @@ def _fill(problem: _Problem, scores: Tensor, seed: int) -> list[int]:
             break
         if not bool(clash[i, chosen].any()):
             chosen.append(i)
-    taken = set(chosen)
-    rest = [i for i in range(1, width + 1) if i not in taken]  # clashes are repaired afterwards
+    rest = sorted(set(range(1, width + 1)) - set(chosen))  # clashes are repaired afterwards
     return members[torch.tensor((chosen + rest)[: problem.size])].tolist()
 
 
 def _stratified(problem: _Problem) -> Tensor:
-    """Divide into b clusters of equal size (spherical k-means, balanced) and give each batch one item of each."""
+    """Divide into b clusters of equal size (balanced spherical k-means); each batch has one item of each cluster."""
     if problem.sense > 0:
-        raise InputError("curriculum: the builder 'stratified' makes easy batches; hard ones need another")
+        raise InputError("curriculum: the builder 'stratified' makes easy batches; choose another for hard ones")
     vectors, count = problem.vectors, problem.batches
     picks = torch.randperm(len(vectors), generator=problem.generator)[: problem.size]
     centers = vectors[picks.to(vectors.device)]
@@ -233,7 +222,7 @@ def _stratified(problem: _Problem) -> Tensor:
 
 
 def _balanced(scores: Tensor, capacity: int) -> list[Tensor]:
-    """Assign n = clusters * capacity rows to clusters by scores (n, clusters), the most decided rows first."""
+    """Assign n = clusters * capacity rows to clusters by scores (n, clusters), rows with the largest margin first."""
     ranked = scores.argsort(1, descending=True)
     top = scores.topk(min(2, scores.shape[1]), dim=1).values
     order = (top[:, 0] - top[:, -1]).argsort(descending=True).tolist()

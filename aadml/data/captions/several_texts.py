@@ -1,4 +1,4 @@
-"""Clips with several texts each, laid out as rows: to train on pairs, and to ask and rank every text."""
+"""Clips with several texts, expanded to rows: for training on pairs, and for queries and galleries of all texts."""
 
 import hashlib
 from dataclasses import replace
@@ -13,52 +13,52 @@ WhichTexts = Literal["first", "drawn", "all"]
 
 
 def every_text(clips: Clips) -> Clips:
-    """Give each text beyond the first a row of its own, which has nothing but the text.
+    """Return the clips with a further row for each text beyond the first, which has only the text.
 
-    Its row bears name and labels of its clip, so that each text asks for what is relevant to the clip, all texts of a
-    clip are ranked, and everything else of it asks and is ranked once.
+    The row has the name and labels of its clip. So each text is a query with the relevant items of its clip, all texts
+    of a clip are ranked, and the other modalities of the clip are queries and results once.
 
     Args:
         clips: n of them, with m texts.
 
     Returns:
-        The n clips, and a row for each further text; the same clips where none has several.
+        The n clips, and a row for each further text; the same clips if none has several texts.
     """
     texts = clips.texts
     if texts is None:
         return clips
     count, further = len(clips), ~texts.is_first
     rows = torch.from_numpy(np.concatenate([np.arange(count), texts.rows[further]]))
-    laid = replace(clips, texts=None).select(rows)
+    expanded = replace(clips, texts=None).select(rows)
     clip = torch.arange(len(rows)) < count
     words = torch.cat([clips.matrix("text"), torch.from_numpy(texts.values[further])])
-    present = {m: laid.present.get(m, clip) & clip for m in laid.modalities if m != "text"}
-    if "text" in laid.present:
-        present["text"] = laid.present["text"] | ~clip
-    return replace(laid, features={**laid.features, "text": words}, present=present)
+    present = {m: expanded.present.get(m, clip) & clip for m in expanded.modalities if m != "text"}
+    if "text" in expanded.present:
+        present["text"] = expanded.present["text"] | ~clip
+    return replace(expanded, features={**expanded.features, "text": words}, present=present)
 
 
 def pair_a_text(clips: Clips) -> Clips:
-    """Repeat clips for each of their texts; clips without any stand at the end.
+    """Return a row for each text; clips without texts are at the end.
 
     Args:
         clips: n of them, with m texts.
 
     Returns:
-        A row a text; the same clips where none has several.
+        The rows; the same clips if none has several texts.
     """
     texts = clips.texts
     if texts is None:
         return clips
     without = np.setdiff1d(np.arange(len(clips)), texts.rows)
-    laid = replace(clips, texts=None).select(torch.from_numpy(np.concatenate([texts.rows, without])))
+    expanded = replace(clips, texts=None).select(torch.from_numpy(np.concatenate([texts.rows, without])))
     words = torch.from_numpy(texts.values)
     words = torch.cat([words, words.new_zeros(len(without), words.shape[1])])
-    return replace(laid, features={**laid.features, "text": words})
+    return replace(expanded, features={**expanded.features, "text": words})
 
 
 def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
-    """Draw one of the rows that share a name of `drawn_by`, by seed, epoch and that name alone.
+    """Return one row for each name of `drawn_by`, drawn by seed, epoch and name alone.
 
     Args:
         clips: n rows.
@@ -66,26 +66,26 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
         epoch: its number, counted through all stages.
 
     Returns:
-        A row a name, in the order in which names first occur; the same clips where nothing is drawn.
+        The rows, in the order in which names first occur; the same clips if `drawn_by` is None.
     """
     if clips.drawn_by is None:
         return clips
     rows: dict[str, list[int]] = {}
     for row, name in enumerate(clips.drawn_by):
         rows.setdefault(name, []).append(row)
-    return clips.select(torch.tensor([own[_drawn(f"{seed} {epoch} {name}", len(own))] for name, own in rows.items()]))
-
-
-def _drawn(what: str, count: int) -> int:
-    digest = hashlib.blake2b(what.encode(errors="backslashreplace"), digest_size=8).digest()
-    return int.from_bytes(digest, "little") % count
+    chosen = []
+    for name, numbers in rows.items():
+        key = f"{seed} {epoch} {name}".encode(errors="backslashreplace")
+        digest = hashlib.blake2b(key, digest_size=8).digest()
+        chosen.append(numbers[int.from_bytes(digest, "little") % len(numbers)])
+    return clips.select(torch.tensor(chosen))
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Let an epoch draw one of the captions of each clip of captioned sound, whose rows are pairs already.
+    """Return captioned sound, whose rows are pairs, with `drawn_by` if an epoch draws one caption of each clip.
 
     Args:
-        splits: whose labels number the clips.
+        splits: labels are numbers of clips.
         trained: "drawn", or anything else for all pairs.
     """
     train = splits.train
@@ -104,16 +104,16 @@ _HOW = {
 
 
 def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
-    """Lay the texts of all parts of a data set out; the notes say how.
+    """Return the splits with their texts as rows, and a note on them.
 
     Args:
         splits: the data.
-        trained: what train is fitted on: the first text of each clip, one drawn for each epoch, or a pair for each.
+        trained: texts to train on: the first of each clip, one drawn for each epoch, or all, as pairs.
     """
     train = splits.train
     if train.texts is None:
-        idle = () if trained == "first" else (f"texts={trained} changes nothing: no clip has several texts",)
-        return replace(splits, notes=(*splits.notes, *idle))
+        unused = () if trained == "first" else (f"texts={trained} changes nothing: no clip has several texts",)
+        return replace(splits, notes=(*splits.notes, *unused))
     fitted = replace(train, texts=None) if trained == "first" else pair_a_text(train)
     if trained == "drawn":
         fitted = replace(fitted, drawn_by=fitted.ids)

@@ -1,4 +1,4 @@
-"""What the values of a modality are like, and what tells equal rows: looked through block by block."""
+"""Statistics and hashes of the rows of a modality, computed block by block."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 _BYTES = 1 << 24  # of a block
 
 
-class Figures(TypedDict):
-    """What the values of a modality are like."""
+class ColumnStatistics(TypedDict):
+    """Statistics of the values of a modality."""
 
     dimensions: int
     minimum: float
@@ -24,20 +24,19 @@ class Figures(TypedDict):
     zero_rows: int
 
 
-def figures_of(values: NDArray[np.float32], there: NDArray[np.bool_]) -> Figures:
-    """Describe the rows (n, d) of the clips that have a modality (n,); sums are taken in double precision."""
+def compute_statistics(values: NDArray[np.float32], present: NDArray[np.bool_]) -> ColumnStatistics:
+    """Return statistics of the rows (n, d) where `present` (n,) is true; sums are computed in double precision."""
     low, high = np.full((2, values.shape[1]), np.inf) * [[1], [-1]]
-    total, squares, zeros, zero_rows, whole = 0.0, 0.0, 0, 0, True
-    for block in _blocks(values, there):
+    total, squares, zeros, zero_rows, integral = 0.0, 0.0, 0, 0, True
+    for block in _blocks(values, present):
         low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
         total += float(block.sum(dtype=np.float64))
-        nothing = block == 0
-        zeros += int(nothing.sum())
-        zero_rows += int(nothing.all(axis=1).sum())
-        whole = whole and bool((block == np.round(block)).all())
-    count = int(there.sum()) * values.shape[1]
+        zeros += int((block == 0).sum())
+        zero_rows += int((block == 0).all(axis=1).sum())
+        integral = integral and bool((block == np.round(block)).all())
+    count = int(present.sum()) * values.shape[1]
     mean = total / count
-    for block in _blocks(values, there):
+    for block in _blocks(values, present):
         squares += float(np.square(block - mean, dtype=np.float64).sum())
     return {
         "dimensions": int(values.shape[1]),
@@ -46,23 +45,23 @@ def figures_of(values: NDArray[np.float32], there: NDArray[np.bool_]) -> Figures
         "mean": mean,
         "standard_deviation": float(np.sqrt(squares / count)),
         "zeros": zeros / count,
-        "whole_numbers": whole,
+        "whole_numbers": integral,
         "constant_dimensions": int((low == high).sum()),
         "zero_rows": zero_rows,
     }
 
 
 def row_hashes(values: NDArray[np.float32]) -> list[bytes]:
-    """Give n hashes that are equal where rows are; a negative zero is a zero."""
+    """Return n hashes that are equal where rows are equal; a negative zero counts as zero."""
     everywhere = np.ones(len(values), dtype=np.bool_)
     blocks = (np.ascontiguousarray(block + np.float32(0)) for block in _blocks(values, everywhere))
     return [hashlib.blake2b(row, digest_size=16).digest() for block in blocks for row in block]
 
 
-def _blocks(values: NDArray[np.float32], there: NDArray[np.bool_]) -> Iterator[NDArray[np.float32]]:
-    """Take the rows of those who have them, some at a time; a block without any is left out."""
+def _blocks(values: NDArray[np.float32], present: NDArray[np.bool_]) -> Iterator[NDArray[np.float32]]:
+    """Yield the present rows, some at a time, in blocks that are not empty."""
     step = max(1, _BYTES // max(1, values[:1].nbytes))
     for start in range(0, len(values), step):
-        own = there[start : start + step]
-        if own.any():
-            yield np.asarray(values[start : start + step][own])
+        mask = present[start : start + step]
+        if mask.any():
+            yield np.asarray(values[start : start + step][mask])

@@ -1,23 +1,24 @@
-"""What is in a feature file: counts, ranges, duplicates, origin, and what is worth a warning."""
+"""Inspection of a feature file: counts, ranges, duplicates, origin, warnings."""
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, combinations, islice
 from typing import NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.inspection.column_statistics import Figures, figures_of, row_hashes
+from aadml.data.inspection.column_statistics import ColumnStatistics, compute_statistics, row_hashes
 from aadml.data.reading import Views, open_data
+from aadml.data.splitting.folds import first_five
 from aadml.data.splitting.split_duplicates import SAMPLE_SEED, DuplicatePair, duplicate_pairs, searched
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.manifest import SPLITS
 
-_SHOWN = 5
+_SHOWN = 5  # examples
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,9 @@ class Duplicates:
     """Values that occur more than once.
 
     Args:
-        within: for each split, how many clips repeat an earlier one of the same split.
-        across: for each pair of splits, how many distinct values stand in both.
-        examples: a few of the values that stand in two splits, as ids.
+        within: split -> number of clips that repeat an earlier clip of the split.
+        across: pair of splits -> number of distinct values in both.
+        examples: ids of a few values that are in two splits.
     """
 
     within: Mapping[str, int]
@@ -36,7 +37,7 @@ class Duplicates:
 
 
 class RowsInTime(TypedDict):
-    """How many rows the clips have, and when these begin, where the file says it."""
+    """Numbers of rows of the clips, and the times of their begin where the file holds them."""
 
     rows: int
     fewest: int
@@ -51,24 +52,24 @@ class Examination:
     """The result of `examine`; every field can be written as JSON.
 
     Args:
-        clips: how many.
-        splits: clips of each split.
-        classes: for each class the clips of each split; empty where the clips have no labels.
-        modalities: for each modality its dimensions, range and other figures, over the clips that have it.
-        present: for each modality that some clips lack, the clips of each split that have it.
+        clips: number of clips.
+        splits: split -> number of clips.
+        classes: class -> split -> number of clips; empty where the clips have no labels.
+        modalities: modality -> its dimensions, range and other statistics, over the clips that have the modality.
+        present: modality that some clips lack -> split -> number of clips that have the modality.
         duplicates: of ids, of the feature rows of each modality, and of the rows of all modalities together.
-        near_duplicates: clips that stand in two splits up to noise and encoding, of those that were looked for.
-        searched: how many test and valid clips were looked for: all, or where that takes long a random sample.
-        sequences: for each modality whose descriptions over time were kept: how many rows, and when they begin.
+        near_duplicates: clips that are in two splits up to noise and encoding, among the searched clips.
+        searched: numbers of searched test and valid clips: all, or a random sample where all would take long.
+        sequences: modality with features over time -> number of its rows, and their times.
         columns: names of further columns.
-        provenance: where the features of each modality come from.
-        warnings: what a careful reader would want to know, one sentence each.
+        provenance: origin of the features of each modality.
+        warnings: warnings, one sentence each.
     """
 
     clips: int
     splits: Mapping[str, int]
     classes: Mapping[str, Mapping[str, int]]
-    modalities: Mapping[str, Figures]
+    modalities: Mapping[str, ColumnStatistics]
     present: Mapping[str, Mapping[str, int]]
     duplicates: Mapping[str, Duplicates]
     near_duplicates: tuple[DuplicatePair, ...]
@@ -89,21 +90,20 @@ def inspect(
     views: Views = (),
     near_duplicates: bool = False,
 ) -> Examination:
-    """Say what is in features of any layout: counts, ranges, duplicates, origin, warnings.
+    """Return counts, ranges, duplicates, origin and warnings of features in any layout.
 
     Args:
-        path: a feature file, or a layout the field has.
+        path: a feature file, or a file or folder of another layout.
         layout: of the file; recognized by default.
-        audio: the view that counts as audio, where the layout does not say.
-        visual: the view that counts as visual, where the layout does not say.
-        text: the view that counts as text, where the layout does not say.
-        views: those taken as further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
-        near_duplicates: look for all clips that stand in two splits up to noise and encoding however long that takes;
-            by default, where it would take many minutes, a random sample of test and valid is looked for, and a warning
-            says so.
+        audio: the view of audio, where the layout does not define it.
+        visual: the view of visual, where the layout does not define it.
+        text: the view of text, where the layout does not define it.
+        views: those of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        near_duplicates: search all test and valid clips in the earlier splits, up to noise and encoding; by default a
+            random sample of them, with a warning, where the search would take many minutes.
 
     Raises:
-        InputError: nothing there, no known layout, or content that contradicts itself.
+        InputError: no such file, no known layout, or content that contradicts itself.
     """
     return examine(
         open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views),
@@ -112,182 +112,161 @@ def inspect(
 
 
 def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examination:
-    """Look at everything that can be told from the content of a feature file; see `inspect`."""
+    """Return the examination of the content of a feature file; see `inspect`."""
     classes, splits = _clips_of_classes(content), {split: content.splits.count(split) for split in SPLITS}
-    modalities = {name: figures_of(values, content.has(name)) for name, values in content.features.items()}
+    masks = {name: content.has(name) for name in content.features}
+    modalities = {name: compute_statistics(values, masks[name]) for name, values in content.features.items()}
     hashes = {name: row_hashes(values) for name, values in content.features.items()}
     duplicates = {"id": find_duplicates(content.ids, content.splits, content.ids)}
-    duplicates |= {name: _duplicates_among(content, rows, content.has(name)) for name, rows in hashes.items()}
+    duplicates |= {name: _duplicates_among(content, rows, masks[name]) for name, rows in hashes.items()}
     if len(hashes) > 1:
-        whole = np.all([content.has(name) for name in content.features], axis=0)
-        duplicates["all modalities"] = _duplicates_among(content, list(zip(*hashes.values(), strict=True)), whole)
+        rows = list(zip(*hashes.values(), strict=True))
+        duplicates["all modalities"] = _duplicates_among(content, rows, np.all(list(masks.values()), axis=0))
     pairs = tuple(duplicate_pairs(content, limit=not near_duplicates))
-    asked = {split: len(rows) for split, rows in searched(content, limit=not near_duplicates).items()}
+    counts = {split: len(rows) for split, rows in searched(content, limit=not near_duplicates).items()}
+    warnings = chain(
+        content.notes(), _label_warnings(content), _split_warnings(content, classes), _repeat_warnings(duplicates),
+        _value_warnings(content, modalities), _pair_warnings(pairs, counts, splits),
+    )  # fmt: skip
     return Examination(
         clips=len(content.ids),
         splits=splits,
         classes=classes,
         modalities=modalities,
         present={
-            name: {split: int(content.has(name)[content.rows(split)].sum()) for split in SPLITS}
-            for name in content.features
-            if not content.has(name).all()
+            name: {split: int(mask[content.rows(split)].sum()) for split in SPLITS}
+            for name, mask in masks.items()
+            if not mask.all()
         },
         duplicates=duplicates,
         near_duplicates=pairs,
-        searched=asked,
+        searched=counts,
         sequences={name: _rows_in_time(timeline) for name, timeline in content.sequences.items()},
         columns=tuple(content.columns),
         provenance=content.provenance,
-        warnings=(*_warnings(content, classes, modalities, duplicates), *_duplicate_warnings(pairs, asked, splits)),
+        warnings=tuple(dict.fromkeys(warnings)),
     )
 
 
 def find_duplicates(values: Sequence[Hashable], splits: Sequence[str], ids: Sequence[str]) -> Duplicates:
-    """Count values that repeat within a split and values that stand in two splits.
+    """Count values that repeat within a split and values that are in two splits.
 
     Args:
-        values: (n,) what is compared.
+        values: (n,) the compared values.
         splits: (n,) the split of each.
         ids: (n,) names for the examples.
     """
-    bits = {split: 1 << number for number, split in enumerate(SPLITS)}
-    seen: dict[Hashable, int] = {}
-    within = dict.fromkeys(SPLITS, 0)
+    splits_of: dict[Hashable, Counter[str]] = {}
     for value, split in zip(values, splits, strict=True):
-        known = seen.get(value, 0)
-        within[split] += bool(known & bits[split])
-        seen[value] = known | bits[split]
-    pairs = [(one, two) for number, one in enumerate(SPLITS) for two in SPLITS[number + 1 :]]
-    places = Counter(seen.values())
+        splits_of.setdefault(value, Counter())[split] += 1
+    within = {split: sum(max(counts[split] - 1, 0) for counts in splits_of.values()) for split in SPLITS}
     across = {
-        f"{one}-{two}": sum(n for known, n in places.items() if known & bits[one] and known & bits[two])
-        for one, two in pairs
+        f"{split}-{other}": sum(counts.keys() >= {split, other} for counts in splits_of.values())
+        for split, other in combinations(SPLITS, 2)
     }
-    shared = (value for value, known in seen.items() if known & (known - 1))
-    return Duplicates(within, across, tuple(ids[values.index(value)] for value in islice(shared, _SHOWN)))
+    shared = islice((value for value, counts in splits_of.items() if len(counts) > 1), _SHOWN)
+    return Duplicates(within, across, tuple(ids[values.index(value)] for value in shared))
 
 
-def _duplicates_among(content: FeatureFile, values: Sequence[Hashable], there: NDArray[np.bool_]) -> Duplicates:
-    """Look for values that repeat, among the clips that have them."""
-    rows = np.flatnonzero(there).tolist()
+def _duplicates_among(content: FeatureFile, values: Sequence[Hashable], present: NDArray[np.bool_]) -> Duplicates:
+    rows = np.flatnonzero(present).tolist()
     splits, ids = ([column[row] for row in rows] for column in (content.splits, content.ids))
     return find_duplicates([values[row] for row in rows], splits, ids)
 
 
 def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
-    """Count the clips of each class and split; one of several classes counts in each."""
-    marked, classes = content.all_labels, len(content.class_names)
-
-    def counted(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        if marked is not None:
-            return np.asarray(marked[rows].sum(axis=0), dtype=np.int64)
-        own = content.labels[rows]
-        return np.bincount(own[own != UNLABELLED], minlength=classes).astype(np.int64)
-
-    counts = {split: counted(content.rows(split)) for split in SPLITS}
+    """Count the clips of each class and split; a clip of several classes counts in each."""
+    counts = {}
+    for split in SPLITS:
+        if content.all_labels is not None:
+            counts[split] = content.all_labels[content.rows(split)].sum(axis=0)
+        else:
+            labels = content.labels[content.rows(split)]
+            counts[split] = np.bincount(labels[labels != UNLABELLED], minlength=len(content.class_names))
     return {
         name: {split: int(counts[split][number]) for split in SPLITS} for number, name in enumerate(content.class_names)
     }
 
 
 def _rows_in_time(timeline: Timeline) -> RowsInTime:
-    """Count the rows of the clips, and say when they begin; no times where the file does not have them."""
+    """Count the rows of the clips; their times only where the file holds them."""
     lengths = np.diff(timeline.offsets)
-    figures: RowsInTime = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
+    numbers: RowsInTime = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
     if timeline.times is None:
-        return figures
+        return numbers
     within = np.ones(max(len(timeline.times) - 1, 0), dtype=bool)
     ends = timeline.offsets[1:-1]
     within[ends[(ends > 0) & (ends < len(timeline.times))] - 1] = False  # from one clip to the next
     steps = np.diff(timeline.times)[within]
     first = timeline.times[timeline.offsets[:-1][lengths > 0]]
     return {
-        **figures,
+        **numbers,
         "step": float(np.median(steps)) if len(steps) else None,
         "earliest": float(first.min()) if len(first) else None,
         "latest": float(first.max()) if len(first) else None,
     }
 
 
-def _warnings(
-    content: FeatureFile,
-    classes: Mapping[str, Mapping[str, int]],
-    modalities: Mapping[str, Figures],
-    duplicates: Mapping[str, Duplicates],
-) -> list[str]:
-    found = list(content.notes())
+def _label_warnings(content: FeatureFile) -> list[str]:
     if not content.class_names:
-        found.append("the clips have no labels: only a query's own partner is relevant, and methods of pairs train")
-    elif content.all_labels is not None:
+        return ["the clips have no labels: only a query's own partner is relevant, and methods of pairs train"]
+    if content.all_labels is not None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
-        found.append(f"{several} clips have several labels: methods that learn classes do not train on them")
-    elif UNLABELLED in content.labels:
-        without = int((content.labels == UNLABELLED).sum())
-        found.append(f"{without} clips have no label: few-labels and pairs train on them, other methods without them")
+        return [f"{several} clips have several labels: methods that learn classes do not train on them"]
+    without = int((content.labels == UNLABELLED).sum())
+    warning = f"{without} clips have no label: few-labels and pairs train on them, other methods without them"
+    return [warning] if without else []
+
+
+def _split_warnings(content: FeatureFile, classes: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     for split in SPLITS:
+        absent = [name for name, counts in classes.items() if not counts[split]]
         if split not in content.splits:
-            found.append(f"there are no {split} clips")
-        else:
-            absent = [name for name, counts in classes.items() if not counts[split]]
-            found += [f"classes without {split} clips: {_some(absent)}"] if absent else []
-    for kind, found_twice in duplicates.items():
+            yield f"there are no {split} clips"
+        elif absent:
+            yield f"classes without {split} clips: {first_five(absent)}"
+
+
+def _repeat_warnings(duplicates: Mapping[str, Duplicates]) -> Iterator[str]:
+    for kind, repeats in duplicates.items():
         what = "ids" if kind == "id" else f"identical feature rows ({kind})"
-        found += [f"{n} {what} repeat within {split}" for split, n in found_twice.within.items() if n]
-        some = _some(list(found_twice.examples))
-        found += [f"{n} {what} stand in both of {pair} ({some})" for pair, n in found_twice.across.items() if n]
-    for name, figures in modalities.items():
-        origin = content.provenance.get(name, {})
-        unknown = origin.get("extractor", "unknown") == "unknown"
-        found += [f"{name}: {warning}" for warning in [*(_guesses(figures) if unknown else []), *_flaws(figures)]]
-    return list(dict.fromkeys(found))
+        yield from (f"{n} {what} repeat within {split}" for split, n in repeats.within.items() if n)
+        examples = ", ".join(repeats.examples)
+        yield from (f"{n} {what} stand in both of {pair} ({examples})" for pair, n in repeats.across.items() if n)
 
 
-def _duplicate_warnings(
-    pairs: Sequence[DuplicatePair], asked: Mapping[str, int], splits: Mapping[str, int]
-) -> list[str]:
-    sampled = [f"{count} of {splits[split]} {split}" for split, count in asked.items() if count < splits[split]]
-    found = [
-        f"near-duplicates were looked for among {' and '.join(sampled)} clips (drawn at random, seed {SAMPLE_SEED}), "
-        "as looking for all takes long; --near-duplicates does it"
-    ]
-    return [*(found if sampled else []), *_pair_warnings(pairs)]
+def _value_warnings(content: FeatureFile, modalities: Mapping[str, ColumnStatistics]) -> Iterator[str]:
+    for name, statistics in modalities.items():
+        low, high = statistics["minimum"], statistics["maximum"]
+        if content.provenance.get(name, {}).get("extractor", "unknown") == "unknown" and low >= 0:
+            if statistics["whole_numbers"] and 31 < high <= 255:
+                yield f"{name}: whole numbers from 0 to 255, probably 8-bit; scale them before comparing kinds"
+            elif statistics["zeros"] > 0.2:
+                yield f"{name}: never negative and {statistics['zeros']:.0%} zeros, probably the output of a ReLU"
+        if statistics["constant_dimensions"]:
+            yield f"{name}: {statistics['constant_dimensions']} of {statistics['dimensions']} dimensions never change"
+        if statistics["zero_rows"]:
+            yield f"{name}: {statistics['zero_rows']} clips have only zeros"
+        if max(abs(low), abs(high)) > 1e3:
+            yield f"{name}: values from {low:.3g} to {high:.3g}; standardize them before training"
 
 
-def _pair_warnings(pairs: Sequence[DuplicatePair]) -> list[str]:
+def _pair_warnings(
+    pairs: Sequence[DuplicatePair], searched_clips: Mapping[str, int], splits: Mapping[str, int]
+) -> Iterator[str]:
+    sampled = [f"{n} of {splits[split]} {split}" for split, n in searched_clips.items() if n < splits[split]]
+    if sampled:
+        yield (
+            f"near-duplicates were searched for {' and '.join(sampled)} clips (drawn at random, seed {SAMPLE_SEED}), "
+            "as a search for all clips takes long; --near-duplicates searches for all"
+        )
     counts = Counter((pair.split, pair.other_split) for pair in pairs)
-    kinds = {splits: Counter[str]() for splits in counts}
-    for pair in pairs:
-        kinds[pair.split, pair.other_split].update(pair.distances.keys())
-    return [
-        f"{count} {split} clips stand in {other} up to noise or encoding "
-        f"({', '.join(f'{n} by {kind}' for kind, n in kinds[split, other].items())}); "
-        "`aadml convert IN OUT --drop-duplicates train` leaves them out"
-        for (split, other), count in counts.items()
-    ]
-
-
-def _guesses(figures: Figures) -> list[str]:
-    """Guess the kind of features from their range, for files that do not say what made them."""
-    low, high = figures["minimum"], figures["maximum"]
-    if figures["whole_numbers"] and low >= 0 and 31 < high <= 255:
-        return ["whole numbers from 0 to 255, so probably 8-bit quantized; scale them before comparing kinds"]
-    if low >= 0 and figures["zeros"] > 0.2:
-        return [f"never negative and {figures['zeros']:.0%} zeros, so probably taken after a ReLU"]
-    return []
-
-
-def _flaws(figures: Figures) -> list[str]:
-    found = []
-    low, high = figures["minimum"], figures["maximum"]
-    if figures["constant_dimensions"]:
-        found.append(f"{figures['constant_dimensions']} of {figures['dimensions']} dimensions never change")
-    if figures["zero_rows"]:
-        found.append(f"{figures['zero_rows']} clips have only zeros")
-    if max(abs(low), abs(high)) > 1e3:
-        found.append(f"values from {low:.3g} to {high:.3g}; standardize them before training")
-    return found
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    for (split, other), count in counts.items():
+        kinds = Counter(
+            kind for pair in pairs if (pair.split, pair.other_split) == (split, other) for kind in pair.distances
+        )
+        yield (
+            f"{count} {split} clips stand in {other} up to noise or encoding "
+            f"({', '.join(f'{n} by {kind}' for kind, n in kinds.items())}); "
+            "`aadml convert IN OUT --drop-duplicates train` leaves them out"
+        )

@@ -1,49 +1,33 @@
-"""From what a foreign file holds to a checked `FeatureFile`: labels recoded, splits named, origin kept."""
+"""Assembly of foreign arrays to a checked `FeatureFile`: recoded labels, named splits, recorded origin."""
 
 import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts, check
+from aadml.data.layouts.layout import LayoutArrays
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, check
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.strings import as_text
 
 
 def assemble(
-    place: str | os.PathLike[str],
-    layout: str,
-    *,
-    features: Mapping[str, NDArray[Any]],
-    labels: NDArray[Any] | None,
-    splits: Sequence[str],
-    ids: Sequence[str] | None = None,
-    class_names: Sequence[str] | None = None,
-    notes: Sequence[str] = (),
-    present: Mapping[str, NDArray[Any]] | None = None,
-    texts: Texts | None = None,
-    sources: Sequence[str | os.PathLike[str]] = (),
+    place: str | os.PathLike[str], layout: str, arrays: LayoutArrays, class_names: Sequence[str] | None = None
 ) -> FeatureFile:
-    """Put the parts of a data set together and check them.
+    """Return the checked content of a data set.
 
     Args:
-        place: what was read; named in every message.
-        layout: name of its layout, kept in the provenance.
-        features: per modality (n, d) numbers of any type.
-        labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text; None where there are none.
-        splits: n of `train`, `valid`, `test`.
-        ids: n names; by default split and row number.
-        class_names: names of the classes in the order of the sorted label values; by default these values.
-        notes: what people should know about the data, one sentence each.
-        present: modality -> (n,) whether a clip has it, where some lack it; their features do not matter.
-        texts: all texts, where clips have several; the features of `text` are the first of each.
-        sources: the files whose SHA-256 is kept; by default `place`.
+        place: the path that was read, for messages.
+        layout: name of its layout, recorded in the provenance.
+        arrays: the parts as read.
+        class_names: names of the classes in the order of the sorted label values; by default those of `arrays`.
 
     Returns:
         The content, labels recoded to 0..C-1 in the order of the original values.
@@ -51,29 +35,44 @@ def assemble(
     Raises:
         InputError: the parts contradict each other; the message names the part.
     """
-    codes = np.full(len(splits), UNLABELLED, dtype=np.int64)
-    values: tuple[str, ...] = ()
-    if labels is not None:
-        codes, values = recode(labels, f"{place}: labels")
-    if len(codes) != len(splits):
-        raise InputError(f"{place}: {len(codes)} labels, but {len(splits)} rows of features; they must be as many")
-    if class_names is not None:
-        values = _renamed(values, class_names, str(place))
-    hashes = {Path(source).name: file_hash(source) for source in (sources or (place,))}
-    origin: JsonObject = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(notes)}
-    masks = {name: flags(there, f"{place}: {name}_present") for name, there in (present or {}).items()}
+    codes, values = _classes(arrays, class_names, str(place))
+    if len(codes) != len(arrays.splits):
+        raise InputError(
+            f"{place}: {len(codes)} labels, but {len(arrays.splits)} rows of features; they must be as many"
+        )
+    hashes = {Path(source).name: file_hash(source) for source in (arrays.sources or (place,))}
+    origin: JsonObject = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(arrays.notes)}
+    masks = {name: flags(mask, f"{place}: {name}_present") for name, mask in arrays.present.items()}
+    features = {name: matrix(values, f"{place}: {name}") for name, values in arrays.features.items()}
     content = FeatureFile(
-        features={name: _masked(matrix(v, f"{place}: {name}"), masks.get(name)) for name, v in features.items()},
-        present={name: there for name, there in masks.items() if not there.all()},
+        features={name: _masked(values, masks.get(name)) for name, values in features.items()},
+        present={name: mask for name, mask in masks.items() if not mask.all()},
         labels=codes,
-        ids=tuple(ids) if ids is not None else _row_names(splits),
-        splits=tuple(splits),
+        ids=tuple(arrays.ids) if arrays.ids is not None else _row_names(arrays.splits),
+        splits=tuple(arrays.splits),
         class_names=values,
         provenance=dict.fromkeys(features, origin),
-        texts=texts,
+        texts=arrays.texts,
     )
     check(content, str(place))
     return content
+
+
+def _classes(
+    arrays: LayoutArrays, class_names: Sequence[str] | None, place: str
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return the class codes (n,), and the names of the classes that a clip has."""
+    if arrays.labels is None:
+        codes, values = np.full(len(arrays.splits), UNLABELLED, dtype=np.int64), tuple[str, ...]()
+    elif arrays.positional and class_names is None:
+        positions = arrays.labels.reshape(-1).astype(np.int64)
+        used = np.unique(positions[positions != UNLABELLED])
+        codes = np.where(positions == UNLABELLED, UNLABELLED, np.searchsorted(used, positions))
+        return codes, tuple((arrays.class_names or ())[position] for position in used)
+    else:
+        codes, values = recode(arrays.labels, f"{place}: labels")
+    names = class_names or (None if arrays.positional else arrays.class_names)
+    return codes, values if names is None else _renamed(values, names, place)
 
 
 def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -81,7 +80,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
 
     Args:
         labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text.
-        place: what the message shall name.
+        place: where the labels come from, for messages.
 
     Raises:
         InputError: another shape, fractions, NaN, or rows with no class or more than one.
@@ -132,13 +131,35 @@ def flags(values: NDArray[Any], place: str) -> NDArray[np.bool_]:
     return values.astype(np.bool_)
 
 
-def _masked(values: NDArray[np.float32], there: NDArray[np.bool_] | None) -> NDArray[np.float32]:
-    return values if there is None or len(there) != len(values) else np.where(there[:, None], values, np.float32(0))
+def _masked(values: NDArray[np.float32], mask: NDArray[np.bool_] | None) -> NDArray[np.float32]:
+    return values if mask is None or len(mask) != len(values) else np.where(mask[:, None], values, np.float32(0))
 
 
 def text(value: Any) -> str:
     """Return bytes or any other value as text, NULs and spaces at its ends cut off."""
     return as_text(value).strip("\0 ")
+
+
+def read_split_column(values: NDArray[Any], names: Mapping[str, str], place: str) -> list[str]:
+    """Return the splits of n clips.
+
+    Args:
+        values: (n,) or (n, 1) words or numbers.
+        names: word in lower case -> split.
+        place: source of the values, for messages.
+
+    Raises:
+        InputError: no clips, another shape, or another word.
+    """
+    if not values.size or values.size != len(values):
+        raise InputError(f"{place} has shape {values.shape}; one word a clip is needed")
+    splits = []
+    for row, word in enumerate(map(text, values.ravel().tolist())):
+        split = names.get(word.lower().removesuffix(".0"))
+        if split is None:
+            raise InputError(f"{place}: '{word}' in row {row} is not a split; possible are {', '.join(names)}")
+        splits.append(split)
+    return splits
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:
@@ -172,8 +193,9 @@ def _from_one_hot(rows: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tu
         raise InputError(f"{place} have shape {rows.shape} but are not one-hot; only zeros and ones are possible")
     wrong = np.flatnonzero(rows.sum(axis=1) != 1)
     if len(wrong):
-        count = int(rows[wrong[0]].sum())
-        raise InputError(f"{place}: row {wrong[0]} has {count} classes; each clip needs exactly one")
+        raise InputError(
+            f"{place}: row {wrong[0]} has {int(rows[wrong[0]].sum())} classes; each clip needs exactly one"
+        )
     columns, codes = np.unique(rows.argmax(axis=1), return_inverse=True)
     return codes.astype(np.int64), tuple(str(column) for column in columns.tolist())
 
@@ -182,7 +204,7 @@ def _renamed(values: tuple[str, ...], names: Sequence[str], place: str) -> tuple
     if len(names) == len(values):
         return tuple(names)
     numbers = [int(value) for value in values if value.isdecimal()]
-    if len(numbers) == len(values) and max(numbers) < len(names):  # some of the named classes have no clip here
+    if numbers and len(numbers) == len(values) and max(numbers) < len(names):  # some of the named classes have no clip
         return tuple(names[number] for number in numbers)
     raise InputError(
         f"{place}: {len(names)} class names given for {len(values)} classes (values {', '.join(values[:20])})"
@@ -190,9 +212,5 @@ def _renamed(values: tuple[str, ...], names: Sequence[str], place: str) -> tuple
 
 
 def _row_names(splits: Sequence[str]) -> tuple[str, ...]:
-    seen: dict[str, int] = {}
-    names = []
-    for split in splits:
-        names.append(f"{split}-{seen.get(split, 0):05d}")
-        seen[split] = seen.get(split, 0) + 1
-    return tuple(names)
+    counts = {split: count() for split in dict.fromkeys(splits)}
+    return tuple(f"{split}-{next(counts[split]):05d}" for split in splits)

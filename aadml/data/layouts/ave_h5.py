@@ -12,54 +12,53 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.ave import ORDER_FILES, annotations_of, class_names_of_columns
-from aadml.data.layouts.arrays_on_disk import assemble
-from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
-from aadml.feature_extraction.feature_file import FeatureFile
-from aadml.feature_extraction.foreign import hdf5_arrays, open_hdf5
+from aadml.data.ave import ORDER_FILES, class_names_of_columns, read_annotations, read_splits
+from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions, same_rows
+from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feature*.h5", "labels*.h5", "visual_feature*.h5")
-_BLOCK = 64  # clips pooled at once: the pictures of all do not fit into memory
+_BLOCK = 64  # clips pooled at once: the pictures of all clips do not fit into memory
 
 
-def read_ave_h5(path: Path, options: ReadOptions) -> FeatureFile:
-    """Read AVE's features, averaged over seconds (and the 7 x 7 places of the pictures).
+def read_ave_h5(path: Path, options: ReadOptions) -> LayoutArrays:
+    """Read AVE's features, averaged over seconds (and the 7 x 7 positions of the pictures).
 
-    The class of a clip is the most frequent one of its seconds, background left aside unless there is nothing else.
+    The class of a clip is the most frequent one of its seconds; background counts only where there is nothing else.
 
     Raises:
         InputError: a missing or ambiguous file or key, or files that contradict each other.
     """
     files = {pattern: sorted(path.glob(pattern)) for pattern in KEYS}
-    for pattern, found in files.items():
-        if len(found) > 1 or (not found and pattern != KEYS[2]):
-            there = ", ".join(file.name for file in found) or "none"
-            raise InputError(f"{path}: one file '{pattern}' is needed; found: {there}")
-    names = ("audio", "label", "visual")
-    sources = {name: found[0] for name, found in zip(names, files.values(), strict=True) if found}
+    for pattern, matches in files.items():
+        if len(matches) > 1 or (not matches and pattern != KEYS[2]):
+            names = ", ".join(file.name for file in matches) or "none"
+            raise InputError(f"{path}: one file '{pattern}' is needed; found: {names}")
+    sources = {name: file[0] for name, file in zip(("audio", "label", "visual"), files.values(), strict=True) if file}
     features = {name: _pooled(file) for name, file in sources.items()}
     shares = features.pop("label")
-    same_rows(path, {sources[name].name: len(values) for name, values in (*features.items(), ("label", shares))})
+    same_rows(path, {sources[name].name: values for name, values in (*features.items(), ("label", shares))})
     codes = _classes(shares, sources["label"])
-    splits, notes = _splits(path, len(codes))
-    annotations = annotations_of(path / "Annotations.txt") if (path / "Annotations.txt").is_file() else None
+    divided = any((path / name).is_file() for name in ORDER_FILES.values())
+    splits = read_splits(path, len(codes)) if divided else ["train"] * len(codes)
+    annotations = read_annotations(path / "Annotations.txt") if (path / "Annotations.txt").is_file() else None
     columns = class_names_of_columns(codes, annotations, shares.shape[1])
-    return assemble(
-        path,
-        "ave-h5",
-        features=features,
-        labels=codes,
-        splits=splits,
+    return LayoutArrays(
+        features,
+        codes,
+        splits,
         ids=[f"{row:04d}" if annotations is None else annotations[row].name for row in range(len(codes))],
-        class_names=options.class_names or tuple(columns[code] for code in np.unique(codes).tolist()),
-        notes=[*notes, *([] if "visual" in features else ["there is no visual feature file beside the audio one"])],
+        class_names=tuple(columns[code] for code in np.unique(codes).tolist()),
+        notes=[
+            *([] if divided else ["there are no order files, so every clip counts as train"]),
+            *([] if "visual" in features else ["there is no visual feature file beside the audio one"]),
+        ],
         sources=list(sources.values()),
     )
 
 
 def _pooled(file: Path) -> NDArray[np.float32]:
-    """Average over every axis between the first and the last, a block of clips at a time (n, d)."""
+    """Return the mean over every axis between the first and the last (n, d), computed by blocks of clips."""
     with open_hdf5(file) as store:
         if "avadataset" not in store:
             raise InputError(f"{file}: holds no 'avadataset'; keys found: {', '.join(store) or 'none'}")
@@ -85,19 +84,5 @@ def _classes(shares: NDArray[np.float32], file: Path) -> NDArray[np.int64]:
     return np.asarray(codes, dtype=np.int64)
 
 
-def _splits(path: Path, count: int) -> tuple[list[str], list[str]]:
-    files = {split: path / name for split, name in ORDER_FILES.items()}
-    if not any(file.is_file() for file in files.values()):
-        return ["train"] * count, ["there are no order files, so every clip counts as train"]
-    orders = {split: hdf5_arrays(file, ("order",))["order"].astype(np.int64) for split, file in files.items()}
-    rows = np.concatenate(list(orders.values()))
-    if len(rows) != count or not np.array_equal(np.sort(rows), np.arange(count)):
-        raise InputError(f"{path}: the order files hold {len(rows)} rows, not each of the {count} clips once")
-    splits = np.empty(count, dtype=object)
-    for split, order in orders.items():
-        splits[order] = split
-    return [str(split) for split in splits], []
-
-
-AVE_H5 = Layout("folder", KEYS, read_ave_h5)
+AVE_H5 = Layout("ave-h5", "folder", KEYS, read_ave_h5)
 """Folder with AVE's audio_feature.h5, visual_feature.h5, labels.h5 (key avadataset) and order files."""

@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.layouts.arrays_on_disk import assemble
-from aadml.data.layouts.layout import Layout, ReadOptions
-from aadml.data.splitting.folds import chosen_fold, folds_of, some
-from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions
+from aadml.data.splitting.folds import chosen_fold, first_five, read_folds
 from aadml.feature_extraction.foreign import npy_array
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -20,7 +18,7 @@ KEYS = ("vgg", "inception", "classes", "folds")
 _PARTS = {"audio": "vgg", "visual": "inception"}
 
 
-def read_bytes_folder(path: Path, options: ReadOptions) -> FeatureFile:
+def read_bytes_folder(path: Path, options: ReadOptions) -> LayoutArrays:
     """Read the folder: mean over time of the 8-bit values, then (mean - 128) / 256.
 
     Raises:
@@ -29,34 +27,29 @@ def read_bytes_folder(path: Path, options: ReadOptions) -> FeatureFile:
     for name in KEYS:
         if not (path / name).is_dir():
             raise InputError(f"{path}: holds no folder '{name}'; needed are {', '.join(KEYS)}")
-    fold_of, notes = folds_of(path / "folds")
+    fold_of, notes = read_folds(path / "folds")
     test, note = chosen_fold(fold_of, options.test_fold, path)
     names = [name for name in fold_of if all((path / part / f"{name}.npy").is_file() for part in KEYS[:3])]
     absent = [name for name in fold_of if name not in set(names)]
     if absent:
-        notes.append(f"{len(absent)} of {len(fold_of)} ids were left out, a file is missing: {some(absent)}")
+        notes.append(f"{len(absent)} of {len(fold_of)} ids were left out, a file is missing: {first_five(absent)}")
     unlisted = sorted({file.stem for file in (path / "classes").glob("*.npy")} - set(fold_of))
     if unlisted:
-        notes.append(f"{len(unlisted)} clips were left out, no fold lists them: {some(unlisted)}")
+        notes.append(f"{len(unlisted)} clips were left out, no fold lists them: {first_five(unlisted)}")
     if not names:
         raise InputError(f"{path}: no id of its folds has its three files; {len(absent)} are incomplete")
-    return assemble(
-        path,
-        "bytes-folder",
-        features={
-            modality: _stacked([path / part / f"{name}.npy" for name in names]) for modality, part in _PARTS.items()
-        },
-        labels=np.stack([_class_of(path / "classes" / f"{name}.npy") for name in names]),
-        splits=["test" if fold_of[name] == test else "train" for name in names],
+    return LayoutArrays(
+        {modality: _stacked([path / part / f"{name}.npy" for name in names]) for modality, part in _PARTS.items()},
+        np.stack([_class_of(path / "classes" / f"{name}.npy") for name in names]),
+        ["test" if fold_of[name] == test else "train" for name in names],
         ids=names,
-        class_names=options.class_names,
         notes=[*notes, note],
         sources=sorted((path / "folds").iterdir()),
     )
 
 
 def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
-    """Pool the clips of one modality: (n, d)."""
+    """Return the pooled features of one modality (n, d)."""
     rows = [_pooled(file) for file in files]
     for file, row in zip(files, rows, strict=True):
         if len(row) != len(rows[0]):
@@ -78,5 +71,5 @@ def _pooled(file: Path) -> NDArray[np.float32]:
     return np.asarray((values.mean(axis=0, dtype=np.float64) - 128) / 256, dtype=np.float32)
 
 
-BYTES_FOLDER = Layout("folder", KEYS, read_bytes_folder, ("test_fold",))
+BYTES_FOLDER = Layout("bytes-folder", "folder", KEYS, read_bytes_folder, ("test_fold",))
 """Folder with vgg/, inception/, classes/ (npy, 8-bit) and folds/ (lists of ids), as used for VEGAS."""

@@ -1,73 +1,124 @@
-"""What every layout of the field's files offers."""
+"""Interface of the file layouts of the field."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.feature_file import Texts
 from aadml.feature_extraction.ground.errors import InputError
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a reader may be told; each reader takes what concerns it.
+    """Options of a reader; each reader uses those that concern its layout.
 
     Args:
-        views: modality -> name of the array or view that is taken for it, where the file does not say.
-        class_names: names of the classes in the order of the label values.
+        views: modality -> name of its array or view, where the file does not define it.
         test_fold: number of the fold that is the test split, where there are folds; the last by default.
-        undivided: take a file that does not say which clips are for what; all of them count as train.
+        undivided: accept a file without splits; all of its clips count as train.
     """
 
     views: Mapping[str, str] = field(default_factory=dict)
-    class_names: tuple[str, ...] | None = None
     test_fold: int | None = None
     undivided: bool = False
 
 
 @dataclass(frozen=True)
-class Layout:
-    """One way in which features lie on disk.
+class LayoutArrays:
+    """Arrays of a data set as its files hold them, before labels are recoded and anything is checked.
 
     Args:
-        kind: what it is: an HDF5 file, an npz file, or a folder.
-        keys: keys, name endings or entries by which it is known; the layout with the greatest share present is taken.
-        read: the reader.
-        takes: which of `views` and `test_fold` it follows; other readers have nothing to choose.
+        features: modality -> (n, d) numbers of any type.
+        labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text; None where there are none.
+        splits: n of `train`, `valid`, `test`.
+        ids: n names; by default split and row number.
+        class_names: names of the classes in the order of the sorted label values; by default these values.
+        positional: labels are positions among `class_names`, or `UNLABELLED`.
+        notes: remarks on the data, one sentence each.
+        present: modality -> (n,) mask of the clips that have it, where some lack it; other features are ignored.
+        texts: all texts, where clips have several; the features of `text` are the first of each.
+        sources: the files whose SHA-256 is recorded; by default the path that was read.
     """
 
+    features: Mapping[str, NDArray[Any]]
+    labels: NDArray[Any] | None
+    splits: Sequence[str]
+    ids: Sequence[str] | None = None
+    class_names: Sequence[str] | None = None
+    positional: bool = False
+    notes: Sequence[str] = ()
+    present: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    texts: Texts | None = None
+    sources: Sequence[str | os.PathLike[str]] = ()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A way in which features are stored on disk.
+
+    Args:
+        name: recorded in the provenance.
+        kind: an HDF5 file, an npz file, or a folder.
+        keys: keys, name endings or entries that identify the layout; the layout with the greatest share present wins.
+        read: the reader.
+        takes: which of `views` and `test_fold` the reader uses.
+    """
+
+    name: str
     kind: Literal["h5", "npz", "folder"]
     keys: tuple[str, ...]
-    read: Callable[[Path, ReadOptions], FeatureFile]
+    read: Callable[[Path, ReadOptions], LayoutArrays]
     takes: tuple[Literal["views", "test_fold"], ...] = ()
 
 
-def same_rows(path: str | os.PathLike[str], counts: dict[str, int]) -> None:
-    """Refuse arrays that should have a row for each clip and do not.
+def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Check that all arrays have as many rows.
 
     Raises:
         InputError: names two arrays of different length.
     """
-    names = list(counts)
-    for name in names[1:]:
-        if counts[name] != counts[names[0]]:
+    counts = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
+    first = next(iter(counts))
+    for name, count in counts.items():
+        if count != counts[first]:
             raise InputError(
-                f"{path}: '{names[0]}' has {counts[names[0]]} rows, but '{name}' has {counts[name]}; "
+                f"{path}: '{first}' has {counts[first]} rows, but '{name}' has {count}; "
                 "row i of both must be the same clip"
             )
 
 
-def stacked(path: str | os.PathLike[str], parts: dict[str, NDArray[np.generic]]) -> NDArray[np.generic]:
-    """Join the parts of one array (key -> rows) below each other; labels (n, 1) and (n,) go together.
+def parts_of(keys: Container[str], name: str) -> dict[str, str]:
+    """Return part -> split of an array that is stored in parts: train, `valid` or `val` where present, test."""
+    return {"train": "train", **{p: "valid" for p in ("valid", "val") if f"{name}_{p}" in keys}, "test": "test"}
+
+
+def join_parts(
+    path: Path, arrays: Mapping[str, NDArray[Any]], names: Sequence[str], parts: Mapping[str, str]
+) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """Return the arrays with the rows of all parts below each other, and the split of each row.
+
+    Args:
+        path: the file, for messages.
+        arrays: "<name>_<part>" -> rows.
+        names: of the arrays.
+        parts: part -> split.
 
     Raises:
-        InputError: names two parts whose rows differ in length, or a part that is a single value.
+        InputError: parts of an array differ in width, or arrays of a part in length.
     """
+    joined = {name: _stacked(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for part in parts}) for name in names}
+    for part in parts:
+        same_rows(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for name in names})
+    return joined, [split for part, split in parts.items() for _ in arrays[f"{names[0]}_{part}"]]
+
+
+def _stacked(path: Path, parts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Join the parts of one array (key -> rows); labels (n, 1) and (n,) fit together."""
     rows = {name: part[:, 0] if part.ndim == 2 and part.shape[1] == 1 else part for name, part in parts.items()}
     first = next(iter(rows))
     for name, part in rows.items():

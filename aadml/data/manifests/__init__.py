@@ -1,4 +1,4 @@
-"""MANIFESTS: data sets of which one has the media; each is listed as a manifest for `aadml extract`."""
+"""MANIFESTS: data sets of media that are listed as manifests for `aadml extract`."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

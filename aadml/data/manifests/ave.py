@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, Annotation, annotations_of, drawn_clock
+from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, drawn_clock, read_annotations, read_splits
 from aadml.data.layouts.arrays_on_disk import file_hash
-from aadml.data.manifests.listing import Entry, Listing, media_files
-from aadml.feature_extraction.foreign import hdf5_arrays
+from aadml.data.manifests.listing import ListedClip, Listing, media_files
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -14,40 +13,45 @@ def ave(
 ) -> Listing:
     """List AVE with its official train, validation and test splits (Tian et al., ECCV 2018).
 
-    The papers use 1,955 clips of 15 classes: of the 160 clips of Clock they have 100 (80, 10 and 10), and which ones
-    is not known; here they are drawn by `seed`. Without the limit there are 2,015.
+    The papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock (80, 10 and 10). It is not known which
+    100; here they are drawn by `seed`. Without the limit the listing has 2,015 clips.
 
     Args:
         source: the folder with `Annotations.txt`, `train_order.h5`, `val_order.h5`, `test_order.h5`.
         classes: 15 or 28.
-        clock_limit: how many clips of Clock are kept of the 15 classes; None keeps all.
-        media: the folder with the videos, `<video>.mp4` anywhere below; by default `source`/AVE.
-        seed: which clips of Clock are kept.
+        clock_limit: number of clips of Clock among the 15 classes; None for all.
+        media: the folder with the videos, `<video>.mp4` at any depth; by default `source`/AVE.
+        seed: of the draw of the clips of Clock.
 
     Raises:
-        InputError: a file is missing or contradicts the others, or the number of classes is another.
+        InputError: a file is missing or contradicts the others, or `classes` is neither 15 nor 28.
     """
     if classes not in (15, 28):
         raise InputError(f"ave: classes {classes} given; 15 (the retrieval papers) or 28 (all) are possible")
     for name in ("Annotations.txt", *ORDER_FILES.values()):
         if not (source / name).is_file():
             raise InputError(f"{source}: holds no '{name}'; AVE's Annotations.txt and its three order files are needed")
-    annotations = annotations_of(source / "Annotations.txt")
-    split_of = _split_of(source, len(annotations))
+    annotations = read_annotations(source / "Annotations.txt")
+    split_of = read_splits(source, len(annotations))
     notes: list[str] = []
     if classes == 15:
         annotations = tuple(line for line in annotations if line.label in AVE15)
         if clock_limit is not None:
-            annotations, note = _limited(annotations, split_of, clock_limit, seed)
-            notes.append(note)
+            rows: dict[str, list[int]] = {split: [] for split in ORDER_FILES}
+            for line in annotations:
+                if line.label == CLOCK:
+                    rows[split_of[line.row]].append(line.row)
+            left_out = {row for part in rows.values() for row in part} - drawn_clock(rows, clock_limit, seed)
+            annotations = tuple(line for line in annotations if line.row not in left_out)
+            notes.append(f"{clock_limit} clips of {CLOCK} were kept (drawn by seed {seed}), {len(left_out)} left out")
     folder = source / "AVE" if media is None else media
     if media is not None and not media.is_dir():
         raise InputError(f"{media}: is not a folder of videos")
-    found = {file.stem: file for file in media_files(folder)} if folder.is_dir() else {}
+    videos = {file.stem: file for file in media_files(folder)} if folder.is_dir() else {}
     entries = tuple(
-        Entry(
+        ListedClip(
             id=line.name,
-            media=found.get(line.video, folder / f"{line.video}.mp4"),
+            media=videos.get(line.video, folder / f"{line.video}.mp4"),
             labels=(line.label,),
             split=split_of[line.row],
             source=line.video,
@@ -57,32 +61,3 @@ def ave(
     )
     files = ("Annotations.txt", *ORDER_FILES.values())
     return Listing(entries, tuple(notes), {name: file_hash(source / name) for name in files})
-
-
-def _split_of(source: Path, count: int) -> dict[int, str]:
-    split_of: dict[int, str] = {}
-    for split, name in ORDER_FILES.items():
-        rows = [int(row) for row in hdf5_arrays(source / name, ("order",))["order"].reshape(-1).tolist()]
-        for row in rows:
-            if not 0 <= row < count or row in split_of:
-                raise InputError(f"{source / name}: row {row} is not a row of Annotations.txt, or stands there twice")
-            split_of[row] = split
-    if len(split_of) != count:
-        raise InputError(f"{source}: {count - len(split_of)} rows of Annotations.txt stand in no order file")
-    return split_of
-
-
-def _limited(
-    annotations: tuple[Annotation, ...], split_of: dict[int, str], limit: int, seed: int
-) -> tuple[tuple[Annotation, ...], str]:
-    """Keep `limit` clips of Clock, spread over the splits as the papers' counts are."""
-    rows = {
-        split: [line.row for line in annotations if line.label == CLOCK and split_of[line.row] == split]
-        for split in ORDER_FILES
-    }
-    kept = drawn_clock(rows, limit, seed)
-    left = tuple(line for line in annotations if line.label != CLOCK or line.row in kept)
-    return (
-        left,
-        f"{limit} clips of {CLOCK} were kept (drawn by seed {seed}), {len(annotations) - len(left)} left out",
-    )

@@ -1,4 +1,4 @@
-"""A folder of media: one folder per class, or no labels; divided at random, or already by its top folders."""
+"""Listing of a folder of media: one folder per class, or no labels; divided at random, or by its top folders."""
 
 import os
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aadml.data.manifests.listing import Entry, Listing, contents, left_aside, media_files, utf8
+from aadml.data.manifests.listing import ListedClip, Listing, equal_files, left_aside, media_files, utf8
 from aadml.data.splitting import division
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import SPLITS
@@ -17,11 +17,11 @@ _SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validatio
 def class_folders(source: Path, *, valid: float = 0.1, test: float = 0.2, seed: int = 0) -> Listing:
     """List a tree `<class>/.../<clip>`, or `<split>/<class>/.../<clip>` with splits train, valid (or val) and test.
 
-    Where the tree has no splits, each class is split at random; files with the same bytes stay in one split.
+    A tree without splits is divided at random, class by class; files with the same bytes get one split.
 
     Args:
         source: the folder.
-        valid: share of each class that validates.
+        valid: share of each class that is for validation.
         test: share of each class that is for test.
         seed: same seed, same splits.
 
@@ -47,39 +47,37 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
 
     Args:
         source: the folder.
-        no_labels: take what is in folders of classes without labels too.
+        no_labels: ignore the folders of classes.
 
     Returns:
-        The clips; where the folder is undivided, the split of each is empty.
+        The clips; if the folder is undivided, their splits are empty.
 
     Raises:
         InputError: no such folder, or no media in it.
     """
     if not source.is_dir():
         raise InputError(f"{source}: is not a folder")
-    there = {file: file.relative_to(source).parts[:-1] for file in media_files(source)}
-    tops = {folders[0] for folders in there.values() if folders}
+    folders_of = {file: file.relative_to(source).parts[:-1] for file in media_files(source)}
+    tops = {folders[0] for folders in folders_of.values() if folders}
     divided = {"train", "test"} <= tops <= set(_SPLIT_FOLDERS)
-    if divided:
-        there = {file: folders for file, folders in there.items() if folders}
-    class_of = {file: folders[int(divided) :][:1] for file, folders in there.items()}
+    class_of = {f: folders[int(divided) :][:1] for f, folders in folders_of.items() if folders or not divided}
     labelled = any(class_of.values()) and not no_labels
     files = [file for file, labels in class_of.items() if labels or not labelled]
     if not files:
         raise InputError("; ".join([f"{source}: holds no media", *left_aside(source)]))
-    same = contents(files)
+    equal = equal_files(files)
     entries = tuple(
-        Entry(
+        ListedClip(
             id=name,
             media=file,
             labels=tuple(map(utf8, class_of[file])) if labelled else (),
-            split=_SPLIT_FOLDERS[there[file][0]] if divided else "",
-            source=same.get(file, ""),
+            split=_SPLIT_FOLDERS[folders_of[file][0]] if divided else "",
+            source=equal.get(file, ""),
         )
         for name, file in zip(unique_names(files, source), files, strict=True)
     )
     notes = ["the splits are those of the top folders"] if divided else []
-    loose = len(media_files(source)) - len(files)
+    loose = len(folders_of) - len(files)
     if loose:
         notes.append(f"{loose} media files outside the folders of classes were left aside")
     return Listing(entries, (*notes, *left_aside(source)))
@@ -88,14 +86,14 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
 def divide(
     labels: Sequence[str], groups: Sequence[str], *, valid: float = 0.0, test: float = 0.2, seed: int = 0
 ) -> list[str]:
-    """Divide each class at random; what is in one group stays in one split (see `division.divide`).
+    """Return random splits, class by class; a group is not divided (see `division.divide`).
 
-    Every class with two groups has a test part, and with three a validation part, where these shares are above 0.
+    Every class with two groups has test clips, and with three validation clips, where these shares are above 0.
 
     Args:
         labels: (n,) classes.
-        groups: (n,) what stays together.
-        valid: share that validates.
+        groups: (n,) clips of one group get one split.
+        valid: share that is for validation.
         test: share that is for test.
         seed: same seed, same splits.
 
@@ -107,21 +105,13 @@ def divide(
 
 
 def unique_names(files: Sequence[Path], source: Path) -> list[str]:
-    """Return an id for each file: its name without ending, with its ending or its folders where that repeats."""
-    for name_of in (_stem, _name, _path):
-        names = [utf8(name_of(file, source)) for file in files]
+    """Return an id for each file: its name without ending, or if names repeat with ending, or with folders."""
+    for form in (
+        (file.stem for file in files),
+        (file.name for file in files),
+        (os.path.relpath(file, source) for file in files),
+    ):
+        names = [utf8(name) for name in form]
         if max(Counter(names).values(), default=1) == 1:
             return names
     raise InputError(f"{source}: two files have names that are the same as UTF-8")
-
-
-def _stem(file: Path, source: Path) -> str:
-    return file.stem
-
-
-def _name(file: Path, source: Path) -> str:
-    return file.name
-
-
-def _path(file: Path, source: Path) -> str:
-    return os.path.relpath(file, source)

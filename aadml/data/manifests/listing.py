@@ -1,4 +1,4 @@
-"""The clips of a data set before extraction: entries, what is to be said about them, and the manifest they become."""
+"""Clips of a data set before extraction, their report, and the manifest that lists them."""
 
 import csv
 import io
@@ -6,9 +6,11 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 
 from aadml.data.layouts.arrays_on_disk import file_hash
+from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, SPLITS
@@ -17,27 +19,27 @@ _VIDEO_SUFFIXES = (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mp
 _SOUND_SUFFIXES = (".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac")
 
 SOUND_SUFFIXES = frozenset(_SOUND_SUFFIXES)
-"""Endings of file names that have no picture."""
+"""Endings of sound files."""
 
 PICTURE_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"))
-"""Endings of file names of pictures, which have no sound."""
+"""Endings of pictures."""
 
 MEDIA_SUFFIXES = frozenset((*_VIDEO_SUFFIXES, ".ogv", *_SOUND_SUFFIXES))
-"""Endings of file names that count as media."""
+"""Endings of sound and video files."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One clip.
+class ListedClip:
+    """A clip of a listing.
 
     Args:
         id: its name, unique in the listing.
-        media: the file; where the picture is in another one, that of the sound.
+        media: the file; that of the sound where the picture is in another file.
         labels: its classes: none, one or several.
-        split: `train`, `valid` or `test`; empty where nothing says it yet.
-        source: what makes two entries the same recording: a video's name or a content hash; by default nothing does.
-        columns: further columns, the same for every entry of a listing.
-        visual: the file of the picture, where it is another than that of the sound.
+        split: `train`, `valid` or `test`; empty before a division.
+        source: equal for clips of the same recording: name of a video or content hash; empty where unknown.
+        columns: further columns, the same for all clips of a listing.
+        visual: the file of the picture, if it is not `media`.
     """
 
     id: str
@@ -50,12 +52,12 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """The first of its classes; empty where it has none."""
+        """First class; empty for a clip without labels."""
         return self.labels[0] if self.labels else ""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The media file, or those of sound and picture."""
+        """Media file, or the files of sound and picture."""
         return (self.media,) if self.visual is None else (self.media, self.visual)
 
 
@@ -65,46 +67,38 @@ class Listing:
 
     Args:
         entries: the clips, in order.
-        notes: what was done on the way, one sentence each.
-        hashes: SHA-256 of the files the listing was made from.
-        absent: names of videos that the data set has and of which there is neither a file nor an entry.
+        notes: remarks on the listing, one sentence each.
+        hashes: SHA-256 of the files from which the listing was read.
+        absent: names of videos of the data set with neither a file nor an entry.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ListedClip, ...]
     notes: tuple[str, ...] = ()
     hashes: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
 
-    def missing_names(self) -> list[str]:
-        """Name every video of which there is no file, once, as the data set names it."""
-        return list(dict.fromkeys((*(entry.source or entry.id for entry in self.missing()), *self.absent)))
-
-    def missing(self) -> list[Entry]:
-        """Return the entries of which a media file is not there."""
+    def missing(self) -> list[ListedClip]:
+        """Return the entries without a media file."""
         return [entry for entry in self.entries if not all(file.is_file() for file in entry.files)]
 
-    def repeated(self) -> dict[str, list[Entry]]:
-        """Return the recordings that stand in more than one entry."""
-        groups: dict[str, list[Entry]] = defaultdict(list)
+    def repeated(self) -> dict[str, list[ListedClip]]:
+        """Return the recordings with more than one entry."""
+        groups: dict[str, list[ListedClip]] = defaultdict(list)
         for entry in self.entries:
             if entry.source:
                 groups[entry.source].append(entry)
         return {source: entries for source, entries in groups.items() if len(entries) > 1}
 
     def shared(self) -> dict[str, list[str]]:
-        """Return for each pair of splits ("train-test") the recordings that stand in both."""
-        pairs: dict[str, list[str]] = {
-            f"{one}-{two}": [] for number, one in enumerate(SPLITS) for two in SPLITS[number + 1 :]
+        """Return for each pair of splits ("train-test") the recordings that are in both."""
+        splits = {source: {entry.split for entry in entries} for source, entries in self.repeated().items()}
+        return {
+            "-".join(pair): [source for source in splits if splits[source] >= set(pair)]
+            for pair in combinations(SPLITS, 2)
         }
-        for source, entries in self.repeated().items():
-            splits = {entry.split for entry in entries}
-            for pair, sources in pairs.items():
-                if set(pair.split("-")) <= splits:
-                    sources.append(source)
-        return pairs
 
     def report(self) -> list[str]:
-        """Say for people what there is, what is missing, repeated and shared, and from which inputs; a line each."""
+        """Return lines on the clips, on missing, repeated and shared recordings, and on the inputs."""
         splits = Counter(entry.split for entry in self.entries)
         counts = ", ".join(f"{splits[split]} {split}" for split in SPLITS)
         classes = {label for entry in self.entries for label in entry.labels}
@@ -120,21 +114,21 @@ class Listing:
         return lines
 
 
-def write_manifest(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
-    """Write a manifest: `id,media,label,split` and further columns; media relative to it if below its folder.
+def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) -> None:
+    """Write a manifest: `id,media,label,split` and further columns; paths below its folder are relative to the folder.
 
-    Where the picture is in another file there are `audio,visual` instead of `media`; where clips have several labels
-    there is `labels` instead of `label`, and where no clip has any, neither.
+    If the picture is in another file, the columns are `audio,visual` instead of `media`. If clips have several labels,
+    the column is `labels` instead of `label`; without labels there is neither.
 
     Raises:
-        InputError: no entries, an id that repeats, labels that cannot be listed, or a place that cannot be written.
+        InputError: no entries, an id that repeats, labels that cannot be listed, or a path that cannot be written.
     """
     rows = list(entries)
     if not rows:
         raise InputError(f"{path}: there are no clips to list")
-    twice = [name for name, count in Counter(entry.id for entry in rows).items() if count > 1]
-    if twice:
-        raise InputError(f"{path}: the id '{twice[0]}' stands for more than one clip")
+    repeats = [name for name, count in Counter(entry.id for entry in rows).items() if count > 1]
+    if repeats:
+        raise InputError(f"{path}: the id '{repeats[0]}' names more than one clip")
     folder = Path(path).absolute().parent
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
@@ -149,12 +143,14 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[Entry]) -> No
         temporary.write_text(table.getvalue(), encoding="utf-8", errors="surrogateescape")
 
 
-def _label_column(rows: Sequence[Entry], place: str) -> list[str]:
-    """Name the column of the labels, where there is one."""
+def _label_column(rows: Sequence[ListedClip], place: str) -> list[str]:
+    """Return the name of the column of the labels, or nothing."""
     counts = {min(len(entry.labels), 2) for entry in rows}
     if 0 in counts and len(counts) > 1:
         bare = [entry.id for entry in rows if not entry.labels]
-        raise InputError(f"{place}: {len(bare)} of {len(rows)} clips have no label{_some(bare)}; all or none must")
+        raise InputError(
+            f"{place}: {len(bare)} of {len(rows)} clips have no label{_some(bare)}; give all or none a label"
+        )
     if 2 not in counts:
         return [] if counts == {0} else ["label"]
     wrong = [label for entry in rows for label in entry.labels if LABELS_SEPARATOR in label]
@@ -170,28 +166,28 @@ def _near(file: Path, folder: Path) -> str:
 
 
 def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[Path]:
-    """Return the media files below a folder, sorted, hidden ones left aside.
+    """Return the media files below a folder, sorted, without hidden files.
 
     Raises:
         InputError: a folder cannot be read.
     """
-    return sorted(file for file in _seen(folder) if file.suffix.lower() in suffixes and not _is_link(file))
+    return sorted(file for file in _walk(folder) if file.suffix.lower() in suffixes and not _is_link(file))
 
 
 def left_aside(folder: Path) -> list[str]:
-    """Say what lies below a folder and is not listed, a line each: links to folders, and files of other endings."""
-    seen = sorted(_seen(folder))
-    links = [str(path.relative_to(folder)) for path in seen if _is_link(path)]
-    others = Counter(path.suffix.lower() or "none" for path in seen if not _is_link(path))
+    """Return lines on what is below a folder and not listed: links to folders, and files of other endings."""
+    paths = sorted(_walk(folder))
+    links = [str(path.relative_to(folder)) for path in paths if _is_link(path)]
+    others = Counter(path.suffix.lower() or "none" for path in paths if not _is_link(path))
     endings = [f"{ending} {count}" for ending, count in others.most_common() if ending not in MEDIA_SUFFIXES]
     lines = [f"links to folders are not followed{_some(links)}"] if links else []
     return lines + ([f"files of other endings were left aside{_some(endings)}"] if endings else [])
 
 
-def contents(files: Iterable[Path]) -> dict[Path, str]:
-    """Map each file whose bytes another file has too to the SHA-256 they share.
+def equal_files(files: Iterable[Path]) -> dict[Path, str]:
+    """Return the files that have the same bytes as another, each with its SHA-256.
 
-    Only files of equal size are read; those that are not there are passed over.
+    Only files of equal size are read; missing files are ignored.
 
     Raises:
         InputError: a file cannot be read.
@@ -204,8 +200,8 @@ def contents(files: Iterable[Path]) -> dict[Path, str]:
         hashes = {file: file_hash(file) for group in by_size.values() if len(group) > 1 for file in group}
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
-    often = Counter(hashes.values())
-    return {file: digest for file, digest in hashes.items() if often[digest] > 1}
+    counts = Counter(hashes.values())
+    return {file: digest for file, digest in hashes.items() if counts[digest] > 1}
 
 
 def utf8(name: str) -> str:
@@ -213,8 +209,8 @@ def utf8(name: str) -> str:
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 
-def _seen(folder: Path) -> Iterator[Path]:
-    """Give what is below a folder and not hidden: files, and links to folders."""
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield what is below a folder and not hidden: files, and links to folders."""
     for parent, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         links = (name for name in folders if _is_link(Path(parent) / name))
@@ -222,7 +218,7 @@ def _seen(folder: Path) -> Iterator[Path]:
 
 
 def _is_link(path: Path) -> bool:
-    """Tell whether a path is a link to a folder."""
+    """True for a link to a folder."""
     return path.is_symlink() and path.is_dir()
 
 
@@ -233,4 +229,4 @@ def _refuse(error: OSError) -> None:
 def _some(names: list[str]) -> str:
     if not names:
         return ""
-    return f" ({', '.join(utf8(name) for name in names[:12])}{' ...' if len(names) > 12 else ''})"
+    return f" ({first_five([utf8(name) for name in names])})"

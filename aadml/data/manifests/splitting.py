@@ -1,11 +1,12 @@
-"""Which clip of a listing is for train, valid or test: drawn at random, or read from a column."""
+"""Division of a listing into train, valid and test: at random, or by a column."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
-from aadml.data.manifests.listing import Entry, Listing
+import numpy as np
+
+from aadml.data.manifests.listing import ListedClip, Listing
 from aadml.data.splitting.division import divide, shares_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
@@ -15,19 +16,19 @@ DEFAULT = "random:0.7/0.1/0.2"
 
 
 def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -> Listing:
-    """Give every clip a split.
+    """Return the listing with a split for every clip.
 
     Args:
         listing: the clips.
-        rule: "random:0.7/0.1/0.2" or "column:NAME"; None: what the source says, else DEFAULT.
-        by: a column; clips with the same cell are never divided between splits.
+        rule: "random:0.7/0.1/0.2" or "column:NAME"; None: the splits of the source, or DEFAULT without these.
+        by: a column; clips with the same cell get one split.
         seed: of a random split.
 
     Returns:
-        The listing; its notes say which shares were reached.
+        The listing; its notes state the resulting shares.
 
     Raises:
-        InputError: another rule, shares that cannot be, no such column, or cells that are no splits.
+        InputError: another rule, impossible shares, no such column, or cells that are not splits.
     """
     kind, _, value = _rule_for(listing, rule).partition(":")
     if kind == "random":
@@ -47,7 +48,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
 
 
 def draws(listing: Listing, rule: str | None) -> bool:
-    """Tell whether `with_splits` draws the splits of a listing by a rule."""
+    """True if `with_splits` draws the splits of a listing by a rule."""
     return _rule_for(listing, rule).startswith("random")
 
 
@@ -56,7 +57,7 @@ def _rule_for(listing: Listing, rule: str | None) -> str:
     return rule or ("" if divided else DEFAULT)
 
 
-def _of_column(entries: Sequence[Entry], name: str) -> list[str]:
+def _of_column(entries: Sequence[ListedClip], name: str) -> list[str]:
     cells = [entry.split for entry in entries] if name == "split" else _column(entries, name, "--split column:")
     words = [ALIASES.get(cell.strip().lower(), cell.strip().lower()) for cell in cells]
     wrong = Counter(word for word in words if word not in SPLITS)
@@ -69,41 +70,34 @@ def _of_column(entries: Sequence[Entry], name: str) -> list[str]:
     return words
 
 
-def _column(entries: Sequence[Entry], name: str, option: str) -> list[str]:
-    there = list(entries[0].columns)
-    if name not in there:
-        raise InputError(f"{option}{name}: no such column; {suggestion(name, there)}")
+def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:
+    if name not in entries[0].columns:
+        raise InputError(f"{option}{name}: no such column; {suggestion(name, entries[0].columns)}")
     return [entry.columns[name] for entry in entries]
 
 
-def _groups(entries: Sequence[Entry], by: str | None) -> list[int]:
-    """Number what must stay together: the same recording, and the same cell of `by`; an empty cell is none."""
-    owner = list(range(len(entries)))
+def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
+    """Return group numbers: clips of one recording, or with the same cell of `by` that is not empty, are a group."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def root(number: int) -> int:
-        while owner[number] != number:
-            owner[number] = number = owner[owner[number]]
-        return number
-
-    cells = _column(entries, by, "--split-by ") if by else [""] * len(entries)
-    for values in ([entry.source for entry in entries], cells):
-        rows_of: dict[str, list[int]] = {}
-        for number, value in enumerate(values):
-            if value:
-                rows_of.setdefault(value, []).append(number)
-        for rows in rows_of.values():
-            for one, two in pairwise(rows):
-                owner[root(two)] = root(one)
-    return [root(number) for number in range(len(entries))]
+    edges = []
+    for values in ([entry.source for entry in entries], _column(entries, by, "--split-by ") if by else ()):
+        first: dict[str, int] = {}
+        edges += [(row, first.setdefault(value, row)) for row, value in enumerate(values) if value]
+    rows, others = np.asarray(edges, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(rows)), (rows, others)), shape=(len(entries), len(entries)))
+    groups: list[int] = connected_components(graph, directed=False)[1].tolist()
+    return groups
 
 
 def _checked(listing: Listing, by: str | None) -> Listing:
-    """Refuse a split that divides what must not be divided."""
+    """Return the listing; raise InputError if a clip has no split, or clips with the same cell of `by` have two."""
     lacking = [entry.id for entry in listing.entries if entry.split not in SPLITS]
     if lacking:
         raise InputError(
             f"{len(lacking)} of {len(listing.entries)} clips have no split, or another word than {', '.join(SPLITS)} "
-            f"('{lacking[0]}'); mend the column 'split', or draw one: --split {DEFAULT}"
+            f"('{lacking[0]}'); correct the column 'split', or draw one: --split {DEFAULT}"
         )
     splits_of: dict[str, set[str]] = {}
     for entry, cell in zip(listing.entries, _column(listing.entries, by, "--split-by ") if by else (), strict=False):

@@ -1,11 +1,11 @@
-"""VEGAS from its videos: one folder per class, and lists of ids for its folds where one has them."""
+"""VEGAS from its videos: one folder per class, and optionally lists of ids for its folds."""
 
 from pathlib import Path
 
 from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.manifests.class_folders import divide, unique_names
-from aadml.data.manifests.listing import Entry, Listing, contents, left_aside, media_files, utf8
-from aadml.data.splitting.folds import chosen_fold, folds_of
+from aadml.data.manifests.listing import ListedClip, Listing, equal_files, left_aside, media_files, utf8
+from aadml.data.splitting.folds import chosen_fold, read_folds
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -13,10 +13,10 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
     """List VEGAS (Zhou et al., Visual to Sound, CVPR 2018): four fifths train, one fifth test.
 
     Args:
-        source: the folder with one folder per class; videos anywhere below, their names are the ids.
+        source: the folder with one folder per class; videos at any depth, their names are the ids.
         folds: a folder of text files of ids, one file a fold; by default a fifth of each class is drawn for test.
         test_fold: number of the fold that is for test; the last by default.
-        seed: same seed, same division, where there are no folds.
+        seed: of the division without folds.
 
     Raises:
         InputError: no such folder, no media, or folds that name none of them.
@@ -27,27 +27,29 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
     if not files:
         raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
     labels = [file.relative_to(source).parts[0] for file in files]
-    names, same = unique_names(files, source), contents(files)
-    unseen: list[str] = []
+    names, equal = unique_names(files, source), equal_files(files)
+    without_video: list[str] = []
     if folds is None:
         if test_fold is not None:
             raise InputError("vegas: a test fold was given without a folder of folds")
-        splits = dict(zip(names, divide(labels, [same.get(file, str(file)) for file in files], seed=seed), strict=True))
+        splits = dict(
+            zip(names, divide(labels, [equal.get(file, str(file)) for file in files], seed=seed), strict=True)
+        )
         notes, hashes = [f"a fifth of each class was drawn for test (seed {seed})"], {}
     else:
-        fold_of, notes = folds_of(folds)
+        fold_of, notes = read_folds(folds)
         test, note = chosen_fold(fold_of, test_fold, folds)
         splits = {name: "test" if fold == test else "train" for name, fold in fold_of.items()}
-        there = set(names)
-        unlisted, unseen = [n for n in names if n not in splits], [n for n in splits if n not in there]
+        videos = set(names)
+        unlisted, without_video = [n for n in names if n not in splits], [n for n in splits if n not in videos]
         notes += [note, f"{len(unlisted)} videos stand in no fold and were left out"]
-        notes.append(f"{len(unseen)} ids of the folds have no video")
+        notes.append(f"{len(without_video)} ids of the folds have no video")
         hashes = {file.name: file_hash(file) for file in sorted(folds.iterdir()) if file.is_file()}
         if len(unlisted) == len(names):
             raise InputError(f"{folds}: its folds name none of the {len(names)} videos, such as '{names[0]}'")
     entries = tuple(
-        Entry(id=name, media=file, labels=(utf8(label),), split=splits[name], source=same.get(file, ""))
+        ListedClip(id=name, media=file, labels=(utf8(label),), split=splits[name], source=equal.get(file, ""))
         for name, file, label in zip(names, files, labels, strict=True)
         if name in splits
     )
-    return Listing(entries, (*notes, *left_aside(source)), hashes, tuple(unseen))
+    return Listing(entries, (*notes, *left_aside(source)), hashes, tuple(without_video))

@@ -1,1 +1,1 @@
-"""The parts of a rendered sample clip: its scene, its event, its sound, its pictures, its captions, its file."""
+"""Rendering of a sample clip: scene, event, sound, pictures, captions, file."""

@@ -1,4 +1,4 @@
-"""What lies behind an event: a lit wall and things for the picture, noise for the sound."""
+"""Background of an event: a lit wall with objects for the picture, noise for the sound."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from aadml.data.samples.sound import RATE, Signal, hiss, oscillate, time_axis
 
 
 def paint_background(size: int, clutter: int, generator: np.random.Generator) -> Image:
-    """Return a wall in two shades with `clutter` faint things on it (size, size, 3)."""
+    """Return a wall in two shades with `clutter` faint objects (size, size, 3)."""
     top, bottom = _shade(generator), _shade(generator)
     rows = np.linspace(0, 1, size)[:, None, None]
     wall = (1 - rows) * np.asarray(top) + rows * np.asarray(bottom)
@@ -25,7 +25,7 @@ def paint_background(size: int, clutter: int, generator: np.random.Generator) ->
 
 
 def background_noise(kind: str, seconds: float, generator: np.random.Generator) -> Signal:
-    """Return noise of one of the kinds of `NOISES` (samples,)."""
+    """Return noise of a kind of `NOISES` (samples,)."""
     time = time_axis(seconds)
     if kind == "hiss":
         return hiss(generator, seconds, 200, 7800)

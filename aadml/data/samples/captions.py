@@ -1,106 +1,49 @@
-"""Captions of a sample clip: five different sentences, every one of them true of the clip."""
+"""Captions of a sample clip: five different sentences, all of them true of the clip."""
 
+import csv
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 from aadml.data.samples.setting import Setting
 
 CAPTIONS = 5
-"""How many captions a clip has."""
+"""Number of captions of a clip."""
+
+
+_VOCABULARY = Path(__file__).with_name("vocabulary.csv")
 
 
 @dataclass(frozen=True)
-class _Words:
-    """How one event is spoken of.
+class _Vocabulary:
+    """Phrases about one event.
 
     Args:
-        seen: what is seen; {color} stands for its color.
-        does: what it does, third person.
-        sounds: what is heard, in the plural.
-        heard: the event as one hears it, as a noun.
-        faint: the event as something in the background.
+        seen: noun phrases for its picture; {color} stands for its color.
+        does: verb phrases, third person.
+        sounds: nouns for its sounds, in the plural.
+        heard: noun phrases for the event as a sound.
+        faint: one noun phrase for the event as a background sound.
     """
 
     seen: tuple[str, ...]
     does: tuple[str, ...]
     sounds: tuple[str, ...]
     heard: tuple[str, ...]
-    faint: str
+    faint: tuple[str, ...]
 
 
-_WORDS: dict[str, _Words] = {
-    "bouncing ball": _Words(
-        ("a {color} ball", "a {color} rubber ball"),
-        ("bounces on the floor", "hits the ground again and again", "jumps up and down"),
-        ("thumps", "thuds", "dull knocks"),
-        ("a bouncing ball", "a ball being bounced", "a ball that hits the floor"),
-        "a ball bouncing",
-    ),
-    "metronome": _Words(
-        ("a {color} metronome", "a {color} wooden metronome"),
-        ("ticks from side to side", "beats time", "swings its arm and ticks"),
-        ("ticks", "clicks", "even beats"),
-        ("a metronome", "a ticking metronome", "a metronome that keeps the beat"),
-        "a metronome ticking",
-    ),
-    "siren": _Words(
-        ("a {color} beacon", "an emergency vehicle with a {color} light"),
-        ("flashes while the siren sounds", "blinks as a siren wails", "lights up with every rise of the siren"),
-        ("rising and falling tones", "alarm tones", "wailing tones"),
-        ("a siren", "an emergency siren", "the alarm of a siren"),
-        "a siren wailing",
-    ),
-    "rain": _Words(
-        ("a {color} umbrella", "an open {color} umbrella"),
-        ("stands in the rain", "is hit by raindrops", "keeps off the pouring rain"),
-        ("raindrops", "drops of water", "splashes"),
-        ("rain", "rain on an umbrella", "falling rain"),
-        "rain falling",
-    ),
-    "engine": _Words(
-        ("a {color} engine", "a {color} machine with a flywheel"),
-        ("runs and turns its wheel", "spins a big wheel", "drives a turning wheel"),
-        ("buzzing bursts", "rattling strokes", "mechanical pulses"),
-        ("an engine", "a running engine", "a motor that runs"),
-        "an engine running",
-    ),
-    "telephone keypad": _Words(
-        ("a {color} telephone keypad", "the {color} keypad of a phone"),
-        ("lights up key by key", "is used to dial a number", "beeps as the keys are pressed"),
-        ("beeps", "dial tones", "touch tones"),
-        ("a telephone being dialed", "a phone keypad", "keys pressed on a telephone"),
-        "a telephone being dialed",
-    ),
-    "heartbeat": _Words(
-        ("a {color} heart", "a {color} cartoon heart"),
-        ("beats", "swells with every beat", "pounds"),
-        ("double thumps", "heart sounds", "muffled beats"),
-        ("a heartbeat", "a beating heart", "a heart heard through a stethoscope"),
-        "a heart beating",
-    ),
-    "bird": _Words(
-        ("a {color} bird", "a small {color} bird on a branch"),
-        ("sings with an open beak", "chirps", "whistles its song"),
-        ("chirps", "tweets", "whistled notes"),
-        ("a bird", "a singing bird", "birdsong"),
-        "a bird singing",
-    ),
-    "helicopter": _Words(
-        ("a {color} helicopter", "a {color} chopper"),
-        ("hovers with its blades turning", "flies in place", "beats the air with its rotor"),
-        ("chopping beats", "rotor strokes", "throbbing bursts of air"),
-        ("a helicopter", "a helicopter in flight", "the rotor of a helicopter"),
-        "a helicopter flying",
-    ),
-    "typing": _Words(
-        ("a {color} keyboard", "a computer with a {color} keyboard"),
-        ("is being typed on", "writes lines of text", "clatters as someone types"),
-        ("clicks of keys", "keystrokes", "taps"),
-        ("someone typing", "typing on a keyboard", "a keyboard in use"),
-        "someone typing",
-    ),
-}
+@cache
+def vocabularies() -> dict[str, _Vocabulary]:
+    """Return event -> its phrases, from `vocabulary.csv`, where " | " separates phrases."""
+    with _VOCABULARY.open(encoding="utf-8", newline="") as lines:
+        return {
+            event: _Vocabulary(*[tuple(cell.split(" | ")) for cell in cells])
+            for event, *cells in list(csv.reader(lines))[1:]
+        }
+
 
 _PACES = (("slow", "slowly"), ("steady", "at a medium pace"), ("fast", "quickly"))
 _PITCHES = ("low", "medium", "high")
@@ -111,42 +54,42 @@ _NOISES = {"hiss": "hissing", "rumble": "rumbling", "hum": "humming", "chatter":
 def write_captions(setting: Setting, generator: np.random.Generator) -> tuple[str, ...]:
     """Return five different captions of a clip.
 
-    Each names the event; each adds some of its pace, pitch, color, place, background noise and what else is heard.
+    Each names the event and some of its pace, pitch, color, place, background noise and a second sound.
 
     Args:
-        setting: what was drawn for the clip.
-        generator: which of the possible sentences are taken.
+        setting: the traits of the clip.
+        generator: draws the sentences.
     """
     sentences = list(dict.fromkeys(_sentences(setting, generator)))
     chosen = generator.permutation(len(sentences))[:CAPTIONS]
-    return tuple(_capital(sentences[int(number)]) for number in chosen)
+    return tuple(f"{sentences[number][0].upper()}{sentences[number][1:]}." for number in chosen.tolist())
 
 
 def _sentences(setting: Setting, generator: np.random.Generator) -> list[str]:
-    words = _WORDS[setting.label]
+    words = vocabularies()[setting.label]
 
-    def one(choices: tuple[str, ...]) -> str:
+    def pick(choices: tuple[str, ...]) -> str:
         return choices[int(generator.integers(len(choices)))]
 
     def seen() -> str:
-        return _article(one(words.seen).format(color=setting.scene.color))
+        return _article(pick(words.seen).format(color=setting.scene.color))
 
     pace, manner = _PACES[_third(setting.scene.tempo)]
     pitch, side = _PITCHES[_third(setting.scene.pitch)], _SIDES[setting.place]
-    noise = _loud_noise(setting)
+    noise = _NOISES[setting.noise] if setting.noise_level > -16 else ""
     behind = f"over a {noise} background" if noise else f"at a {pitch} pitch"
     sentences = [
-        f"{seen()} {one(words.does)}; the {one(words.sounds)} are {pace}",
-        f"{side}, {seen()} {one(words.does)}",
-        f"the sound of {one(words.heard)}, {pace} and {pitch}-pitched",
-        f"{pace}, {pitch}-pitched {one(words.sounds)} of {one(words.heard)}",
-        f"{one(words.heard)} is heard " + (f"through {noise} noise" if noise else f"{side} of the picture"),
-        f"{one(words.heard)} {behind}",
-        f"{seen()} {side}; one hears {pace} {one(words.sounds)}",
-        f"{pitch}-pitched {one(words.sounds)} come {manner} from {one(words.heard)}",
+        f"{seen()} {pick(words.does)}; the {pick(words.sounds)} are {pace}",
+        f"{side}, {seen()} {pick(words.does)}",
+        f"the sound of {pick(words.heard)}, {pace} and {pitch}-pitched",
+        f"{pace}, {pitch}-pitched {pick(words.sounds)} of {pick(words.heard)}",
+        f"{pick(words.heard)} is heard " + (f"through {noise} noise" if noise else f"{side} of the picture"),
+        f"{pick(words.heard)} {behind}",
+        f"{seen()} {side}; one hears {pace} {pick(words.sounds)}",
+        f"{pitch}-pitched {pick(words.sounds)} come {manner} from {pick(words.heard)}",
     ]
     if setting.heard is not None and setting.heard.strength > -12:
-        sentences.append(f"{one(words.heard)}, and in the background {_WORDS[setting.heard.label].faint}")
+        sentences.append(f"{pick(words.heard)}, and in the background {vocabularies()[setting.heard.label].faint[0]}")
     return sentences
 
 
@@ -154,13 +97,5 @@ def _third(share: float) -> int:
     return min(int(3 * share), 2)
 
 
-def _loud_noise(setting: Setting) -> str:
-    return _NOISES[setting.noise] if setting.noise_level > -16 else ""
-
-
 def _article(phrase: str) -> str:
     return f"an{phrase[1:]}" if phrase.startswith("a ") and phrase[2] in "aeio" else phrase
-
-
-def _capital(sentence: str) -> str:
-    return f"{sentence[0].upper()}{sentence[1:]}."

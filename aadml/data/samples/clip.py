@@ -1,4 +1,4 @@
-"""One sample clip as arrays: the event, what disturbs it, the camera and the microphone."""
+"""A sample clip as arrays: event, disturbances, camera and microphone."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class RenderedClip:
 
 
 def render_clip(label: str, index: int, *, seconds: float, seed: int, difficulty: float) -> RenderedClip:
-    """Render one clip; it depends on these arguments alone, not on how many other clips there are.
+    """Render a clip; the result depends on these arguments alone, not on the number of clips.
 
     Args:
         label: a key of `EVENTS`.

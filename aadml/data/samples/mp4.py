@@ -1,4 +1,4 @@
-"""Writing sound and pictures as an MP4 file (H.264 and AAC)."""
+"""Encoding of sound and pictures as an MP4 file (H.264 and AAC)."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ from aadml.data.samples.sound import Signal
 
 
 def write_mp4(path: Path, pictures: Image, sound: Signal, *, frame_rate: int, rate: int) -> None:
-    """Write one clip, so that the same arrays give the same bytes with the same encoders.
+    """Write a clip; equal arrays give equal bytes with the same encoders.
 
     Args:
-        path: where to; the caller makes it atomic.
+        path: the file; it is not written atomically.
         pictures: (frames, height, width, 3) blue-green-red, even height and width.
         sound: (samples,) within -1..1, one channel.
         frame_rate: pictures per second.

@@ -1,4 +1,4 @@
-"""Drawing in an event's own coordinates: (0, 0) is its middle, 1 half its width, x to the right and y down."""
+"""Drawing in coordinates of an event: (0, 0) is its center, 1 half its width, x to the right and y down."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,18 +10,18 @@ Image = NDArray[np.uint8]
 Color = tuple[float, float, float]
 """Blue, green, red, each 0..255."""
 
-_SHIFT = 4  # OpenCV takes coordinates in sixteenths of a pixel
+_SHIFT = 4  # coordinates for OpenCV are in sixteenths of a pixel
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A frame to draw on, seen from one event's place.
+    """A frame with the coordinates of one event.
 
     Args:
-        image: what is drawn on, in place (height, width, 3), blue-green-red.
-        middle: where the event stands, in pixels.
-        unit: half the event's width, in pixels.
-        tilt: by how many radians the event leans.
+        image: the frame (height, width, 3), blue-green-red; it is changed in place.
+        middle: center of the event, in pixels.
+        unit: half the width of the event, in pixels.
+        tilt: angle of the event, in radians.
     """
 
     image: Image
@@ -30,7 +30,7 @@ class Picture:
     tilt: float = 0.0
 
     def leaning(self, radians: float, x: float = 0.0, y: float = 0.0) -> "Picture":
-        """Return the same picture seen from (x, y), leaning by `radians` more."""
+        """Return the picture with its origin at (x, y), rotated by `radians` more."""
         px, py = self._place(x, y)
         return replace(self, middle=(px, py), tilt=self.tilt + radians)
 
@@ -43,14 +43,6 @@ class Picture:
         angle = np.linspace(0, 2 * np.pi, 28, endpoint=False)
         self.shape([(x + width * float(np.cos(a)), y + height * float(np.sin(a))) for a in angle], color)
 
-    def ring(self, x: float, y: float, radius: float, color: Color, thickness: float = 0.05) -> None:
-        """Draw a circle's line."""
-        import cv2
-
-        px, py = self._fixed(x, y)
-        size = max(round(radius * self.unit * 2**_SHIFT), 1)
-        cv2.circle(self.image, (px, py), size, color, self._thickness(thickness), cv2.LINE_AA, _SHIFT)
-
     def box(self, left: float, top: float, right: float, bottom: float, color: Color) -> None:
         """Fill a rectangle."""
         self.shape([(left, top), (right, top), (right, bottom), (left, bottom)], color)
@@ -60,7 +52,8 @@ class Picture:
         import cv2
 
         begin, end = self._fixed(x0, y0), self._fixed(x1, y1)
-        cv2.line(self.image, begin, end, color, self._thickness(thickness), cv2.LINE_AA, _SHIFT)
+        width = max(round(thickness * self.unit), 1)
+        cv2.line(self.image, begin, end, color, width, cv2.LINE_AA, _SHIFT)
 
     def shape(self, points: Sequence[tuple[float, float]], color: Color) -> None:
         """Fill a polygon."""
@@ -87,13 +80,10 @@ class Picture:
         px, py = self._place(x, y)
         return round(px * 2**_SHIFT), round(py * 2**_SHIFT)
 
-    def _thickness(self, thickness: float) -> int:
-        return max(round(thickness * self.unit), 1)
-
 
 def mixed(color: Color, other: Color, share: float) -> Color:
     """Return `color` moved by `share` (0..1) towards `other`."""
-    blue, green, red = ((1 - share) * one + share * two for one, two in zip(color, other, strict=True))
+    blue, green, red = ((1 - share) * level + share * target for level, target in zip(color, other, strict=True))
     return blue, green, red
 
 

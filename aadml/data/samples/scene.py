@@ -1,4 +1,4 @@
-"""What a sounding event is given and what it returns."""
+"""Input and output of the events: their traits, their sound and their picture."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ class Scene:
 
     Args:
         seconds: length of the clip.
-        tempo: 0 (the event's slowest) to 1 (its fastest).
-        pitch: 0 (the event's lowest) to 1 (its highest).
+        tempo: 0 (slowest) to 1 (fastest).
+        pitch: 0 (lowest) to 1 (highest).
         color: name of its color, a key of `COLORS`.
     """
 
@@ -38,34 +38,34 @@ class Scene:
 
     @property
     def paint(self) -> Color:
-        """Return its color."""
+        """Color, blue-green-red."""
         return COLORS[self.color]
 
     def between(self, slow: float, fast: float) -> float:
-        """Return the value that its tempo means on a scale from `slow` to `fast`, in equal ratios."""
+        """Return the value of the tempo on a logarithmic scale from `slow` to `fast`."""
         return float(slow * (fast / slow) ** self.tempo)
 
     def tone(self, low: float, high: float) -> float:
-        """Return the frequency that its pitch means on a scale from `low` to `high` Hz, in equal ratios."""
+        """Return the frequency of the pitch on a logarithmic scale from `low` to `high` Hz."""
         return float(low * (high / low) ** self.pitch)
 
 
 @dataclass(frozen=True)
 class Event:
-    """An event's sound (samples,) and what draws it: `draw(picture, time in seconds)`."""
+    """Sound (samples,) of an event, and the function that draws it: `draw(picture, time in seconds)`."""
 
     sound: Signal
     draw: Callable[[Picture, float], None]
 
 
 def beats(generator: np.random.Generator, scene: Scene, period: float, *, jitter: float = 0.0) -> list[float]:
-    """Return the times in seconds of what happens about every `period` seconds, beginning before the clip does.
+    """Return times in seconds, about `period` apart; the first ones are before the begin of the clip.
 
     Args:
-        generator: where phase and jitter come from.
+        generator: draws phase and jitter.
         scene: the event's traits.
         period: seconds from one beat to the next.
-        jitter: how far a beat may stray, as a share of the period.
+        jitter: largest deviation of a beat, as a share of the period.
     """
     start = -period * generator.uniform(0.05, 0.95)
     count = int((scene.seconds - start) / period) + 2
@@ -74,5 +74,5 @@ def beats(generator: np.random.Generator, scene: Scene, period: float, *, jitter
 
 
 def since(time: float, starts: list[float]) -> float:
-    """Return how many seconds ago the last of `starts` was; a large number when none was yet."""
+    """Return the seconds since the last of `starts`; a large number before the first."""
     return min((time - start for start in starts if start <= time), default=1e3)

@@ -1,4 +1,4 @@
-"""What is drawn at random for one clip: the event's traits, where it stands, and what disturbs it."""
+"""Random setting of a clip: traits of the event, its position, and disturbances."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from aadml.data.samples.events import EVENTS
 from aadml.data.samples.scene import COLORS, Scene
 
 NOISES = ("hiss", "rumble", "hum", "chatter")
-"""What can be heard behind an event."""
+"""Kinds of background noise."""
 
 PLACES = ("left", "middle", "right")
-"""Where an event can stand."""
+"""Positions of an event."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Disturbance:
     """A second event behind the first, heard or seen, never both.
 
     Args:
-        label: which event.
+        label: of the event.
         scene: its traits.
         strength: its level relative to the first in decibel (heard) or its size relative to the frame (seen).
     """
@@ -31,19 +31,19 @@ class Disturbance:
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that makes one clip differ from another.
+    """Everything in which clips differ.
 
     Args:
         label: the event.
         scene: its traits.
         place: "left", "middle" or "right".
-        offset: where exactly, right and down, as a share of the frame.
-        size: the event's width as a share of the frame.
-        noise: what is heard behind it, one of `NOISES`.
+        offset: from the center, right and down, as a share of the frame.
+        size: width of the event as a share of the frame.
+        noise: kind of the background noise, one of `NOISES`.
         noise_level: its level relative to the event, in decibel.
         loudness: the level of the whole clip, in decibel.
-        tilt: power of frequency by which the clip's sound is dulled (positive) or sharpened, as a microphone would.
-        clutter: how many things stand in the background.
+        tilt: power of frequency by which high frequencies are lowered (positive) or raised, as by a microphone.
+        clutter: number of objects in the background.
         grain: standard deviation of the camera's noise, in levels of 255.
         light: factor on the picture's brightness.
         heard: another event that is only heard.
@@ -67,13 +67,13 @@ class Setting:
 
 
 def draw_setting(label: str, seconds: float, difficulty: float, generator: np.random.Generator) -> Setting:
-    """Draw one clip's setting.
+    """Draw the setting of a clip.
 
     Args:
         label: a key of `EVENTS`.
         seconds: length of the clip.
         difficulty: 0 (clear, alone, in the middle) to 1 (small, aside, in noise, with other events heard and seen).
-        generator: where the randomness comes from.
+        generator: source of the randomness.
     """
     scene = _draw_scene(seconds, generator)
     place = PLACES[int(generator.integers(3))]

@@ -1,4 +1,4 @@
-"""Sound synthesis: the few shapes of which all events are made. Signals are float64 in about -1..1."""
+"""Sound synthesis: the shapes that all events share. Signals are float64 in about -1..1."""
 
 from collections.abc import Iterable
 
@@ -23,7 +23,7 @@ def oscillate(frequency: Signal | float, seconds: float) -> Signal:
 
 
 def strike(frequency: float, seconds: float, *, drop: float = 0.0, decay: float = 6.0) -> Signal:
-    """Return a struck tone: a sine that falls by the share `drop` and dies away `decay` times over `seconds`."""
+    """Return a struck tone: a sine whose frequency falls by the share `drop`, and its amplitude by exp(-`decay`)."""
     share = time_axis(seconds) / seconds
     return oscillate(frequency * (1 - drop * share), seconds) * np.exp(-decay * share) * _soft_start(share.size)
 
@@ -32,7 +32,7 @@ def hiss(generator: np.random.Generator, seconds: float, low: float, high: float
     """Return noise between `low` and `high` Hz with root mean square 1.
 
     Args:
-        generator: where the randomness comes from.
+        generator: source of the randomness.
         seconds: length.
         low: lower edge in Hz.
         high: upper edge in Hz.
@@ -48,32 +48,32 @@ def hiss(generator: np.random.Generator, seconds: float, low: float, high: float
 
 
 def click(generator: np.random.Generator, seconds: float, low: float, high: float) -> Signal:
-    """Return a short burst of noise between `low` and `high` Hz that dies away within `seconds`."""
+    """Return a short burst of noise between `low` and `high` Hz that decays within `seconds`."""
     share = time_axis(seconds) / seconds
     burst: Signal = hiss(generator, seconds, low, high) * np.exp(-7 * share) * _soft_start(share.size)
     return burst / max(float(np.abs(burst).max()), 1e-12)
 
 
 def lay(track: Signal, pieces: Iterable[tuple[float, Signal]]) -> Signal:
-    """Return `track` with each (start in seconds, piece) added; what lies outside the track is cut off."""
-    laid = track.copy()
+    """Return `track` with each (start in seconds, piece) added; parts outside the track are cut off."""
+    mix = track.copy()
     for start, piece in pieces:
         first = round(start * RATE)
-        begin, end = max(first, 0), min(first + piece.size, laid.size)
+        begin, end = max(first, 0), min(first + piece.size, mix.size)
         if end > begin:
-            laid[begin:end] += piece[begin - first : end - first]
-    return laid
+            mix[begin:end] += piece[begin - first : end - first]
+    return mix
 
 
 def loudness(signal: Signal) -> float:
-    """Return the root mean square of the loudest quarter of a second, so that rare hits count as loud as a drone."""
+    """Return the root mean square of the loudest quarter of a second, so that rare hits are as loud as a drone."""
     window = min(RATE // 4, signal.size)
     energy = np.concatenate([[0.0], np.cumsum(signal**2)])
     return float(np.sqrt(max((energy[window:] - energy[:-window]).max(), 0.0) / window))
 
 
 def at_level(signal: Signal, decibel: float) -> Signal:
-    """Return `signal` scaled to a loudness of `decibel` relative to 1; silence stays silence."""
+    """Return `signal` scaled to a loudness of `decibel` relative to 1; silence is not changed."""
     return signal * (10 ** (decibel / 20) / max(loudness(signal), 1e-9))
 
 

@@ -1,4 +1,4 @@
-"""What was decoded of media, kept on disk by their content as far as a budget goes."""
+"""Cache of decoded media on disk, by the content of their files, within a budget."""
 
 import hashlib
 import logging
@@ -20,41 +20,38 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class KeptArrays:
-    """Files of arrays in `$AADML_CACHE/decoded`; what is damaged there, or cannot be written, is decoded again.
+class ArrayCache:
+    """Files of arrays in `$AADML_CACHE/decoded`; a file that is damaged, or cannot be written, is decoded again.
 
     Attributes:
-        budget: bytes that all of them together may take.
+        budget: size limit of the folder, in bytes.
     """
 
     budget: int
 
     def get(self, key: str) -> NDArray[Any] | None:
-        """Read an array; None where it is not kept."""
+        """Return an array; None where the cache does not have it."""
         try:
-            return load_file(self._place(key))["values"]
+            return load_file(_path(key))["values"]
         except (OSError, SafetensorError, KeyError, ValueError):
             return None
 
     def add(self, key: str, values: NDArray[Any]) -> None:
-        """Keep an array, where it fits."""
+        """Write an array, if it fits into the budget."""
         content = save({"values": np.ascontiguousarray(values)})
-        if self._held[0] + len(content) > self.budget:
+        if self._used[0] + len(content) > self.budget:
             return
-        self._held[0] += len(content)
+        self._used[0] += len(content)
         try:
-            write_bytes(self._place(key), content, durable=False)
+            write_bytes(_path(key), content, durable=False)
         except (OSError, InputError) as error:
-            _log.warning("what was decoded is not kept (%s)", error)
+            _log.warning("decoded media are not cached (%s)", error)
 
     @cached_property
-    def _held(self) -> list[int]:
-        """Count the bytes that are there; what other processes add meanwhile is not seen."""
-        return [sum(path.stat().st_size for path in _folder().glob("*.safetensors"))]
-
-    def _place(self, key: str) -> Path:
-        return _folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.safetensors"
+    def _used(self) -> list[int]:
+        """Bytes in the folder, without what other processes add later."""
+        return [sum(path.stat().st_size for path in _path("").parent.glob("*.safetensors"))]
 
 
-def _folder() -> Path:
-    return weights_folder().parent / "decoded"
+def _path(key: str) -> Path:
+    return weights_folder().parent / "decoded" / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.safetensors"

@@ -1,40 +1,59 @@
-"""How what a network reads of sound and video comes: what of it is kept, and who decodes it."""
+"""Options of decoding: caches and processes."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, Self, cast
 
-from aadml.data.sources.array_cache import KeptArrays
+from torch import Tensor
+
+from aadml.data.sources.array_cache import ArrayCache
 
 LogMelBy = Literal["processor", "device"]
-"""Who makes the spectrograms of sounds."""
+"""Where the spectrograms of sounds are computed."""
+
+
+class ItemSource:
+    """Base of sources whose `items` (n,) int64 are the numbers of stored files."""
+
+    items: Tensor
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def select(self, index: Tensor) -> Self:
+        """Return the source of the items `index` (m,) alone."""
+        return cast(Self, replace(cast(Any, self), items=self.items[index]))
 
 
 @dataclass(frozen=True)
 class Loading:
-    """How decoded media are kept, and how many processes decode them.
+    """Caches of decoded media, and the number of processes that decode them.
 
     Attributes:
-        memory: bytes kept in memory; what does not fit is read from disk or made again each time.
-        disk: where it is kept beyond one training, by the content of its file; None keeps nothing.
-        workers: processes that decode for the steps to come; 0 decodes in this one, between two steps.
-        log_mel: who makes spectrograms: the "processor" once, where sound is decoded, or the "device" of each batch, in
-            which case sounds are what is kept in memory, and nothing is kept on disk.
+        memory: size limit of the cache in memory, in bytes; other media are read from disk or decoded each time.
+        disk: cache that outlives a training, by the content of the files; None for no cache.
+        workers: processes that decode for later steps; 0 decodes in this process, between two steps.
+        log_mel: spectrograms are computed by the "processor" once, where sound is decoded, or by the "device" for each
+            batch; then sounds are cached in memory, and nothing on disk.
     """
 
     memory: int = 1 << 30
-    disk: KeptArrays | None = None
+    disk: ArrayCache | None = None
     workers: int = 0
     log_mel: LogMelBy = "processor"
 
     @classmethod
     def of(cls, *, memory_mib: int, disk_mib: int, workers: int, log_mel: LogMelBy = "processor") -> "Loading":
-        """Make it of the options of a method."""
-        return cls(memory_mib << 20, KeptArrays(disk_mib << 20) if disk_mib else None, workers, log_mel)
+        """Return the loading of the options of a method."""
+        return cls(memory_mib << 20, ArrayCache(disk_mib << 20) if disk_mib else None, workers, log_mel)
 
     def without_disk(self) -> "Loading":
-        """Keep nothing on disk."""
+        """Return the same loading without a cache on disk."""
         return replace(self, disk=None)
 
     def elsewhere(self) -> "Loading":
-        """Hold nothing in memory: for the processes that decode."""
+        """Return the loading of the processes that decode, without a cache in memory."""
         return replace(self, memory=0, workers=0)
+
+    def fits(self, count: int, size: int) -> bool:
+        """True if `count` values of about `size` bytes fit into memory."""
+        return count * size <= self.memory

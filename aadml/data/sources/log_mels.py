@@ -1,4 +1,4 @@
-"""Log-mel spectrograms of sounds as a source, kept in memory and on disk as far as budgets allow."""
+"""Log-mel spectrograms of sounds as a source, cached in memory and on disk within budgets."""
 
 import warnings
 from collections.abc import Sequence
@@ -19,24 +19,24 @@ from aadml.feature_extraction.media import Sound
 
 @dataclass(frozen=True)
 class LogMels:
-    """The front end of a network over a source of sound: each sound by itself, so that a batch never changes it.
+    """Spectrograms of a network, computed from each sound alone, so that they do not depend on the batch.
 
-    Spectrograms of packed sound are not kept on disk: they are made about as fast as they would be read.
+    Spectrograms of packed sound are not cached on disk: to compute them takes about as long as to read them.
 
     Attributes:
         sounds: at the settings' rate.
-        settings: of the network that will read the result.
-        loading: what of the spectrograms is kept, and who makes them.
-        kept: number of a file -> its spectrogram (t, bands), or its sound (s,) where the device makes spectrograms;
-            shared by everything selected from one source.
-        ahead: what was made ahead for the next batch; shared alike.
-        cut: number of the first file that was found as long as is taken; shared alike.
+        settings: of the front end of the network.
+        loading: caches and processes, and where spectrograms are computed.
+        cached: number of a file -> its spectrogram (t, bands), or its sound (s,) where the device computes
+            spectrograms; shared by everything selected from one source.
+        ahead: number of a file -> array that was decoded ahead for the next batch; shared as `cached`.
+        cut: number of the first file that reaches the length limit; shared as `cached`.
     """
 
     sounds: Waveforms | PackedWaveforms
     settings: LogMelSettings
     loading: Loading = field(default_factory=Loading)
-    kept: dict[int, Tensor] = field(default_factory=dict)
+    cached: dict[int, Tensor] = field(default_factory=dict)
     ahead: dict[int, NDArray[Any] | None] = field(default_factory=dict)
     cut: list[int] = field(default_factory=list)
 
@@ -58,51 +58,53 @@ class LogMels:
         return replace(self, sounds=self.sounds.select(index))
 
     def elsewhere(self) -> "LogMels":
-        """Return what makes the same spectrograms in another process."""
+        """Return the same spectrograms without items, for another process."""
         none = torch.zeros(0, dtype=torch.int64)
         return LogMels(replace(self.sounds, items=none), self.settings, self.loading.elsewhere())
 
     def missing(self, index: Tensor) -> list[int]:
-        """Name the files of the items `index` (b,) that are not in memory."""
-        return [file for file in self.items[index].unique().tolist() if file not in self.kept]
+        """Return the files of the items `index` (b,) that are not in memory."""
+        return [file for file in self.items[index].unique().tolist() if file not in self.cached]
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
-        """Read or make the spectrograms (t, bands) of the files of these numbers; None for one that cannot be had.
+        """Return the spectrograms (t, bands) of the files of these numbers; None where decoding fails.
 
-        Where the device makes them, these are the sounds (s,).
+        Where the device computes spectrograms, return the sounds (s,).
         """
         if self.loading.log_mel == "device":
             return [None if sound is None else sound.numpy() for sound in self.sounds.sounds(files)]
         disk = self.loading.disk if isinstance(self.sounds, Waveforms) else None
         keys = self._keys(files) if disk else [""] * len(files)
-        found = {file: disk.get(key) if disk and key else None for file, key in zip(files, keys, strict=True)}
-        wanted = [file for file in files if found[file] is None]
-        for file, sound in zip(wanted, self.sounds.sounds(wanted), strict=True):
-            found[file] = None if sound is None else log_mel(sound, self.settings).numpy()
-        for file, key in zip(files, keys, strict=True):
-            if disk and key and file in wanted and (made := found[file]) is not None:
-                disk.add(key, made)
-        return [found[file] for file in files]
+        key_of = dict(zip(files, keys, strict=True))
+        arrays = {file: disk.get(key) if disk and key else None for file, key in key_of.items()}
+        missing = [file for file in files if arrays[file] is None]
+        for file, sound in zip(missing, self.sounds.sounds(missing), strict=True):
+            arrays[file] = spectrogram = None if sound is None else log_mel(sound, self.settings).numpy()
+            if disk and key_of[file] and spectrogram is not None:
+                disk.add(key_of[file], spectrogram)
+        return [arrays[file] for file in files]
 
     def batch(self, index: Tensor) -> Padded | SoundBatch:
-        """Give the spectrograms of the items `index` (b,): (b, t, bands), or the sounds of which they are made."""
+        """Return the spectrograms (b, t, bands) of the items `index` (b,), or the sounds from which to compute them."""
         missing = self.missing(index)
-        wanted = [file for file in missing if file not in self.ahead]
-        self.ahead.update(zip(wanted, self.decoded(wanted), strict=True))
-        made = {file: None if (own := self.ahead[file]) is None else torch.from_numpy(own) for file in missing}
+        rest = [file for file in missing if file not in self.ahead]
+        self.ahead.update(zip(rest, self.decoded(rest), strict=True))
+        tensors = {f: None if (array := self.ahead[f]) is None else torch.from_numpy(array) for f in missing}
         self.ahead.clear()
-        for file, spectrogram in made.items():
-            self._keep(file, spectrogram)
-            self._look_at_length(file, spectrogram)
-        batch = pad([made[file] if file in made else self.kept[file] for file in self.items[index].tolist()])
+        for file, tensor in tensors.items():
+            if tensor is not None:
+                if self.loading.fits(len(self.cached) + 1, tensor.nbytes):  # tensors of one set have similar sizes
+                    self.cached[file] = tensor
+                self._check_length(file, len(tensor))
+        batch = pad([tensors[file] if file in tensors else self.cached[file] for file in self.items[index].tolist()])
         return SoundBatch(batch, self.settings) if self.loading.log_mel == "device" else batch
 
-    def _look_at_length(self, file: int, made: Tensor | None) -> None:
-        """Say so, of the first one alone, where a sound is so long that it was cut."""
-        if made is None or self.cut or not isinstance(self.sounds, Waveforms):
+    def _check_length(self, file: int, length: int) -> None:
+        """Warn, for the first such sound alone, that a sound was cut."""
+        if self.cut or not isinstance(self.sounds, Waveforms):
             return
         samples = int(self.sounds.seconds * self.settings.sample_rate)
-        if len(made) >= (samples if self.loading.log_mel == "device" else 1 + samples // self.settings.hop):
+        if length >= (samples if self.loading.log_mel == "device" else 1 + samples // self.settings.hop):
             self.cut.append(file)
             warnings.warn(
                 f"{self.sounds.paths[file]}: lasts {self.sounds.seconds:g} s or more; of such sounds the first "
@@ -111,29 +113,19 @@ class LogMels:
             )
 
     def _keys(self, files: Sequence[int]) -> list[str]:
-        """Name what decides a spectrogram; empty for a file that cannot be read."""
+        """Return everything on which a spectrogram depends; empty for an unreadable file."""
         assert isinstance(self.sounds, Waveforms)
-        decides = f"log-mel {Sound.edition} {torch.__version__} {self.settings!r} {self.sounds.seconds:g}"
-        return [f"{decides} {content.hex()}" if content else "" for content in self.sounds.sums(files)]
-
-    def _keep(self, file: int, spectrogram: Tensor | None) -> None:
-        if spectrogram is None:
-            return
-        # spectrograms of one set are of like size, so their number times this one's tells what they hold
-        held = (len(self.kept) + 1) * spectrogram.numel() * spectrogram.element_size()
-        if held <= self.loading.memory:
-            self.kept[file] = spectrogram
+        fingerprint = f"log-mel {Sound.edition} {torch.__version__} {self.settings!r} {self.sounds.seconds:g}"
+        return [f"{fingerprint} {content.hex()}" if content else "" for content in self.sounds.sums(files)]
 
 
-def log_mels(
-    sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, loading: Loading | None = None
-) -> LogMels:  # fmt: skip
-    """Lay the front end of a network over sounds, which are taken at its rate."""
+def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, loading: Loading | None = None) -> LogMels:
+    """Return the spectrograms of sounds at the rate of the settings."""
     return LogMels(sounds.at(settings.sample_rate), settings, loading or Loading())
 
 
 def at_most_once(items: Tensor) -> Tensor:
-    """Give for each file the first item that is it: rows (f',) in the order of the files that occur in items (n,)."""
+    """Return the first item of each file that occurs in items (n,): rows (f',) in the order of the files."""
     _, place = items.unique(return_inverse=True)
     first = torch.full((int(place.max()) + 1 if len(place) else 0,), len(place), dtype=torch.int64)
     return first.scatter_reduce(0, place, torch.arange(len(place)), "amin")

@@ -1,38 +1,36 @@
-"""Manifests of media as content that is divided like a feature file, its features still to be made of the files."""
+"""Manifests of media as content that is divided like a feature file; its features are numbers of files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.clips import Splits
 from aadml.comparison.features import Features
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.feature_file import FeatureFile, Texts
 from aadml.feature_extraction.feature_file.class_codes import class_codes
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.manifest import Manifest, Row, is_text, read_manifest
+from aadml.feature_extraction.manifest import SPLITS, Manifest, Row, is_text, read_manifest
 
 
 def is_manifest(path: str | Path) -> bool:
-    """Tell whether a path looks like a manifest of media, without reading it."""
+    """True if a path has the ending of a manifest of media."""
     return Path(path).suffix == ".csv"
 
 
 def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile, Manifest]:
-    """Read a manifest as content to be divided: the features of a clip are its number among the rows.
-
-    Those of its texts are their numbers among all texts.
+    """Return a manifest as content: the feature of a clip is its row number, that of a text its number among all texts.
 
     Args:
         path: of the manifest.
-        modalities: whose media are wanted.
+        modalities: to read.
 
     Raises:
-        InputError: no manifest, or one without a text column where texts are wanted.
+        InputError: not a manifest, or a manifest without a column for a modality.
     """
     if not is_manifest(path):
         raise InputError(f"{path}: networks (towers) are trained on media; give a manifest, a CSV file")
@@ -49,9 +47,9 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
         if not len(owners):
             raise InputError(f"{path}: no clip has a text; leave towers.text out")
         texts = Texts(np.arange(len(owners), dtype=np.float32)[:, None], owners)
-        features["text"], there = texts.first_of_each(len(rows))
-        present = {} if there.all() else {"text": there}
-        texts = texts if len(owners) > there.sum() else None
+        features["text"], has_text = texts.first_of_each(len(rows))
+        present = {} if has_text.all() else {"text": has_text}
+        texts = texts if len(owners) > has_text.sum() else None
     content = FeatureFile(
         features=features,
         present=present,
@@ -66,15 +64,13 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
 
 
 def with_media(splits: Splits, manifest: Manifest) -> Splits:
-    """Lay the media of a manifest where the numbers of its rows stand."""
+    """Return the splits with the media of a manifest in the place of the numbers of its rows."""
     sources = {m: _source(manifest, m) for m in splits.train.modalities}
-    train, valid, test = (_laid(part, sources) for part in (splits.train, splits.valid, splits.test))
-    return replace(splits, train=train, valid=valid, test=test)
-
-
-def _laid(clips: Clips, sources: Mapping[str, MediaFiles | Captions]) -> Clips:
-    laid: dict[str, Features] = {m: source.select(clips.matrix(m)[:, 0].long()) for m, source in sources.items()}
-    return replace(clips, features=laid)
+    for name in SPLITS:
+        clips = splits[name]
+        features: dict[str, Features] = {m: s.select(clips.matrix(m)[:, 0].long()) for m, s in sources.items()}
+        splits = splits.having(name, replace(clips, features=features))
+    return splits
 
 
 def _source(manifest: Manifest, modality: str) -> MediaFiles | Captions:
@@ -86,5 +82,4 @@ def _source(manifest: Manifest, modality: str) -> MediaFiles | Captions:
 
 
 def _texts(row: Row) -> list[str]:
-    """Give what the texts of a clip say, in their order."""
     return [text for name, text in row.media.items() if is_text(name) and text.strip()]

@@ -1,42 +1,32 @@
-"""Sounds, frames and captions as a pretrained network is given them: a source of windows, of pictures or of tokens."""
+"""Inputs of a pretrained network as a source: windows of sounds, pictures of videos, tokens of captions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.data.sources.loading import Loading
+from aadml.data.sources.loading import ItemSource, Loading
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
+from aadml.data.sources.waveforms import PackedWaveforms
 
 Item = dict[str, NDArray[Any]]
 """Arguments of a network for one window, frame or text."""
 
-
-class Stored(Protocol):
-    """Sounds, frames or texts by number."""
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Path -> why it could not be decoded."""
-
-    def decoded(self, numbers: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Give samples (s,), frames (t, h, w, 3) or UTF-8 bytes (m,); None for what cannot be had."""
-
-    def sums(self, numbers: Sequence[int], /) -> list[bytes]:
-        """Give the SHA-256 of their content; empty where it cannot be read."""
+Stored = MediaFiles | PackedWaveforms | Captions
+"""Sounds, frames or texts by number."""
 
 
 @dataclass(frozen=True)
 class ItemBatch:
-    """A batch of b clips, each of them one or more items of a network.
+    """A batch of b clips, each with one or more items of a network.
 
     Attributes:
-        clips: the items of each clip; none of one that could not be had.
-        present: (b,) bool, which could be had.
+        clips: the items of each clip; empty for a missing clip.
+        present: (b,) bool, False for a missing clip.
     """
 
     clips: tuple[tuple[Item, ...], ...]
@@ -46,7 +36,7 @@ class ItemBatch:
         return len(self.clips)
 
     def to(self, device: torch.device) -> "ItemBatch":
-        """Take what is a tensor to a device; the items follow where the network runs."""
+        """Return the batch with `present` on a device; the network moves the items."""
         return replace(self, present=self.present.to(device))
 
     def select(self, index: Tensor) -> "ItemBatch":
@@ -55,73 +45,62 @@ class ItemBatch:
 
 
 @dataclass(frozen=True)
-class NetworkItems:
-    """What prepares the inputs of a network, over what is stored: each by itself, so that a batch changes nothing.
+class NetworkItems(ItemSource):
+    """Inputs of a network, computed from each stored file alone, so that they do not depend on the batch.
 
     Attributes:
-        stored: sounds at the network's rate, frames of its size, or captions.
-        make: what is decoded of one of them -> its items.
-        items: (n,) int64, which of them each row is.
-        loading: what of the items is kept in memory, and who decodes.
-        kept: number -> its items; shared by everything selected from one source.
-        ahead: what was decoded ahead for the next batch; shared alike.
+        stored: sounds at the rate of the network, frames of its size, or captions.
+        make: decoded content -> its items.
+        items: (n,) int64, the number of the stored file of each row.
+        loading: caches and processes of decoding.
+        cached: number -> its items in memory; shared by everything selected from one source.
+        ahead: number -> content that was decoded ahead for the next batch; shared as `cached`.
     """
 
     stored: Stored
     make: Callable[[NDArray[Any]], Sequence[Item]]
     items: Tensor
     loading: Loading = field(default_factory=Loading)
-    kept: dict[int, tuple[Item, ...]] = field(default_factory=dict)
+    cached: dict[int, tuple[Item, ...]] = field(default_factory=dict)
     ahead: dict[int, NDArray[Any] | None] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.items)
 
     @property
     def failures(self) -> dict[str, str]:
         """Path -> why it could not be decoded."""
         return self.stored.failures
 
-    def select(self, index: Tensor) -> "NetworkItems":
-        """Return the source of the rows `index` (m,) alone."""
-        return replace(self, items=self.items[index])
-
     def elsewhere(self) -> MediaFiles | None:
-        """Return what decodes the same media in another process; None where nothing is worth it."""
+        """Return the decoder of the same media for another process; None for texts and packed sounds."""
         none = torch.zeros(0, dtype=torch.int64)
         return replace(self.stored, items=none) if isinstance(self.stored, MediaFiles) else None
 
     def missing(self, index: Tensor) -> list[int]:
-        """Number what of the rows `index` (b,) is not in memory."""
-        return [number for number in self.items[index].unique().tolist() if number not in self.kept]
+        """Return the stored numbers of the rows `index` (b,) that are not in memory."""
+        return [number for number in self.items[index].unique().tolist() if number not in self.cached]
 
     def batch(self, index: Tensor) -> ItemBatch:
-        """Give the items of the rows `index` (b,)."""
+        """Return the items of the rows `index` (b,)."""
         missing = self.missing(index)
-        wanted = [number for number in missing if number not in self.ahead]
-        self.ahead.update(zip(wanted, self.stored.decoded(wanted), strict=True))
-        made = {n: tuple(self.make(values)) for n in missing if (values := self.ahead[n]) is not None}
+        rest = [number for number in missing if number not in self.ahead]
+        self.ahead.update(zip(rest, self.stored.decoded(rest), strict=True))
+        computed = {n: tuple(self.make(values)) for n in missing if (values := self.ahead[n]) is not None}
         self.ahead.clear()
-        for number, items in made.items():
-            self._keep(number, items)
-        clips = tuple(made.get(n) or self.kept.get(n, ()) for n in self.items[index].tolist())
+        for number, items in computed.items():
+            size = sum(values.nbytes for item in items for values in item.values())
+            if self.loading.fits(len(self.cached) + 1, size):  # items of one set have similar sizes
+                self.cached[number] = items
+        clips = tuple(computed.get(n) or self.cached.get(n, ()) for n in self.items[index].tolist())
         return ItemBatch(clips, torch.tensor([bool(items) for items in clips], dtype=torch.bool))
 
     def sums(self, index: Tensor) -> list[bytes]:
-        """Give the SHA-256 of the content of the rows `index` (b,); empty where it cannot be read."""
+        """Return the SHA-256 of the content of the rows `index` (b,); empty where it cannot be read."""
         return self.stored.sums(self.items[index].tolist())
-
-    def _keep(self, number: int, made: tuple[Item, ...]) -> None:
-        # items of one set are of like size, so their number times this one's tells what they hold
-        held = (len(self.kept) + 1) * sum(values.nbytes for item in made for values in item.values())
-        if held <= self.loading.memory:
-            self.kept[number] = made
 
 
 def text_items(
     captions: Captions, make: Callable[[NDArray[Any]], Sequence[Item]], loading: Loading | None = None
 ) -> NetworkItems:
-    """Lay a tokenizer over captions; equal ones are one text."""
+    """Return the items that a tokenizer makes of captions; equal captions are one text."""
     known = {text: number for number, text in enumerate(dict.fromkeys(captions.texts))}
     rows = torch.tensor([known[text] for text in captions.texts], dtype=torch.int64)
     return NetworkItems(Captions(tuple(known)), make, rows, loading or Loading())

@@ -1,7 +1,7 @@
-"""Sequences of unequal length as one tensor."""
+"""Padding of sequences of unequal length to one tensor."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ class Padded:
     Attributes:
         values: (b, t, ...), zero behind the end of each sequence.
         lengths: (b,) int64, at least 1.
-        present: (b,) bool; False where a sequence could not be had and zeros stand in its place.
+        present: (b,) bool; False where a sequence is missing and zeros replace it.
     """
 
     values: Tensor
@@ -25,36 +25,32 @@ class Padded:
         return len(self.lengths)
 
     def to(self, device: torch.device) -> "Padded":
-        """Take the batch to a device."""
+        """Return the batch on a device."""
         return Padded(*(sent(tensor, device) for tensor in (self.values, self.lengths, self.present)))
 
     def mask(self) -> Tensor:
-        """Mark what is no padding: (b, t) bool."""
+        """Return the mask (b, t) of the values that are not padding."""
         return torch.arange(self.values.shape[1], device=self.lengths.device)[None, :] < self.lengths[:, None]
 
     def select(self, index: Tensor) -> "Padded":
         """Return the sequences `index`, in that order."""
-        return replace(
-            self, values=self.values[index], lengths=self.lengths[index], present=self.present[index]
-        )  # fmt: skip
+        return Padded(self.values[index], self.lengths[index], self.present[index])
 
 
 def sent(tensor: Tensor, device: torch.device) -> Tensor:
-    """Take a tensor to a device; to a card from pinned memory, so that nobody waits for the copy."""
+    """Return a tensor on a device; copies to a GPU start from pinned memory, without waiting."""
     if device.type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 
 def pad(sequences: Sequence[Tensor | None]) -> Padded:
-    """Pad sequences (t_i, ...) to the longest; None stands for one that could not be had."""
-    there = [sequence for sequence in sequences if sequence is not None]
-    like = there[0] if there else torch.zeros(1)
-    longest = max([1, *(len(sequence) for sequence in there)])
-    values = like.new_zeros((len(sequences), longest, *like.shape[1:]))
-    lengths = torch.ones(len(sequences), dtype=torch.int64)
+    """Pad sequences (t_i, ...) to the longest; None stands for a missing sequence."""
+    like = next((sequence for sequence in sequences if sequence is not None), torch.zeros(1))
+    lengths = [1 if sequence is None else max(len(sequence), 1) for sequence in sequences]
+    values = like.new_zeros((len(sequences), max(lengths, default=1), *like.shape[1:]))
     for row, sequence in enumerate(sequences):
         if sequence is not None:
             values[row, : len(sequence)] = sequence
-            lengths[row] = max(len(sequence), 1)
-    return Padded(values, lengths, torch.tensor([sequence is not None for sequence in sequences], dtype=torch.bool))
+    present = torch.tensor([sequence is not None for sequence in sequences], dtype=torch.bool)
+    return Padded(values, torch.tensor(lengths, dtype=torch.int64), present)

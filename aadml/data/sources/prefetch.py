@@ -1,7 +1,7 @@
-"""Sound and frames of the batches to come, decoded by processes of their own while a step is computed.
+"""Prefetch of later batches: worker processes decode their sound and frames while a step is computed.
 
-What a process decodes is what this one would, so a training ends in the same bytes whatever their number. They are
-started when something is first missing in memory.
+A worker decodes the same arrays as this process, so a training ends in the same bytes for any number of workers. A
+worker is started when something is first missing in memory.
 """
 
 import warnings
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import current_process
 from multiprocessing.connection import Connection
-from types import TracebackType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from numpy.typing import NDArray
 from torch import Tensor
@@ -23,30 +22,30 @@ from aadml.comparison.processes.launch import ProcessLost
 from aadml.data.sources.loading import Loading
 from aadml.feature_extraction.ground.worker_process import RAISED, READY, Conditions, ending, start
 
-_DEATH_SECONDS = 5.0  # a process that hung up may take a moment to end
-_ANSWER_SECONDS = 1800.0  # a batch of long videos on a busy machine
+_DEATH_SECONDS = 5.0  # from the end of a connection to the end of its process
+_BATCH_SECONDS = 1800.0  # limit for a batch: long videos on a busy machine
 _CONDITIONS = Conditions(setup=partial(warnings.simplefilter, "ignore"))
 
 Task = Mapping[Modality, Sequence[int]]
-"""Modality -> the numbers of what is to be decoded."""
+"""Modality -> the numbers of the files to decode."""
 Decoded = Mapping[Modality, tuple[Mapping[int, NDArray[Any] | None], Mapping[str, str]]]
-"""Modality -> number -> what was decoded, and path -> why it could not be."""
+"""Modality -> (number -> array or None, path -> why it could not be decoded)."""
 
 
-class Decoder(Protocol):
-    """What decodes in a process of its own."""
+class PrefetchDecoder(Protocol):
+    """Decoder of a modality in a worker."""
 
     @property
     def failures(self) -> dict[str, str]:
         """Path -> why it could not be decoded."""
 
     def decoded(self, numbers: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Decode what has these numbers."""
+        """Return the arrays of the files of these numbers."""
 
 
 @runtime_checkable
 class Decodable(Protocol):
-    """A source whose batches may be decoded elsewhere."""
+    """A source whose batches may be decoded by workers."""
 
     loading: Loading
     ahead: dict[int, NDArray[Any] | None]
@@ -56,14 +55,14 @@ class Decodable(Protocol):
         """Path -> why it could not be decoded."""
 
     def missing(self, index: Tensor) -> list[int]:
-        """Number what of the rows `index` (b,) is not in memory."""
+        """Return the files of the rows `index` (b,) that are not in memory."""
 
-    def elsewhere(self) -> Decoder | None:
-        """Return what decodes the same in another process; None where nothing is worth it."""
+    def elsewhere(self) -> PrefetchDecoder | None:
+        """Return a decoder of the same files for a worker; None where workers are of no use."""
 
 
-class BatchesAhead:
-    """Processes that decode for the batches to come; use it as a context, at whose end none is left.
+class Prefetch:
+    """Workers that decode later batches; a context, at whose end no worker is left.
 
     Args:
         features: of the training clips, by modality.
@@ -75,51 +74,49 @@ class BatchesAhead:
         self._decoders = {m: decoder for m, decoder in decoders.items() if decoder is not None}
         workers = max((self._sources[m].loading.workers for m in self._decoders), default=0)
         self._count = 0 if current_process().daemon else workers  # a process of a sweep may have no children
-        self._workers: dict[int, _Worker] = {}
+        self._workers: dict[int, _PrefetchWorker] = {}
 
-    def __enter__(self) -> "BatchesAhead":
+    def __enter__(self) -> "Prefetch":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers.values():
             worker.end()
         self._workers = {}
 
     def over(self, batches: Iterable[Tensor], features: Mapping[Modality, Features]) -> Iterator[Tensor]:
-        """Give the rows (b,) of each batch, once what is missing of it lies in its sources.
+        """Yield the rows (b,) of each batch, after its missing files are decoded.
 
         Args:
-            batches: of an epoch.
-            features: of the clips that the epoch takes, selected from those of the training clips.
+            batches: rows (b,) of each batch of an epoch.
+            features: of the clips of the epoch, selected from those of the training clips.
         """
         if not self._count:
             yield from batches
             return
         self._sources = {m: f for m, f in features.items() if m in self._decoders and isinstance(f, Decodable)}
-        waiting: deque[tuple[Tensor, _Worker | None]] = deque()
+        waiting: deque[tuple[Tensor, _PrefetchWorker | None]] = deque()
         for number, rows in enumerate(batches):
-            done = self._received(*waiting.popleft()) if len(waiting) == self._count else None
-            waiting.append((rows, self._asked(number % self._count, rows)))
-            if done is not None:
-                yield done
+            ready = self._received(*waiting.popleft()) if len(waiting) == self._count else None
+            waiting.append((rows, self._assigned(number % self._count, rows)))
+            if ready is not None:
+                yield ready
         while waiting:
             yield self._received(*waiting.popleft())
 
-    def _asked(self, number: int, rows: Tensor) -> "_Worker | None":
-        """Ask a process for what of a batch is missing; None where nothing is."""
-        own = rows[group.own(len(rows))]
-        task = {m: missing for m in self._decoders if (missing := self._sources[m].missing(own))}
+    def _assigned(self, number: int, rows: Tensor) -> "_PrefetchWorker | None":
+        """Return the worker that decodes the missing files of a batch; None where no file is missing."""
+        rows = rows[group.own(len(rows))]
+        task = {m: missing for m in self._decoders if (missing := self._sources[m].missing(rows))}
         if not task:
             return None
         if number not in self._workers:
-            self._workers[number] = _Worker(*start(partial(_decode, self._decoders), _CONDITIONS))
-        self._workers[number].ask(task)
+            self._workers[number] = _PrefetchWorker(*start(partial(_decode, self._decoders), _CONDITIONS))
+        self._workers[number].send(task)
         return self._workers[number]
 
-    def _received(self, rows: Tensor, worker: "_Worker | None") -> Tensor:
-        for modality, (arrays, failures) in (worker.answer() if worker else {}).items():
+    def _received(self, rows: Tensor, worker: "_PrefetchWorker | None") -> Tensor:
+        for modality, (arrays, failures) in (worker.receive() if worker else {}).items():
             source = self._sources[modality]
             source.ahead.update(arrays)
             for path, reason in failures.items():
@@ -130,23 +127,25 @@ class BatchesAhead:
 
 
 @dataclass(frozen=True)
-class _Worker:
-    """A process that has at most one task, so that neither of two waits for the other to listen."""
+class _PrefetchWorker:
+    """A process with at most one task, so that neither side of the connection blocks the other."""
 
     process: Any
     connection: Connection
 
-    def ask(self, task: Task) -> None:
+    def send(self, task: Task) -> None:
         try:
             self.connection.send(task)
         except OSError as error:
             raise self._lost() from error
 
-    def answer(self) -> Decoded:
+    def receive(self) -> Decoded:
+        kind, value = READY, cast(Any, None)
         try:
-            kind, value = self._heard()
-            if kind == READY:  # the first thing it says
-                kind, value = self._heard()
+            while kind == READY:  # the first message of a process
+                if not self.connection.poll(_BATCH_SECONDS):
+                    raise ProcessLost(f"a process that decodes for the training gave no batch in {_BATCH_SECONDS:g} s")
+                kind, value = self.connection.recv()
         except (EOFError, OSError) as error:
             raise self._lost() from error
         if kind == RAISED:
@@ -159,18 +158,12 @@ class _Worker:
         self.process.kill()
         self.process.join()
 
-    def _heard(self) -> tuple[int, Any]:
-        if not self.connection.poll(_ANSWER_SECONDS):
-            raise ProcessLost(f"a process that decodes for the training gave no batch in {_ANSWER_SECONDS:g} s")
-        heard: tuple[int, Any] = self.connection.recv()
-        return heard
-
     def _lost(self) -> ProcessLost:
         self.process.join(_DEATH_SECONDS)
         return ProcessLost(f"a process that decodes for the training ended ({ending(self.process.exitcode)})")
 
 
-def _decode(decoders: Mapping[Modality, Decoder], task: Task, report: Callable[[Any], None]) -> Decoded:
-    """Do a task; runs in a process of its own."""
-    found = {m: dict(zip(numbers, decoders[m].decoded(numbers), strict=True)) for m, numbers in task.items()}
-    return {modality: (arrays, dict(decoders[modality].failures)) for modality, arrays in found.items()}
+def _decode(decoders: Mapping[Modality, PrefetchDecoder], task: Task, report: Callable[[Any], None]) -> Decoded:
+    """Return the decoded files of a task; runs in a worker."""
+    arrays = {m: dict(zip(numbers, decoders[m].decoded(numbers), strict=True)) for m, numbers in task.items()}
+    return {modality: (values, dict(decoders[modality].failures)) for modality, values in arrays.items()}

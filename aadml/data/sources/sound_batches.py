@@ -1,4 +1,4 @@
-"""A batch of sounds of which a device makes the spectrograms."""
+"""A batch of sounds whose spectrograms are computed on a device."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from aadml.feature_extraction.frontends.log_mel_by_torch import log_mel_by_torch
 
 @dataclass(frozen=True)
 class SoundBatch:
-    """Sounds of a batch, and the front end of the network that will read them.
+    """Sounds of a batch, and the front end of a network.
 
     Attributes:
         samples: (b, s), padded.
@@ -27,16 +27,16 @@ class SoundBatch:
 
     @property
     def present(self) -> Tensor:
-        """Which sounds could be had (b,)."""
+        """(b,) bool, False where a sound is missing."""
         return self.samples.present
 
     def to(self, device: torch.device) -> Padded:
-        """Take the sounds to a device and make the spectrograms there: (b, t, bands); each sees its own sound alone."""
+        """Return the spectrograms (b, t, bands), computed on a device from each sound alone."""
         lengths, samples = self.samples.lengths, self.samples.to(device)
-        made: list[Tensor | None] = [None] * len(self)
+        spectrograms: list[Tensor | None] = [None] * len(self)
         for length in lengths[self.present].unique().tolist():
             rows = ((lengths == length) & self.present).nonzero()[:, 0].tolist()
-            spectrograms = log_mel_by_torch(samples.values[rows, :length], self.settings)
-            for row, spectrogram in zip(rows, spectrograms, strict=True):
-                made[row] = spectrogram
-        return pad(made).to(device)
+            equal = log_mel_by_torch(samples.values[rows, :length], self.settings)
+            for row, spectrogram in zip(rows, equal, strict=True):
+                spectrograms[row] = spectrogram
+        return pad(spectrograms).to(device)

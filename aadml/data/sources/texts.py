@@ -15,7 +15,7 @@ from aadml.data.sources.padding import Padded, pad
 
 @dataclass(frozen=True)
 class Captions:
-    """Captions as strings; a method lays its tokens over them.
+    """Captions as strings, before a method tokenizes them.
 
     Attributes:
         texts: n cleaned captions.
@@ -31,7 +31,7 @@ class Captions:
         return Captions(tuple(self.texts[i] for i in index.tolist()))
 
     def content(self) -> Iterator[bytes]:
-        """Give the captions, for the hash of the data."""
+        """Yield the captions, for the hash of the data."""
         yield from (text.encode() + b"\0" for text in self.texts)
 
     def batch(self, index: Tensor) -> list[str]:
@@ -40,21 +40,21 @@ class Captions:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Texts are always there."""
+        """Always empty."""
         return {}
 
     def decoded(self, numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
-        """Give the UTF-8 bytes of the captions of these numbers, each (m,)."""
+        """Return the UTF-8 bytes of the captions of these numbers, each (m,)."""
         return [np.frombuffer(self.texts[i].encode() or b" ", dtype=np.uint8) for i in numbers]
 
     def sums(self, numbers: Sequence[int]) -> list[bytes]:
-        """Give the SHA-256 of the captions of these numbers."""
+        """Return the SHA-256 of the captions of these numbers."""
         return [hashlib.sha256(self.texts[i].encode()).digest() for i in numbers]
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Ids of the tokens of n captions, one after the other.
+    """Ids of the tokens of n captions, concatenated.
 
     Attributes:
         ids: (total,) int32.
@@ -69,26 +69,26 @@ class Tokens:
 
     def select(self, index: Tensor) -> "Tokens":
         """Return the captions `index` (m,) alone."""
-        return _packed([self._one(i) for i in index.tolist()])
+        return _packed([self._ids(i) for i in index.tolist()])
 
     def batch(self, index: Tensor) -> Padded:
-        """Give the ids of the captions `index` (b,): (b, w) int64, zero behind the end of each."""
-        return pad([self._one(i).long() for i in index.tolist()])
+        """Return the ids (b, w) int64 of the captions `index` (b,), padded with zeros."""
+        return pad([self._ids(i).long() for i in index.tolist()])
 
-    def _one(self, item: int) -> Tensor:
+    def _ids(self, item: int) -> Tensor:
         return self.ids[int(self.offsets[item]) : int(self.offsets[item + 1])]
 
 
 def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]], *, longest: int = 512) -> Tokens:
-    """Turn captions into ids.
+    """Return the token ids of captions.
 
     Args:
         captions: cleaned.
         encode: texts -> ids of each.
-        longest: further tokens are cut off, all but the last one, which marks the end; a warning says so.
+        longest: largest number of tokens; longer captions lose tokens before the last one, with a warning.
 
     Returns:
-        The ids of all captions; one without any token gets the padding's id.
+        The ids of all captions; a caption without tokens has the id of the padding.
     """
     encoded = encode(captions.texts)
     cut = [ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in encoded]

@@ -1,4 +1,4 @@
-"""Vectors that a network which is not trained made of sounds and texts, kept on disk by their content."""
+"""Cache on disk of the vectors that a frozen network computes from sounds and texts."""
 
 import logging
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class KeptVectors:
-    """A file of vectors, each under the SHA-256 of what it was made of.
+class VectorCache:
+    """A file of vectors by the SHA-256 of their input.
 
-    It is a cache: one that is damaged, or cannot be written, costs the time to make its vectors again. Two processes
-    that write at once lose what the first of them added.
+    If the file is damaged or cannot be written, its vectors are computed again. If two processes write at once, the
+    vectors of the first are lost.
 
     Attributes:
         path: of the file.
@@ -33,31 +33,32 @@ class KeptVectors:
     path: Path
 
     def read(self) -> dict[bytes, Tensor]:
-        """Give what is kept: SHA-256 -> (d,)."""
+        """Return SHA-256 -> vector (d,)."""
         try:
             content = load(self.path.read_bytes())
-            return {row.tobytes(): one for row, one in zip(content["keys"].numpy(), content["vectors"], strict=True)}
+            rows = zip(content["keys"].numpy(), content["vectors"], strict=True)
+            return {key.tobytes(): vector for key, vector in rows}
         except FileNotFoundError:
             return {}
         except (OSError, SafetensorError, KeyError, ValueError) as error:
-            _log.warning("%s: cannot be read, its vectors are made again (%s)", self.path, error)
+            _log.warning("%s: cannot be read, its vectors are computed again (%s)", self.path, error)
             return {}
 
-    def add(self, found: Mapping[bytes, Tensor]) -> None:
-        """Keep further vectors (d,)."""
-        known = {**self.read(), **found}
+    def add(self, vectors: Mapping[bytes, Tensor]) -> None:
+        """Write further vectors (d,)."""
+        known = {**self.read(), **vectors}
         keys = torch.from_numpy(np.frombuffer(b"".join(known), dtype=np.uint8).reshape(len(known), -1).copy())
         try:
             write_bytes(self.path, save({"keys": keys, "vectors": torch.stack(list(known.values()))}))
         except (OSError, InputError) as error:
-            _log.warning("%s: vectors of a network that is not trained are not kept (%s)", self.path, error)
+            _log.warning("%s: vectors of a frozen network are not cached (%s)", self.path, error)
 
 
-def kept_vectors(fingerprint: str) -> KeptVectors:
-    """Name the file, in the cache of this machine, that keeps the vectors of a network.
+def open_vector_cache(fingerprint: str) -> VectorCache:
+    """Return the cache, on this machine, of the vectors of a network.
 
     Args:
-        fingerprint: everything that decides what the network makes of a sound or text.
+        fingerprint: everything on which the vector of a sound or text depends.
     """
     folder = weights_folder().parent / "vectors"
-    return KeptVectors(folder / f"{sha256(fingerprint.encode()).hexdigest()[:32]}.safetensors")
+    return VectorCache(folder / f"{sha256(fingerprint.encode()).hexdigest()[:32]}.safetensors")

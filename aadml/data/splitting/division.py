@@ -1,25 +1,27 @@
-"""Dividing clips into train, valid and test: stated shares, class by class, and groups that stay together."""
+"""Division of clips into train, valid and test by shares, class by class; groups are not divided."""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from aadml.feature_extraction.feature_file import FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import texts
 from aadml.feature_extraction.manifest import SPLITS
 
-_EMPTY = (1e8, 1e6, 1e7)  # the cost of a class without train, valid, test clips: above any distance from the shares
-_ORDER = (0, 2, 1)  # a class of one group is for train, one of two has test clips too
-_SMALLEST = 0.1  # clips: a smaller wanted count weighs no more
+_EMPTY = (1e8, 1e6, 1e7)  # cost of a class without train, valid, test clips; above any distance from the shares
+_ORDER = (0, 2, 1)  # a class of one group is for train, a class of two has test clips too
+_SMALLEST = 0.1  # clips: lower bound of a wanted count as divisor
 _ROUNDS = 20
-_EXCHANGED = 200  # groups that are exchanged one with another; where there are more, the others come near the shares
-_ATTEMPTS = 400  # divided by the number of groups: how often few groups are placed, each time in another order
+_SWAPPED = 200  # groups that may be swapped; where there are more, the others suffice to reach the shares
+_ATTEMPTS = 400  # divided by the number of groups: number of placements, each in another order
 _LEAST = 1e-6  # change of the cost that counts
 
 
 def shares_of(text: str) -> tuple[float, float, float]:
-    """Read shares of train, valid and test: "0.7/0.1/0.2".
+    """Return the shares of train, valid and test in "0.7/0.1/0.2".
 
     Raises:
         InputError: not three numbers, one below zero, a sum other than 1, or nothing for train.
@@ -40,19 +42,19 @@ def divide(
     seed: int,
     covered: Collection[str] = ("train", "test"),
 ) -> list[str]:
-    """Divide clips at random, so that every class, and all clips together, come as near to the shares as groups allow.
+    """Return random splits; every class, and all clips together, come as near to the shares as groups allow.
 
-    Each group goes, larger ones first, where it lowers the cost most; then groups move or change places as long as
-    that lowers it. The cost is, over splits, the squared distance from the wanted count divided by that count, of all
-    clips and of the clips of each class. A class has clips in each of the `covered` splits whose share is above 0,
-    where it has as many groups; train comes first, then test.
+    Each group is placed, larger groups first, where it lowers the cost most. Then groups move or are swapped as long as
+    that lowers the cost. The cost is the sum over splits of the squared distance from the wanted count divided by that
+    count, of all clips and of the clips of each class. A class with enough groups has clips in each of the `covered`
+    splits whose share is above 0; with fewer groups, train comes first, then test.
 
     Args:
         labels: the classes of each of n clips: none, one or several.
-        groups: (n,) clips of one group stay in one split.
+        groups: (n,) clips of one group get one split.
         shares: of train, valid and test; their sum is 1.
         seed: same seed, same division.
-        covered: the splits that no class shall miss.
+        covered: the splits in which every class should have clips.
 
     Returns:
         The n splits.
@@ -66,13 +68,20 @@ def divide(
         if attempt == 0:
             order.sort(key=lambda number: -table[number].clips)
         attempts.append(_placed(table, _Counts(table, shares, covering), order))
-    _, place = min(attempts, key=lambda found: found[0])
+    _, place = min(attempts, key=lambda attempt: attempt[0])
     split_of = {group.name: SPLITS[place[number]] for number, group in enumerate(table)}
     return [split_of[group] for group in groups]
 
 
+def with_other_splits(content: FeatureFile, splits: Sequence[str], note: str) -> FeatureFile:
+    """Return `content` with other splits (n,), and a note on them in the provenance of each modality."""
+    origins = {name: content.provenance.get(name, {}) for name in content.features}
+    provenance = {name: {**origin, "notes": [*texts(origin.get("notes")), note]} for name, origin in origins.items()}
+    return replace(content, splits=tuple(splits), provenance=provenance)
+
+
 def _placed(table: Sequence["_Group"], counts: "_Counts", order: Sequence[int]) -> tuple[float, dict[int, int]]:
-    """Place the groups one after the other, then exchange some; give the cost and the split of each."""
+    """Place the groups one after the other and swap some; return the cost and the split of each group."""
     cost, place = 0.0, dict[int, int]()
     for number in order:
         changes = {split: counts.change(table[number], -1, split) for split in counts.possible}
@@ -80,7 +89,7 @@ def _placed(table: Sequence["_Group"], counts: "_Counts", order: Sequence[int]) 
         counts.move(table[number], -1, split)
         place[number] = split
         cost += changes[split]
-    return cost + _exchange(table, counts, place, order[:_EXCHANGED]), place
+    return cost + _improve(table, counts, place, order[:_SWAPPED]), place
 
 
 @dataclass(frozen=True)
@@ -93,30 +102,28 @@ class _Group:
 def _table(labels: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> list[_Group]:
     sizes: Counter[Hashable] = Counter(groups)
     classes: dict[Hashable, Counter[str]] = {group: Counter() for group in sizes}
-    for group, of in zip(groups, labels, strict=True):
-        classes[group].update(of)
+    for group, clip_labels in zip(groups, labels, strict=True):
+        classes[group].update(clip_labels)
     return [_Group(name, size, tuple(sorted(classes[name].items()))) for name, size in sizes.items()]
 
 
 class _Counts:
-    """How many clips each split has, of all and of each class, and what that costs."""
+    """Clips of each split, of all and of each class, and the cost of these counts."""
 
     def __init__(self, table: Sequence[_Group], shares: tuple[float, float, float], covered: Sequence[int]) -> None:
         self.possible = [split for split in range(3) if shares[split]]
         self._shares = shares
         self._all = [0, 0, 0]
         self._clips = sum(group.clips for group in table)
-        self._wanted = Counter({label: 0 for group in table for label, _ in group.labels})
-        groups: Counter[str] = Counter()
+        groups = Counter(label for group in table for label, _ in group.labels)
+        self._wanted: Counter[str] = Counter()
         for group in table:
-            for label, count in group.labels:
-                self._wanted[label] += count
-                groups[label] += 1
+            self._wanted.update(dict(group.labels))
         self._covered = {label: frozenset(covered[: groups[label]]) for label in groups}
         self._of = {label: [0, 0, 0] for label in self._wanted}
 
     def change(self, group: _Group, old: int, new: int) -> float:
-        """Give what the cost changes by if a group leaves a split (-1: it is in none yet) for another."""
+        """Return the change of the cost if a group moves from a split (-1: none yet) to another."""
         total = self._terms(self._all, self._clips, group.clips, old, new)
         for label, count in group.labels:
             counts, wanted = self._of[label], self._wanted[label]
@@ -129,7 +136,7 @@ class _Counts:
         return total
 
     def move(self, group: _Group, old: int, new: int) -> None:
-        """Count a group in another split."""
+        """Count a group in the split `new` instead of `old`."""
         parts = [(self._all, group.clips), *((self._of[label], count) for label, count in group.labels)]
         for counts, count in parts:
             if old >= 0:
@@ -146,15 +153,15 @@ class _Counts:
         return total
 
 
-def _exchange(table: Sequence[_Group], counts: _Counts, place: dict[int, int], order: Sequence[int]) -> float:
-    """Move groups, and let two change places, as long as that lowers the cost; give what it changed by."""
+def _improve(table: Sequence[_Group], counts: _Counts, place: dict[int, int], order: Sequence[int]) -> float:
+    """Move and swap groups as long as that lowers the cost; return the change of the cost."""
     total = 0.0
     for _ in range(_ROUNDS):
         before = total
-        for position, one in enumerate(order):
-            total += _moved(table, counts, place, one)
-            for two in order[position + 1 :]:
-                total += _exchanged(table, counts, place, one, two)
+        for position, number in enumerate(order):
+            total += _moved(table, counts, place, number)
+            for other in order[position + 1 :]:
+                total += _swapped(table, counts, place, number, other)
         if total == before:
             break
     return total
@@ -171,17 +178,16 @@ def _moved(table: Sequence[_Group], counts: _Counts, place: dict[int, int], numb
     return 0.0
 
 
-def _exchanged(table: Sequence[_Group], counts: _Counts, place: dict[int, int], one: int, two: int) -> float:
-    first, second = place[one], place[two]
-    alike = (table[one].clips, table[one].labels) == (table[two].clips, table[two].labels)
-    if first == second or alike:
+def _swapped(table: Sequence[_Group], counts: _Counts, place: dict[int, int], number: int, other: int) -> float:
+    first, second, old, new = table[number], table[other], place[number], place[other]
+    if old == new or (first.clips, first.labels) == (second.clips, second.labels):
         return 0.0
-    change = counts.change(table[one], first, second)
-    counts.move(table[one], first, second)
-    change += counts.change(table[two], second, first)
+    change = counts.change(first, old, new)
+    counts.move(first, old, new)
+    change += counts.change(second, new, old)
     if change < -_LEAST:
-        counts.move(table[two], second, first)
-        place[one], place[two] = second, first
+        counts.move(second, new, old)
+        place[number], place[other] = new, old
         return change
-    counts.move(table[one], second, first)
+    counts.move(first, new, old)
     return 0.0

@@ -1,188 +1,178 @@
-"""From the content of a feature file to the three parts one trains, chooses and reports on."""
+"""Train, valid and test clips of a feature file."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from shlex import quote
-from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.clips import Clips, Splits
-from aadml.comparison.features import Features, Matrix
+from aadml.comparison.features import Features
 from aadml.comparison.stored_rows import StoredRows
+from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, in_order, is_large
 from aadml.feature_extraction.ground.errors import InputError
-
-Incomplete = Literal["refuse", "keep", "drop"]
-"""What to do with classes that have no train or no test clips."""
+from aadml.feature_extraction.manifest import SPLITS
 
 
-def to_splits(
-    content: FeatureFile,
-    *,
-    validation: float = 0.1,
-    seed: int = 0,
-    incomplete: Incomplete = "refuse",
-    name: str = "",
-) -> Splits:
-    """Return the train, valid and test clips; a validation split is made of train clips where the data has none.
+def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, name: str = "") -> Splits:
+    """Return the train, valid and test clips; a validation split is drawn from train where the data has none.
 
     Args:
         content: the data.
-        validation: share of each class's train clips that validates, where the data has no validation split.
-        seed: seed of that choice.
-        incomplete: what is done with classes without train or without test clips: an error, nothing, or leaving out.
-        name: where the data came from, for people.
+        validation: share of each class's train clips that is for validation, where the data has no validation split.
+        seed: seed of that draw.
+        name: source of the data, for messages.
 
     Returns:
-        The splits; what was done on the way stands in their notes.
+        The splits; their notes list the changes of the data.
 
     Raises:
-        InputError: no train or test clips, and where clips are of one class each, fewer than two classes, or an
-            incomplete class that was not expected.
+        InputError: no train or test clips; for clips of one class each also fewer than two classes, or a class without
+            train or without test clips.
     """
     place = name or "the data"
     if not 0 < validation < 1:
         raise InputError(f"validation: {validation:g} given; a share between 0 and 1 is possible")
-    content, notes = _complete(content, incomplete, place)
-    notes = [*content.notes(), *notes]
+    missing = _incomplete_classes(content, place)
+    if missing:
+        raise InputError(
+            f"{place}: class {_described(content, missing)}; add some, or leave such classes out with "
+            "`aadml convert IN OUT --incomplete-classes drop`"
+        )
+    notes = list(content.notes())
     splits = np.asarray(content.splits, dtype=object)
     if not (splits == "valid").any():
         chosen = stratified(content.labels, content.rows("train"), validation, seed)
         if not len(chosen):
-            raise InputError(f"{place}: no class has two train clips, so none can be spared for validation")
+            raise InputError(f"{place}: no class has two train clips, so none can be set aside for validation")
         splits[chosen] = "valid"
         how = "stratified" if content.class_names else "at random"
         notes.append(f"{len(chosen)} train clips were set aside for validation ({how}, seed {seed})")
-    lone = [label for label, count in Counter(content.labels[splits == "train"].tolist()).items() if count == 1]
-    lone = [label for label in lone if label != UNLABELLED]
+    counts = Counter(content.labels[splits == "train"].tolist())
+    lone = [content.class_names[label] for label, count in counts.items() if count == 1 and label != UNLABELLED]
     if lone and has_one_label(content):
-        notes.append(f"classes with one train clip: {_some([content.class_names[label] for label in lone])}")
-    whole = clips_of(content)
-    train, valid, test = (whole.select(torch.from_numpy(np.flatnonzero(splits == part))) for part in _PARTS)
+        notes.append(f"classes with one train clip: {first_five(lone)}")
+    clips = clips_of(content)
+    train, valid, test = (clips.select(torch.from_numpy(np.flatnonzero(splits == part))) for part in SPLITS)
     return Splits(train, valid, test, name=name, notes=tuple(notes), provenance=content.provenance)
 
 
 def stratified(labels: NDArray[np.int64], rows: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
-    """Choose about `share` of `rows` from each class: at least one and never all, none of a class of one.
+    """Draw about `share` of the `rows` of each class: at least one and never all, none of a class of one.
 
     Args:
         labels: (n,) classes of all clips.
-        rows: the row numbers to choose from.
+        rows: the row numbers to draw from.
         share: between 0 and 1.
-        seed: same seed, same choice.
+        seed: same seed, same rows.
 
     Returns:
-        The chosen row numbers, sorted.
+        The drawn row numbers, sorted.
     """
+    return draw_of_each(labels, rows, lambda size: min(max(round(share * size), 1), size - 1), seed)
+
+
+def draw_of_each(
+    labels: NDArray[np.int64], rows: NDArray[np.int64], count: Callable[[int], int], seed: int
+) -> NDArray[np.int64]:
+    """Return the sorted rows of `count(size)` random members of each class among `rows`."""
     generator = np.random.default_rng(seed)
-    chosen = []
-    for label in np.unique(labels[rows]):
-        members = rows[labels[rows] == label]
-        count = min(max(round(share * len(members)), 1), len(members) - 1)
-        chosen.append(generator.permutation(members)[:count])
+    members = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
+    chosen = [generator.permutation(part)[: count(len(part))] for part in members]
     return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
 
 
 def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[FeatureFile, list[str]]:
-    """Return `content` without the classes that miss train or test clips, and what was left out.
+    """Return `content` without the classes that lack train or test clips, and notes on these classes.
 
     Raises:
         InputError: no train or no test clips at all, or fewer than two classes left.
     """
-    return _complete(content, "drop", place)
+    missing = _incomplete_classes(content, place)
+    require_one_label(content, place, "leaving incomplete classes out")
+    if not missing:
+        return content, []
+    if len(set(content.labels.tolist()) - {UNLABELLED} - set(missing)) < 2:
+        names = _described(content, missing)
+        raise InputError(f"{place}: fewer than two classes have both train and test clips: {names}")
+    note = f"incomplete classes were left out: {_described(content, missing)}"
+    return without_classes(content, list(missing)), [note]
 
 
 def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
-    """Return `content` without the clips of some classes, the others numbered anew in their order."""
-    gone = np.isin(content.labels, list(labels))
+    """Return `content` without the clips of some classes; the other classes are renumbered in their order."""
+    excluded = np.isin(content.labels, list(labels))
     left = [label for label in range(len(content.class_names)) if label not in set(labels)]
-    kept = content.select(np.flatnonzero(~gone).astype(np.int64))
-    codes = np.searchsorted(np.asarray(left, dtype=np.int64), kept.labels).astype(np.int64)
-    codes[kept.labels == UNLABELLED] = UNLABELLED
-    marked = None if kept.all_labels is None else kept.all_labels[:, left]
+    rest = content.select(np.flatnonzero(~excluded).astype(np.int64)) if excluded.any() else content
+    codes = np.searchsorted(np.asarray(left, dtype=np.int64), rest.labels).astype(np.int64)
+    codes[rest.labels == UNLABELLED] = UNLABELLED
+    all_labels = None if rest.all_labels is None else rest.all_labels[:, left]
     names = tuple(content.class_names[label] for label in left)
-    return replace(kept, labels=codes, class_names=names, all_labels=marked)
+    return replace(rest, labels=codes, class_names=names, all_labels=all_labels)
 
 
 def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) -> Clips:
-    """Give all clips of a feature file, with the features of some modalities; None for all."""
-    wanted = [m for m in in_order(content.features) if modalities is None or m in modalities]
-    tensors: dict[str, Features] = {m: matrix_of(content.features[m]) for m in wanted}
-    marked = None if content.all_labels is None else torch.from_numpy(content.all_labels.astype(bool))
-    masks = {m: torch.from_numpy(content.has(m)) for m in wanted if not content.has(m).all()}
+    """Return all clips of a feature file, with the features of some modalities; None for all."""
+    names = [m for m in in_order(content.features) if modalities is None or m in modalities]
+    tensors: dict[str, Features] = {}
+    for name in names:
+        values = content.features[name]  # rows of many gigabytes are read batch by batch
+        tensors[name] = StoredRows.of(values) if is_large(values.nbytes) else torch.from_numpy(values)
+    all_labels = None if content.all_labels is None else torch.from_numpy(content.all_labels.astype(bool))
+    masks = {m: torch.from_numpy(content.has(m)) for m in names if not content.has(m).all()}
     labels = torch.from_numpy(content.labels)
-    texts = content.texts if "text" in wanted else None
-    return Clips(tensors, labels, content.ids, content.class_names, marked, present=masks, texts=texts)
-
-
-def matrix_of(values: NDArray[np.float32]) -> Matrix:
-    """Give features (n, d) as a tensor, or as rows that are taken batch by batch where they are many gigabytes."""
-    return StoredRows.of(values) if is_large(values.nbytes) else torch.from_numpy(values)
+    texts = content.texts if "text" in names else None
+    return Clips(tensors, labels, content.ids, content.class_names, all_labels, present=masks, texts=texts)
 
 
 def has_one_label(content: FeatureFile) -> bool:
-    """Tell whether clips are of one class, or some of none: not where there are no labels, or several a clip."""
+    """True if every clip has at most one label and some clip has one."""
     return bool(content.class_names) and content.all_labels is None
 
 
 def require_one_label(content: FeatureFile, place: str, what: str) -> None:
-    """Refuse content whose clips are not of one class each.
+    """Raise InputError if the clips have no labels, or several each.
 
     Args:
         content: the data.
-        place: what the message shall name.
-        what: asks for classes ("unseen_classes").
-
-    Raises:
-        InputError: the clips have no labels, or several; the message says what to do.
+        place: source of the data, for messages.
+        what: name of what needs classes ("unseen_classes").
     """
     if not content.class_names:
-        raise InputError(f"{place}: its clips have no labels, and {what} goes by class; leave it out")
+        raise InputError(f"{place}: its clips have no labels, but {what} needs classes; leave {what} out")
     if content.all_labels is not None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
         raise InputError(
-            f"{place}: {several} clips have several labels, and {what} goes by one class a clip; keep the first of "
+            f"{place}: {several} clips have several labels, but {what} needs one class a clip; keep the first of "
             f"each: `aadml convert {quote(place)} OUT.h5 --first-label`"
         )
 
 
-_PARTS = ("train", "valid", "test")
+def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
+    """Return class -> "train" or "test", the split in which the class has no clips.
 
-
-def _complete(content: FeatureFile, incomplete: Incomplete, place: str) -> tuple[FeatureFile, list[str]]:
+    Raises:
+        InputError: no train or test clips, or all clips are of one class.
+    """
     for part in ("train", "test"):
         if not len(content.rows(part)):
-            there = ", ".join(f"{count} {split}" for split, count in Counter(content.splits).items())
-            raise InputError(f"{place}: has no {part} clips (there are {there}); both train and test are needed")
+            counts = ", ".join(f"{count} {split}" for split, count in Counter(content.splits).items())
+            raise InputError(f"{place}: has no {part} clips (there are {counts}); both train and test are needed")
     if not has_one_label(content):
-        if incomplete == "drop":
-            require_one_label(content, place, "leaving incomplete classes out")
-        return content, []
-    counts = {part: Counter(content.labels[content.rows(part)].tolist()) for part in _PARTS}
+        return {}
     used = sorted(set(content.labels.tolist()) - {UNLABELLED})
     if len(used) < 2:
         name = content.class_names[used[0]]
         raise InputError(f"{place}: all clips are of one class ('{name}'); retrieval needs at least two")
-    missing = {label: "train" for label in used if not counts["train"][label]}
-    missing |= {label: "test" for label in used if not counts["test"][label]}
-    if not missing:
-        return content, []
-    names = [f"'{content.class_names[label]}' has no {part} clips" for label, part in missing.items()]
-    if incomplete == "refuse":
-        raise InputError(
-            f"{place}: class {_some(names)}; add some, or leave such classes out with "
-            "`aadml convert IN OUT --incomplete-classes drop`"
-        )
-    if incomplete == "keep":
-        return content, [f"incomplete classes were kept: {_some(names)}"]
-    if len(used) - len(missing) < 2:
-        raise InputError(f"{place}: fewer than two classes have both train and test clips: {_some(names)}")
-    return without_classes(content, list(missing)), [f"incomplete classes were left out: {_some(names)}"]
+    train, test = (set(content.labels[content.rows(part)].tolist()) for part in ("train", "test"))
+    return {label: "train" for label in used if label not in train} | {
+        label: "test" for label in used if label not in test
+    }
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+def _described(content: FeatureFile, missing: dict[int, str]) -> str:
+    return first_five([f"'{content.class_names[label]}' has no {part} clips" for label, part in missing.items()])

@@ -1,82 +1,80 @@
-"""Parts of a data set, drawn by seed: few training clips a class, or classes that are kept for test alone."""
+"""Random parts of a data set: few training clips a class, or classes for test alone."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.clips import Clips, Splits
-from aadml.data.splitting.splits import clips_of, require_one_label
+from aadml.comparison.clips import Splits
+from aadml.data.splitting.splits import clips_of, draw_of_each, require_one_label, without_classes
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 
 LEAST_CLASSES = 2
-"""Retrieval among fewer classes asks nothing."""
+"""Fewer classes make no retrieval task."""
 
 
 def few_a_class(
     splits: Splits, count: int, *, validation: float | None, seed: int, keep_unlabelled: bool = False
 ) -> Splits:
-    """Keep `count` training clips of each class; where a class has fewer, all of them.
+    """Return splits with `count` training clips of each class, or all of them where a class has fewer.
 
-    With one seed, the clips kept for a smaller count are among those kept for a larger one. Clips that had no label
-    stay as they are.
+    With one seed, the clips of a smaller count are among those of a larger one. Clips without a label are unchanged.
 
     Args:
         splits: the data, divided.
-        count: clips a class to fit on.
-        validation: with validation clips that were drawn from train, how many are kept a class, as a share of `count`
-            (one at least); None keeps the data's own validation split whole.
-        seed: of the choice.
-        keep_unlabelled: take the label of the other training clips away instead of leaving them out.
+        count: training clips a class.
+        validation: for a validation split that was drawn from train, its clips a class as a share of `count` (one at
+            least); None leaves the validation split as it is.
+        seed: of the draw.
+        keep_unlabelled: remove only the label of the other training clips, not the clips.
 
     Returns:
-        The splits with fewer clips, or labels; the notes say so.
+        The splits with fewer clips, or labels; the notes state the counts.
     """
     labels = splits.train.labels.numpy()
     chosen = _first_of_each(labels, count, seed)
     notes = [f"{count} training clips a class, {len(chosen)} in all (seed {seed})"]
     if keep_unlabelled:
-        kept_labels = torch.full_like(splits.train.labels, UNLABELLED)
-        kept_labels[chosen] = splits.train.labels[chosen]
-        train = replace(splits.train, labels=kept_labels)
+        fewer_labels = torch.full_like(splits.train.labels, UNLABELLED)
+        fewer_labels[chosen] = splits.train.labels[chosen]
+        train = replace(splits.train, labels=fewer_labels)
         notes.append(f"the other {train.unlabelled} training clips are kept without a label")
     else:
         had_none = torch.from_numpy(np.flatnonzero(labels == UNLABELLED))
         train = splits.train.select(torch.cat([chosen, had_none]).sort().values)
     valid = splits.valid
     if validation is not None:
-        kept = max(1, round(validation * count))
-        valid = valid.select(_first_of_each(valid.labels.numpy(), kept, seed))
-        notes.append(f"{kept} validation clips a class, {len(valid)} in all")
+        valid_count = max(1, round(validation * count))
+        valid = valid.select(_first_of_each(valid.labels.numpy(), valid_count, seed))
+        notes.append(f"{valid_count} validation clips a class, {len(valid)} in all")
     return replace(splits, train=train, valid=valid, notes=(*splits.notes, *notes))
 
 
 def without_unlabelled(splits: Splits) -> Splits:
-    """Leave training and validation clips without a label out, where others have one; the notes say so."""
+    """Return splits without the unlabelled training and validation clips, where others have labels."""
     for name in ("train", "valid"):
         part = splits[name]
         if part.unlabelled and part.class_names:
             note = f"{part.unlabelled} {name} clips without a label are left out"
-            kept = part.select((part.labels != UNLABELLED).nonzero()[:, 0])
-            splits = replace(splits.having(name, kept), notes=(*splits.notes, note))
+            labelled = part.select((part.labels != UNLABELLED).nonzero()[:, 0])
+            splits = replace(splits.having(name, labelled), notes=(*splits.notes, note))
     return splits
 
 
 def disjoint_classes(content: FeatureFile, share: float, *, validation: float, seed: int, name: str = "") -> Splits:
-    """Divide by class: no class of test or validation has a training clip. All clips of a class go the same way.
+    """Return splits with disjoint classes.
 
     Args:
-        content: the data; its own split is not used.
+        content: the data; its splits are not used.
         share: of the classes that are for test, two at least.
         validation: share of the classes that are for validation, two at least.
-        seed: of the choice of classes.
-        name: where the data came from, for people.
+        seed: of the division of the classes.
+        name: source of the data, for messages.
 
     Returns:
-        Splits whose parts each number their own classes from 0.
+        Splits, each with its own classes numbered from 0.
 
     Raises:
         InputError: too few classes.
@@ -91,22 +89,13 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
             f"test and {valid} for validation; at least {LEAST_CLASSES} are needed"
         )
     order = np.random.default_rng(seed).permutation(classes)
-    parts = [np.sort(part) for part in np.split(order, [train, train + valid])]
-    clips = [_clips_of(content, part.tolist()) for part in parts]
-    tested = ", ".join(content.class_names[label] for label in parts[2])
+    parts = [set(part.tolist()) for part in np.split(order, [train, train + valid])]
+    labels = range(UNLABELLED, len(content.class_names))
+    clips = [clips_of(without_classes(content, [label for label in labels if label not in part])) for part in parts]
+    tested = ", ".join(clips[2].class_names)
     note = f"classes divided by seed {seed}: {train} to train on, {valid} for validation, {test} for test ({tested})"
     return Splits(clips[0], clips[1], clips[2], name=name, notes=(note,), provenance=content.provenance)
 
 
 def _first_of_each(labels: NDArray[np.int64], count: int, seed: int) -> torch.Tensor:
-    generator = np.random.default_rng(seed)
-    classes = np.unique(labels[labels != UNLABELLED])
-    chosen = [generator.permutation(np.flatnonzero(labels == label))[:count] for label in classes]
-    return torch.from_numpy(np.sort(np.concatenate(chosen)))
-
-
-def _clips_of(content: FeatureFile, classes: Sequence[int]) -> Clips:
-    rows = np.flatnonzero(np.isin(content.labels, classes))
-    labels = np.searchsorted(np.asarray(classes), content.labels[rows]).astype(np.int64)
-    names = tuple(content.class_names[label] for label in classes)
-    return replace(clips_of(content.select(rows)), labels=torch.from_numpy(labels), class_names=names)
+    return torch.from_numpy(draw_of_each(labels, np.flatnonzero(labels != UNLABELLED), lambda _: count, seed))

@@ -183,23 +183,6 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, clotho):
         captioned_splits(clotho)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("name,words\na,b\n", "its columns are name, words"),
-        ("file_name,caption\na.wav\n", "line 2 has 1 columns"),
-        ("file_name,caption\na.wav,\n", "line 2: no caption"),
-        ("file_name,caption\na.wav,x\na.wav,y\n", "'a.wav' occurs 2 times"),
-        ("file_name,caption\n", "holds no rows"),
-        ("file_name,caption_1,caption_1\na.wav,x,y\n", "several columns named 'caption_1'"),
-    ],
-)
-def test_tables_in_error_are_refused_with_their_line(tmp_path, text, message):
-    (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_caption_table(tmp_path / "t.csv")
-
-
 @pytest.mark.parametrize("name", ["none.csv", "none"])
 def test_what_is_not_there_is_no_captioned_sound(tmp_path, name):
     assert not is_captioned(tmp_path / name)

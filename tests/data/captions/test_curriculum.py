@@ -53,15 +53,6 @@ def test_equal_seeds_give_equal_batches_and_other_seeds_others(difficulty, build
     assert not torch.equal(first, other)
 
 
-@pytest.mark.parametrize(("difficulty", "builder"), [way for way in WAYS if way[0] != "median"])
-def test_swaps_never_make_it_worse(difficulty, builder):
-    vectors = clustered()
-    plain, refined = (
-        objective(vectors, partition(vectors, 10, difficulty=difficulty, builder=builder, sweeps=n)) for n in (0, 20)
-    )
-    assert refined >= plain if difficulty == "hard" else refined <= plain
-
-
 def pairings(items):
     if not items:
         yield []
@@ -78,8 +69,14 @@ def test_eight_items_in_pairs_reach_the_best_of_all_105_partitions():
         assert len(values) == 105
         for difficulty, builder in WAYS[:4]:
             best = max(values) if difficulty == "hard" else min(values)
-            found = partition(vectors, 2, difficulty=difficulty, builder=builder, restarts=20, seed=seed)
-            assert objective(vectors, found) == pytest.approx(best, rel=1e-5), (seed, difficulty, builder)
+            reached = [
+                objective(
+                    vectors, partition(vectors, 2, difficulty=difficulty, builder=builder, seed=20 * seed + restart)
+                )
+                for restart in range(20)
+            ]
+            found = max(reached) if difficulty == "hard" else min(reached)
+            assert found == pytest.approx(best, rel=1e-5), (seed, difficulty, builder)
 
 
 def test_the_items_left_out_change_from_seed_to_seed_and_all_get_their_turn():
@@ -107,12 +104,6 @@ def test_duplicates_never_share_a_hard_batch(builder):
     assert not meet(apart, caption)
     assert not meet(apart, clip)
     assert objective(vectors, apart) > objective(vectors, partition(vectors, 10, difficulty="median"))
-
-
-def test_duplicates_that_fill_every_batch_are_still_kept_apart():
-    caption = torch.arange(40) % 10  # each of 10 captions four times, four batches of ten
-    batches = partition(clustered(40), 10, difficulty="hard", codes=[caption])
-    assert not meet(batches, caption)
 
 
 def test_what_cannot_be_done_is_said():

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.data.inspection import column_statistics
 from aadml.data.inspection.inspection import examine, find_duplicates
 from aadml.data.splitting import split_duplicates
 from aadml.feature_extraction.feature_file import Timeline
@@ -35,25 +34,6 @@ def test_ranges_are_those_of_the_values(make_content):
     assert figures["standard_deviation"] == pytest.approx(values.std())
 
 
-def test_figures_in_blocks_are_those_of_all_values(monkeypatch):
-    values = np.random.default_rng(0).integers(-2, 3, (100, 4)).astype(np.float32) * np.float32(0.3)
-    values[:, 2], values[[3, 77]] = 0.5, 0
-    there = np.arange(100) % 5 != 1
-    monkeypatch.setattr(column_statistics, "_BYTES", 100)
-    found, own = column_statistics.figures_of(values, there), values[there]
-    assert (found["minimum"], found["maximum"]) == (float(own.min()), float(own.max()))
-    assert found["mean"] == pytest.approx(own.mean(dtype=np.float64), rel=1e-12)
-    assert found["standard_deviation"] == pytest.approx(own.std(dtype=np.float64), rel=1e-12)
-    assert found["zeros"] == (own == 0).mean()
-    assert (found["zero_rows"], found["constant_dimensions"], found["whole_numbers"]) == (2, 0, False)
-    assert (
-        column_statistics.row_hashes(values)[3]
-        == column_statistics.row_hashes(-values)[77]
-        == column_statistics.row_hashes(np.zeros((1, 4), "f"))[0]
-    )
-    assert len(set(column_statistics.row_hashes(values))) == len(np.unique(values, axis=0))
-
-
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["train", "valid", "test"])), max_size=30))
 def test_duplicates_are_those_of_the_definition(clips):
     found = find_duplicates(
@@ -68,14 +48,14 @@ def test_duplicates_are_those_of_the_definition(clips):
     assert found.examples == tuple(str([value for value, _ in clips].index(one)) for one in shared[:5])
 
 
-def test_a_sample_of_near_duplicates_is_said_to_be_one(make_content, monkeypatch):
+def test_a_search_of_a_sample_is_a_warning(make_content, monkeypatch):
     values = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
     content = make_content([0, 1] * 30, ["train"] * 40 + ["test"] * 20, features={"audio": values})
     assert examine(content).searched == {"test": 20, "valid": 0}
     assert "drawn at random" not in warnings(content)
     monkeypatch.setattr(split_duplicates, "_LARGEST", 40 * 20 * 3 / 4)
     assert examine(content).searched == {"test": 5, "valid": 0}
-    assert "looked for among 5 of 20 test clips (drawn at random, seed 0)" in warnings(content)
+    assert "searched for 5 of 20 test clips (drawn at random, seed 0)" in warnings(content)
     assert examine(content, near_duplicates=True).searched == {"test": 20, "valid": 0}
 
 
@@ -86,7 +66,7 @@ def test_duplicates_are_counted_within_and_across_splits():
     assert found.examples == ("w",)
 
 
-def test_identical_feature_rows_across_splits_are_warned_of(make_content):
+def test_identical_feature_rows_across_splits_are_a_warning(make_content):
     values = np.arange(12, dtype=np.float32).reshape(4, 3)
     twin = values.copy()
     twin[3] = twin[0]
@@ -101,7 +81,7 @@ def test_identical_feature_rows_across_splits_are_warned_of(make_content):
     assert examine(content).duplicates["all modalities"].across["train-test"] == 0
 
 
-def test_ids_in_two_splits_are_warned_of(make_content):
+def test_ids_in_two_splits_are_a_warning(make_content):
     content = make_content([0, 1, 0], ["train", "train", "test"], ids=["x", "y", "x"])
     assert "1 ids stand in both of train-test (x)" in warnings(content)
 
@@ -116,12 +96,12 @@ def test_ids_in_two_splits_are_warned_of(make_content):
         (np.asarray([[5e4, 0.5], [1, -1.5]]), "standardize"),
     ],
 )
-def test_values_of_another_kind_are_warned_of(make_content, values, word):
+def test_values_of_another_kind_are_a_warning(make_content, values, word):
     content = make_content([0, 1], ["train", "test"], features={"audio": values.astype(np.float32)})
     assert word in warnings(content)
 
 
-def test_the_kind_of_values_is_not_guessed_where_the_file_says_what_made_them(make_content):
+def test_the_kind_of_values_is_not_guessed_for_known_extractors(make_content):
     values = np.asarray([[0, 0.5], [0, 1.5]], dtype=np.float32)
     origin = {"audio": {"extractor": "hog-color"}}
     assert "ReLU" not in warnings(
@@ -129,17 +109,17 @@ def test_the_kind_of_values_is_not_guessed_where_the_file_says_what_made_them(ma
     )
 
 
-def test_untrained_weights_are_warned_of(make_content):
+def test_untrained_weights_are_a_warning(make_content):
     content = make_content([0, 1], ["train", "test"], provenance={"audio": {"weights": "untrained"}, "visual": {}})
     assert "audio: made by an untrained network" in warnings(content)
 
 
-def test_can_be_written_as_json(make_content):
+def test_the_examination_can_be_written_as_json(make_content):
     found = examine(make_content([0, 1, 1], ["train", "valid", "test"], provenance={"audio": {"a": 1}, "visual": {}}))
     assert json.loads(json.dumps(asdict(found)))["clips"] == 3
 
 
-def test_says_when_the_rows_of_sequences_begin(make_content):
+def test_sequences_have_the_times_of_their_rows(make_content):
     timeline = Timeline(np.ones((5, 2), np.float32), np.array([0, 3, 3, 5]), np.array([0.5, 1.46, 2.42, 0.0, 0.96]))
     older = replace(timeline, times=None)
     content = make_content([0, 1, 1], ["train", "valid", "test"])

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from aadml.data.layouts.arrays_on_disk import assemble, matrix, read_class_names, recode
+from aadml.data.layouts.layout import LayoutArrays
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -55,18 +56,18 @@ def test_features_of_another_shape_or_type_are_refused(values):
         matrix(values, "audio")
 
 
-def whole(tmp_path, **changes):
+def assembled(tmp_path, names=None, **changes):
     (tmp_path / "source").write_text("x")
-    given = {
+    parts = {
         "features": {"audio": np.ones((3, 2)), "visual": np.ones((3, 4), dtype=np.uint8)},
         "labels": np.asarray([7, 2, 7]),
         "splits": ["train", "train", "test"],
     }
-    return assemble(tmp_path / "source", "some-layout", **given | changes)
+    return assemble(tmp_path / "source", "some-layout", LayoutArrays(**parts | changes), names)
 
 
 def test_what_is_assembled_says_where_it_comes_from(tmp_path):
-    content = whole(tmp_path)
+    content = assembled(tmp_path)
     assert content.ids == ("train-00000", "train-00001", "test-00000")
     assert content.features["visual"].dtype == np.float32
     assert content.class_names == ("2", "7")
@@ -75,10 +76,25 @@ def test_what_is_assembled_says_where_it_comes_from(tmp_path):
 
 
 def test_class_names_stand_in_the_order_of_the_values_or_are_indexed_by_them(tmp_path):
-    assert whole(tmp_path, class_names=("two", "seven")).class_names == ("two", "seven")
-    assert whole(tmp_path, class_names=tuple("abcdefgh")).class_names == ("c", "h")
+    assert assembled(tmp_path, ("two", "seven")).class_names == ("two", "seven")
+    assert assembled(tmp_path, tuple("abcdefgh")).class_names == ("c", "h")
     with pytest.raises(InputError, match="3 class names given for 2 classes"):
-        whole(tmp_path, class_names=tuple("abc"))
+        assembled(tmp_path, tuple("abc"))
+
+
+def test_class_names_for_clips_without_labels_are_refused(tmp_path):
+    with pytest.raises(InputError, match="3 class names given for 0 classes"):
+        assembled(tmp_path, tuple("abc"), labels=None)
+
+
+def test_positions_among_class_names_may_be_unlabelled(tmp_path):
+    parts = {"class_names": ("dog", "cat", "bird"), "positional": True}
+    content = assembled(tmp_path, labels=np.asarray([2, -1, 0]), **parts)
+    assert content.labels.tolist() == [1, -1, 0]
+    assert content.class_names == ("dog", "bird")
+    assert assembled(tmp_path, labels=np.zeros((3, 1), int), class_names=("dog",), positional=True).class_names == (
+        "dog",
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +109,7 @@ def test_class_names_stand_in_the_order_of_the_values_or_are_indexed_by_them(tmp
 )
 def test_parts_that_contradict_each_other_are_refused(tmp_path, changes, message):
     with pytest.raises(InputError, match=message):
-        whole(tmp_path, **changes)
+        assembled(tmp_path, **changes)
 
 
 def test_class_names_are_read_one_a_line(tmp_path):

@@ -96,7 +96,10 @@ def test_several_texts_a_clip_are_read_in_both_ways(written):
         ({"text": np.ones((90, 4)), "text_row": np.full(90, 105)}, "text_row must hold 90 rows of the 105 clips"),
         ({"text": np.ones((90, 4)), "text_row": np.arange(89)}, "text_row must hold 90 rows of the 105 clips"),
         ({"audio": None, "visual": None}, "holds no 'audio'"),
-        ({"split": np.asarray(["train"] * 104 + ["holdout"])}, "'holdout' given; one of train, valid"),
+        (
+            {"split": np.asarray(["train"] * 104 + ["holdout"])},
+            "'holdout' in row 104 is not a split",
+        ),
         ({"split": np.asarray(["train"] * 104)}, "104"),
         ({"label": np.zeros(3, np.int64)}, "3"),
         ({"audio": None}, "audio"),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from aadml.data.samples.captions import _WORDS, CAPTIONS, write_captions
+from aadml.data.samples.captions import CAPTIONS, vocabularies, write_captions
 from aadml.data.samples.events import EVENTS
 from aadml.data.samples.scene import COLORS
 from aadml.data.samples.setting import draw_setting
@@ -39,7 +39,7 @@ def test_what_a_caption_says_is_true_of_the_clip(label):
             assert all(number == third for number, pitch in enumerate(PITCHES) if pitch in words)
             if "in the background" in words:
                 assert setting.heard is not None
-                assert words.endswith(f"in the background {_WORDS[setting.heard.label].faint}.")
+                assert words.endswith(f"in the background {vocabularies()[setting.heard.label].faint[0]}.")
 
 
 def test_captions_of_one_event_are_varied():

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from aadml.comparison.processes.launch import ProcessLost
-from aadml.data.sources.array_cache import KeptArrays
+from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.log_mels import log_mels
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.network_items import NetworkItems
-from aadml.data.sources.prefetch import BatchesAhead
+from aadml.data.sources.prefetch import Prefetch
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.frontends.log_mel import PANNS
 from aadml.feature_extraction.media import Sound
@@ -34,8 +34,7 @@ def decode_nothing(monkeypatch):
     """Let this process decode nothing from now on."""
 
     def decode_nothing():
-        for room in ("waveforms", "media_files"):
-            monkeypatch.setattr(f"aadml.data.sources.{room}.decode", lambda *_: pytest.fail("decoded in this process"))
+        monkeypatch.setattr("aadml.data.sources.media_files.decode", lambda *_: pytest.fail("decoded in this process"))
 
     return decode_nothing
 
@@ -58,11 +57,11 @@ def test_batches_are_equal_a_broken_file_is_named_once_and_a_killed_process_in_o
 ):
     (tmp_path / "3.wav").write_bytes(b"RIFF nonsense" * 50)
     with pytest.warns(UserWarning, match=r"3\.wav: left out"):
-        expected = batches(BatchesAhead({}), *sources(sounds, 0))
+        expected = batches(Prefetch({}), *sources(sounds, 0))
     sounds.failures.clear()
     decode_nothing()
     mels, windows = sources(sounds, 2)
-    with BatchesAhead({"audio": mels, "visual": windows, "text": torch.zeros(7, 2)}) as ahead:
+    with Prefetch({"audio": mels, "visual": windows, "text": torch.zeros(7, 2)}) as ahead:
         with pytest.warns(UserWarning, match=r"3\.wav: left out") as warned:
             found = batches(ahead, mels, windows)
         assert len(warned) == 2  # once a source
@@ -72,7 +71,7 @@ def test_batches_are_equal_a_broken_file_is_named_once_and_a_killed_process_in_o
             batches(ahead, mels, windows)
     assert len(processes) == 2
     assert not any(process.is_alive() for process in processes)
-    assert 0 < len(mels.kept) < 5
+    assert 0 < len(mels.cached) < 5
     for (one, items), (other, own) in zip(found, expected, strict=True):
         assert torch.equal(one.values, other.values)
         assert torch.equal(one.lengths, other.lengths)
@@ -86,7 +85,7 @@ def test_what_lies_in_memory_starts_no_process(sounds, decode_nothing, monkeypat
     source.batch(torch.arange(7))
     decode_nothing()
     monkeypatch.setattr("aadml.data.sources.prefetch.start", lambda *_: pytest.fail("started a process"))
-    with BatchesAhead({"audio": source}) as ahead:
+    with Prefetch({"audio": source}) as ahead:
         assert [source.batch(rows).present.all() for rows in ahead.over(BATCHES, {"audio": source})] == [True] * len(
             BATCHES
         )
@@ -96,14 +95,14 @@ def test_a_process_that_may_have_no_children_decodes_itself(sounds, monkeypatch)
     monkeypatch.setattr("aadml.data.sources.prefetch.start", lambda *_: pytest.fail("started a process"))
     monkeypatch.setattr("multiprocessing.process._current_process._config", {"daemon": True})
     source = log_mels(sounds, PANNS, Loading(0, workers=2))
-    assert len(batches(BatchesAhead({"audio": source}), source)) == len(BATCHES)
+    assert len(batches(Prefetch({"audio": source}), source)) == len(BATCHES)
 
 
 def test_spectrograms_are_kept_on_disk_by_the_content_of_their_file(sounds, tmp_path, monkeypatch, decode_nothing):
     monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
 
     def source():
-        return log_mels(Waveforms(sounds.paths, sounds.items), PANNS, Loading(0, KeptArrays(1 << 20)))
+        return log_mels(Waveforms(sounds.paths, sounds.items), PANNS, Loading(0, ArrayCache(1 << 20)))
 
     first = source().batch(torch.arange(7))
     assert len(list((tmp_path / "cache" / "decoded").iterdir())) == 6
@@ -114,25 +113,3 @@ def test_spectrograms_are_kept_on_disk_by_the_content_of_their_file(sounds, tmp_
     again = source().batch(torch.tensor([0, 1, 2, 6]))
     assert torch.equal(again.values[[0, 1, 3], : first.values.shape[1]], first.values[[0, 1, 6]])
     assert torch.equal(again.values[2:3], longer.values)
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff" * 40, b"no tensors", b"\x02" + bytes(7) + b"{}"])
-def test_a_damaged_array_that_was_kept_is_as_good_as_none(content, tmp_path, monkeypatch):
-    monkeypatch.setenv("AADML_CACHE", str(tmp_path))
-    kept = KeptArrays(1 << 20)
-    kept.add("a", np.arange(3.0))
-    assert kept.get("a").tolist() == [0, 1, 2]
-    (path,) = (tmp_path / "decoded").iterdir()
-    path.write_bytes(content)
-    assert kept.get("a") is None
-    path.unlink()
-    assert kept.get("a") is None
-
-
-def test_threads_that_read_what_is_kept_do_not_share_the_parser_of_python(tmp_path, monkeypatch):
-    """Python 3.11 fails now and then where two threads parse literals (python/cpython#106905), as npy headers are."""
-    monkeypatch.setenv("AADML_CACHE", str(tmp_path))
-    values = np.arange(6, dtype=np.uint8).reshape(3, 2).T
-    KeptArrays(1 << 20).add("a", values)
-    monkeypatch.setattr("ast.parse", lambda *_, **__: pytest.fail("parsed"))
-    assert np.array_equal(KeptArrays(1 << 20).get("a"), values)

@@ -76,7 +76,7 @@ def test_sounds_are_what_is_kept_in_memory_and_nothing_is_kept_on_disk(sounds, t
     monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
     source = log_mels(sounds, PANNS, Loading.of(memory_mib=1, disk_mib=1, workers=0, log_mel="device"))
     source.batch(torch.arange(6)).to(CPU)
-    assert {number: len(kept) for number, kept in source.kept.items()} == {0: 9000, 1: 5000, 2: 9000, 3: 7000, 4: 100}
+    assert {number: len(kept) for number, kept in source.cached.items()} == {0: 9000, 1: 5000, 2: 9000, 3: 7000, 4: 100}
     assert not (tmp_path / "cache").exists()
     assert source.elsewhere().loading.log_mel == "device"
 

@@ -6,12 +6,7 @@ import pytest
 import torch
 
 from aadml.comparison.features import Source
-from aadml.data.sources.loading import Loading
-from aadml.data.sources.log_mels import LogMels, at_most_once, log_mels
-from aadml.data.sources.padding import pad
-from aadml.data.sources.texts import Captions, tokens
 from aadml.data.sources.waveforms import Waveforms, unreadable
-from aadml.feature_extraction.frontends.log_mel import PANNS, log_mel
 
 
 def write_wav(path, samples, rate=32_000, seed=0):
@@ -70,34 +65,6 @@ def test_a_glance_finds_what_is_missing_empty_or_cut_short(sounds, tmp_path):
     assert "missing" in found[sounds.paths[3]]
 
 
-def test_spectrograms_are_those_of_each_sound_alone_whatever_is_kept(sounds):
-    for budget in (0, 40_000, 1 << 30):
-        source = log_mels(sounds, PANNS, Loading(memory=budget))
-        for _ in range(2):
-            batch = source.batch(torch.arange(5))
-            for i in range(5):
-                alone = log_mel(sounds.sounds([int(sounds.items[i])])[0], PANNS)
-                assert int(batch.lengths[i]) == len(alone)
-                assert torch.equal(batch.values[i, : len(alone)], alone)
-        assert sum(s.numel() * 4 for s in source.kept.values()) <= budget
-    assert len(source.kept) == 4
-
-
-def test_what_is_kept_is_shared_by_selections_and_never_decoded_again(sounds, tmp_path):
-    source = log_mels(sounds, PANNS)
-    first = source.batch(torch.arange(5))
-    for path in tmp_path.iterdir():
-        path.unlink()
-    again = source.select(torch.tensor([4, 0])).batch(torch.tensor([0, 1]))
-    assert torch.equal(again.values[1, :29], first.values[0])
-    assert again.lengths.tolist() == [first.lengths[1].item(), first.lengths[0].item()]
-
-
-def test_each_file_is_found_once():
-    source = LogMels(Waveforms(("a", "b", "c"), torch.tensor([2, 2, 0, 2, 0])), PANNS)
-    assert at_most_once(source.items).tolist() == [2, 0]
-
-
 def test_peak_memory_stays_that_of_a_batch(tmp_path):
     paths = tuple(write_wav(tmp_path / f"{i}.wav", 32_000, seed=i) for i in range(48))
     source = Waveforms(paths, torch.arange(48))
@@ -109,23 +76,3 @@ def test_peak_memory_stays_that_of_a_batch(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
-
-
-def test_padding_holds_a_place_for_what_could_not_be_had():
-    batch = pad([torch.ones(3, 2), None])
-    assert batch.values.shape == (2, 3, 2)
-    assert batch.lengths.tolist() == [3, 1]
-    assert batch.present.tolist() == [True, False]
-    assert pad([None]).values.shape == (1, 1)
-    assert batch.select(torch.tensor([1])).present.tolist() == [False]
-
-
-def test_token_ids_come_padded_and_are_cut_before_their_end_mark():
-    given = Captions(("a b c d", "b", ""))
-    with pytest.warns(UserWarning, match="^1 of 3 captions are cut to 3 tokens$"):
-        source = tokens(given, lambda texts: [[ord(c) for c in t.split()] for t in texts], longest=3)
-    assert isinstance(source, Source)
-    batch = source.batch(torch.tensor([1, 0, 2]))
-    assert batch.values.tolist() == [[98, 0, 0], [97, 98, 100], [0, 0, 0]]
-    assert batch.lengths.tolist() == [1, 3, 1]
-    assert source.select(torch.tensor([0])).batch(torch.tensor([0])).values.tolist() == [[97, 98, 100]]

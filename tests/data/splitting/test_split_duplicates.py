@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from aadml.comparison import moments
-from aadml.data.splitting import near_duplicates, split_duplicates
+from aadml.data.splitting import split_duplicates
 from aadml.data.splitting.split_duplicates import duplicate_pairs, searched, without_duplicates
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import Timeline
@@ -131,7 +131,6 @@ def test_small_blocks_find_the_same(monkeypatch):
     twice = replace(planted(content, {int(test[3]): int(train[80]), int(test[9]): int(train[2])}), fingerprints=prints)
     found = duplicate_pairs(twice)
     assert len(found) == 3
-    monkeypatch.setattr(near_duplicates, "_NUMBERS_AT_ONCE", 300)
     monkeypatch.setattr(moments, "_NUMBERS_AT_ONCE", 200)
     again = duplicate_pairs(twice)
     for one, other in zip(found, again, strict=True):

@@ -85,14 +85,11 @@ def test_a_class_without_test_or_train_clips_is_refused_with_what_to_do(make_con
         to_splits(incomplete(make_content))
 
 
-def test_incomplete_classes_can_be_kept_or_left_out(make_content):
-    kept = to_splits(incomplete(make_content), incomplete="keep")
-    assert len(kept.train) + len(kept.valid) + len(kept.test) == 9
-    assert "kept" in kept.notes[0]
-    left = to_splits(incomplete(make_content), incomplete="drop")
-    assert left.train.class_names == ("a", "b")
-    assert set(left.test.labels.tolist()) == {0, 1}
-    assert "left out" in left.notes[0]
+def test_incomplete_classes_can_be_left_out(make_content):
+    content, notes = without_incomplete_classes(incomplete(make_content), "data.h5")
+    assert content.class_names == ("a", "b")
+    assert set(to_splits(content).test.labels.tolist()) == {0, 1}
+    assert notes == ["incomplete classes were left out: 'd' has no train clips, 'c' has no test clips"]
 
 
 def test_leaving_out_all_but_one_class_is_refused(make_content):

@@ -10,7 +10,7 @@ import torch
 import aadml
 from aadml.configuration.from_arguments import assemble
 from aadml.data.sources import media_files
-from aadml.data.sources.array_cache import KeptArrays
+from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.media_files import MediaFiles
 from aadml.feature_extraction.feature_file import read_features
@@ -159,7 +159,7 @@ def test_a_manifest_without_words_gives_none_to_a_text_network(videos, settings,
 def source(videos, tmp_path, monkeypatch):
     monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
     files = tuple(paths(videos, range(3)))
-    return lambda budget: MediaFiles(files, torch.tensor([0, 1, 2, 1]), Frames(2.0), kept=KeptArrays(budget))
+    return lambda budget: MediaFiles(files, torch.tensor([0, 1, 2, 1]), Frames(2.0), cache=ArrayCache(budget))
 
 
 def test_decoded_frames_are_kept_on_disk_by_content(source, monkeypatch):

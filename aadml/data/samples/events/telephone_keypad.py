@@ -12,13 +12,13 @@ _COLUMNS = (1209.0, 1336.0, 1477.0)
 
 def telephone_keypad(scene: Scene, generator: np.random.Generator) -> Event:
     """Return a keypad dialed at 2 to 7 keys a second; tones as in touch-tone dialing (ITU-T Q.23), a little detuned."""
-    period, held = 1 / scene.between(2, 7), generator.uniform(0.45, 0.8)
+    period, share = 1 / scene.between(2, 7), generator.uniform(0.45, 0.8)
     start, detuned = -period * generator.uniform(0.1, 0.9), scene.tone(0.85, 1.18)
     presses = [(start + number * period, *_key(generator)) for number in range(int(scene.seconds / period) + 2)]
-    tones = [(time, _tone(row, column, held * period, detuned)) for time, row, column in presses]
+    tones = [(time, _tone(row, column, share * period, detuned)) for time, row, column in presses]
 
     def draw(picture: Picture, time: float) -> None:
-        lit = [(row, column) for begin, row, column in presses if 0 <= time - begin < max(held * period, 1 / 12)]
+        lit = [(row, column) for begin, row, column in presses if 0 <= time - begin < max(share * period, 1 / 12)]
         picture.box(-0.66, -0.95, 0.66, 0.95, darker(scene.paint, 0.6))
         picture.box(-0.6, -0.89, 0.6, 0.89, darker(scene.paint, 0.25))
         for row in range(4):

@@ -8,7 +8,6 @@ import aadml
 from aadml.data.ave import AVE15
 from aadml.data.conversion import convert
 from aadml.data.reading import open_data
-from aadml.feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +57,3 @@ def test_the_reader_finds_the_same_clips_with_their_official_validation_split(av
 def test_a_rehearsal_can_be_trained_and_scored(ave):
     model = aadml.fit(ave[0], method="c-cca")
     assert 0.1 < aadml.evaluate(model, data=ave[0]).map_mean < 0.99
-
-
-@pytest.mark.parametrize(
-    ("layout", "message"),
-    [("flat", "--layout flat: drawn features are written as split-keys"), ("split-keys", "exists; it")],
-)
-def test_another_layout_and_a_file_that_is_there_are_refused(ave, layout, message):
-    before = ave[0].read_bytes()
-    with pytest.raises(InputError, match=message):
-        convert("synthetic:ave", ave[0], layout=layout)
-    assert ave[0].read_bytes() == before

@@ -1,4 +1,4 @@
-"""Files that look like those of the audio-visual retrieval papers: for rehearsals, where the real ones are not at hand.
+"""Imitations of the files of the audio-visual retrieval papers, for rehearsals without the originals.
 
 `vegas_feature.h5` and `AVE_feature_updated_squence.h5` have the layout "split-keys", rows in blocks of one class, the
 validation rows behind the train rows in the same arrays, VGGish features after their last ReLU and Inception-V3
@@ -20,17 +20,17 @@ RELEASED = "split-keys"
 ZEROS = 0.6
 """Share of zeros of a VGGish-like feature: a unit is silent for most clips."""
 RIDGE = 1e-4
-"""Added to the eigenvalues before the root, as in YouTube-8M's whitening."""
+"""Added to the eigenvalues before the square root, as in YouTube-8M's whitening."""
 
 
 def like_released(content: FeatureFile) -> FeatureFile:
-    """Give features the shape of the released ones: audio non-negative and sparse, visual whitened.
+    """Return features that are distributed as the released ones: audio non-negative and sparse, visual whitened.
 
         audio_ij = max(0, x_ij - q_j),   q_j the train clips' ZEROS-quantile of column j
         visual   = (x - mean) V / sqrt(eigenvalues + RIDGE),   of the train clips' covariance
 
     Args:
-        content: "audio" (n, d) and "visual" (n, e); what is fitted is fitted on its train clips.
+        content: "audio" (n, d) and "visual" (n, e); quantiles and covariance are those of its train clips.
     """
     train = content.rows("train")
     audio, visual = content.features["audio"], content.features["visual"]
@@ -65,7 +65,7 @@ def _by_class(content: FeatureFile, split: str) -> list[int]:
 
 
 def _whitened(values: NDArray[np.float32], train: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Whiten (n, e) by the mean and covariance of the rows `train`, largest eigenvalue first."""
+    """Return values (n, e) whitened by the mean and covariance of the rows `train`, largest eigenvalue first."""
     mean = values[train].mean(0, dtype=np.float64)
     centered = values - mean
     eigenvalues, vectors = np.linalg.eigh(centered[train].T @ centered[train] / len(train))

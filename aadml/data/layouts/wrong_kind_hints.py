@@ -1,4 +1,4 @@
-"""What was given for features and is something else: what it is, and what to do with it."""
+"""Hints for paths that are not feature files."""
 
 from itertools import islice
 from pathlib import Path
@@ -7,11 +7,11 @@ from shlex import quote
 from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES
 
-_LOOKED_AT = 2000  # entries of a folder
+_ENTRIES = 2000  # of a folder, at most
 
 
-def what_else(path: Path) -> str:
-    """Say what a file or folder without features is, and what to do with it; nothing where that is not known."""
+def wrong_kind_hint(path: Path) -> str:
+    """Return a description of a file or folder without features and the command that uses it; empty if unknown."""
     if (path / "model.json").is_file():
         model = quote(str(path))
         return (
@@ -20,7 +20,7 @@ def what_else(path: Path) -> str:
     if path.is_dir() and is_captioned(path):
         return (
             "holds sound and captions, not features; "
-            f"`aadml train --method audio-text --data {quote(str(path))}` learns from them (docs/audio_text.md)"
+            f"`aadml train --method audio-text --data {quote(str(path))}` trains on them (docs/audio_text.md)"
         )
     if _has_media(path):
         folder, verb = (path, "holds") if path.is_dir() else (path.parent, "is")
@@ -32,5 +32,5 @@ def what_else(path: Path) -> str:
 
 
 def _has_media(path: Path) -> bool:
-    inside = islice(path.rglob("*"), _LOOKED_AT) if path.is_dir() else [path]
-    return any(one.suffix.lower() in MEDIA_SUFFIXES | PICTURE_SUFFIXES for one in inside)
+    files = islice(path.rglob("*"), _ENTRIES) if path.is_dir() else [path]
+    return any(file.suffix.lower() in MEDIA_SUFFIXES | PICTURE_SUFFIXES for file in files)

@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+
+from aadml.data.reading import open_data
+from aadml.feature_extraction.ground.errors import InputError
+
+
+def test_split_keys_are_recognized(write_h5, split_keys):
+    content = open_data(write_h5(**split_keys))
+    assert content.splits == ("train",) * 12 + ("test",) * 6
+    assert content.class_names == ("3", "5", "9")
+    assert content.labels[:4].tolist() == [2, 0, 1, 2]
+    assert np.array_equal(content.features["audio"][12:], split_keys["audio_test"].astype(np.float32))
+    assert content.features["visual"].shape == (18, 7)
+
+
+@pytest.mark.parametrize("part", ["valid", "val"])
+def test_a_validation_part_is_read_where_there_is_one(write_h5, split_keys, part):
+    more = {f"{name}_{part}": split_keys[f"{name}_test"] for name in ("audio", "visual", "lab")}
+    content = open_data(write_h5(**split_keys, **more))
+    assert content.splits.count("valid") == 6
+
+
+@pytest.mark.parametrize("form", ["column", "one-hot", "mixed"])
+def test_labels_may_be_a_column_or_one_hot(write_h5, split_keys, form):
+    plain = open_data(write_h5("plain.h5", **split_keys))
+    for part in ("train", "test"):
+        labels = split_keys[f"lab_{part}"]
+        if form == "column" or (form == "mixed" and part == "test"):
+            split_keys[f"lab_{part}"] = labels[:, None].astype(np.float32)
+        elif form == "one-hot":
+            split_keys[f"lab_{part}"] = np.eye(10, dtype=np.int8)[labels]
+    assert open_data(write_h5(**split_keys)).labels.tolist() == plain.labels.tolist()
+
+
+@pytest.mark.parametrize("key", ["audio_train", "visual_test", "lab_train"])
+def test_a_missing_key_is_named_with_the_keys_found(write_h5, split_keys, key):
+    del split_keys[key]
+    with pytest.raises(InputError, match=rf"holds no '{key}'; keys found: .*visual_train|lab_test"):
+        open_data(write_h5(**split_keys))
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "message"),
+    [
+        ("lab_test", lambda v: v[:-1], "'audio_test' has 6 rows, but 'lab_test' has 5"),
+        ("visual_train", lambda v: v[:-1], "'visual_train' has 11"),
+        ("audio_test", lambda v: v[:, :-1], r"'audio_train' has shape \(12, 4\), but 'audio_test' has \(6, 3\)"),
+        ("audio_train", lambda v: v * np.nan, "row 0 holds NaN"),
+        ("audio_train", lambda v: v.astype("S4"), "numbers are needed|must agree"),
+        ("lab_train", lambda v: np.float64(3), "must agree"),
+        ("lab_train", lambda v: v + 0.5, "fractions"),
+        ("audio_train", lambda v: v[:0], "has 0|rows"),
+    ],
+)
+def test_split_keys_that_contradict_each_other_are_refused(write_h5, split_keys, key, change, message):
+    split_keys[key] = change(split_keys[key])
+    with pytest.raises(InputError, match=message):
+        open_data(write_h5(**split_keys))

@@ -1,0 +1,22 @@
+import pytest
+
+from aadml.data.reading import open_data
+from aadml.feature_extraction.ground.errors import InputError
+
+
+def test_what_is_something_else_is_named_with_what_to_do(tmp_path):
+    (tmp_path / "clips" / "dog").mkdir(parents=True)
+    (tmp_path / "clips" / "dog" / "a.MP4").write_bytes(b"a video")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "model.json").write_text("{}")
+    (tmp_path / "captioned").mkdir()
+    (tmp_path / "captioned" / "clotho_captions_development.csv").write_text("file_name,caption_1\na.wav,a bee\n")
+    for name, message in {
+        "captioned": "holds sound and captions, not features; `aadml train --method audio-text --data",
+        "clips": f"holds media, not features; `aadml manifest {tmp_path / 'clips'}` lists",
+        "clips/dog/a.MP4": f"is media, not features; `aadml manifest {tmp_path / 'clips' / 'dog'}` lists",
+        "run": f"is a model, not features; `aadml evaluate {tmp_path / 'run'} --data F.h5`",
+    }.items():
+        with pytest.raises(InputError) as refused:
+            open_data(tmp_path / name)
+        assert str(refused.value).startswith(f"{tmp_path / name}: {message}")

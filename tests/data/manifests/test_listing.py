@@ -1,0 +1,45 @@
+import os
+
+import pytest
+
+from aadml.data.manifests.class_folders import folder
+from aadml.feature_extraction.ground.errors import InputError
+from tests.data.manifests.test_class_folders import tree
+
+
+def test_what_is_left_aside_is_said(tmp_path):
+    tree(tmp_path / "data", "cat/a.mp4", "cat/b.mp4", "dog/c.gif", "dog/notes", ".git/x.txt")
+    tree(tmp_path / "far", "d.mp4")
+    (tmp_path / "data" / "birds").symlink_to(tmp_path / "far")
+    (tmp_path / "data" / "dog" / "d.mp4").symlink_to(tmp_path / "far" / "d.mp4")
+    listing = folder(tmp_path / "data")
+    assert [entry.id for entry in listing.entries] == ["a", "b", "d"]
+    assert listing.notes == (
+        "links to folders are not followed (birds)",
+        "files of other endings were left aside (.gif 1, none 1)",
+    )
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "cat").symlink_to(tmp_path / "data" / "cat")
+    with pytest.raises(InputError, match=r"holds no media; links to folders are not followed \(cat\)"):
+        folder(tmp_path / "links")
+
+
+def test_a_link_that_leads_nowhere_is_a_missing_file(tmp_path):
+    tree(tmp_path, "cat/a.mp4", "cat/b.mp4")
+    (tmp_path / "cat" / "c.mp4").symlink_to("nowhere")
+    assert [entry.id for entry in folder(tmp_path).missing()] == ["c"]
+
+
+def test_what_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch):
+    tree(tmp_path, "cat/a.mp4", "cat/b.mp4", "dog/c.mp4")
+
+    def denied(path, *_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("aadml.data.manifests.listing.file_hash", denied)
+    with pytest.raises(InputError, match=r"a\.mp4: cannot be read \(Permission denied\)"):
+        folder(tmp_path)
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: denied(path) if str(path).endswith("dog") else scandir(path))
+    with pytest.raises(InputError, match=r"dog: cannot be read \(Permission denied\)"):
+        folder(tmp_path)

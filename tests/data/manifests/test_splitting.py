@@ -1,0 +1,49 @@
+from collections import Counter
+
+from aadml.data.manifests.making import manifest
+from aadml.feature_extraction.manifest import read_manifest
+from tests.data.manifests.test_table import plain, rows_of, written
+
+
+def test_without_a_split_the_default_shares_are_drawn_and_said(media):
+    notes = []
+    path = manifest(plain(media, "media,label"), on_note=notes.append)
+    assert Counter(row.split for row in rows_of(path)) == {"train": 28, "valid": 4, "test": 8}
+    assert "the split is drawn at random, seed 0: 0.7/0.1/0.2 wanted, 0.7/0.1/0.2 reached" in notes
+
+
+def test_a_split_of_its_own_is_kept_and_another_column_can_be_named(media):
+    lines = [
+        "media,split,fold",
+        *(f"media/{n}.mp4,{'dev' if n % 2 else 'Train'},{'test' if n < 9 else 'train'}" for n in range(40)),
+    ]
+    table = written(media, "\n".join(lines))
+    assert Counter(row.split for row in rows_of(manifest(table))) == {"train": 20, "valid": 20}
+    again = manifest(table, output=media / "m.csv", split="column:fold")
+    assert Counter(row.split for row in rows_of(again)) == {"test": 9, "train": 31}
+    assert read_manifest(again).class_names == ()
+
+
+def test_speakers_are_never_divided_and_the_shares_are_said(media):
+    lines = ["media,label,speaker", *(f"media/{n}.mp4,c{n % 4},s{n % 9}" for n in range(40))]
+    notes = []
+    path = manifest(
+        written(media, "\n".join(lines)), split="random:0.6/0.2/0.2", split_by="speaker", on_note=notes.append
+    )
+    splits = {}
+    for row in rows_of(path):
+        splits.setdefault(row.columns["speaker"], set()).add(row.split)
+    assert all(len(found) == 1 for found in splits.values())
+    counts = Counter(row.split for row in rows_of(path))
+    reached = "/".join(f"{counts[split] / 40:.3g}" for split in ("train", "valid", "test"))
+    assert any(f"no speaker divided: 0.6/0.2/0.2 wanted, {reached} reached" in note for note in notes)
+    assert all(
+        abs(counts[split] / 40 - share) < 0.1 for split, share in [("train", 0.6), ("valid", 0.2), ("test", 0.2)]
+    )
+
+
+def test_equal_files_stay_in_one_split(media):
+    for number in range(0, 40, 2):
+        (media / "media" / f"{number + 1}.mp4").write_bytes((media / "media" / f"{number}.mp4").read_bytes())
+    rows = rows_of(manifest(plain(media, "media,label"), split="random:0.5/0/0.5"))
+    assert all(rows[number].split == rows[number + 1].split for number in range(0, 40, 2))

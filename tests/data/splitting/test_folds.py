@@ -1,0 +1,27 @@
+import pytest
+
+from aadml.data.splitting.folds import chosen_fold, first_five, read_folds
+from aadml.feature_extraction.ground.errors import InputError
+
+
+def test_ids_lose_folders_and_endings_and_belong_to_their_first_fold(tmp_path):
+    (tmp_path / "a.txt").write_text("clips/x.mp4\ny.npy\n")
+    (tmp_path / "b.txt").write_text("z\nx\n")
+    fold_of, notes = read_folds(tmp_path)
+    assert fold_of == {"x": "a.txt", "y": "a.txt", "z": "b.txt"}
+    assert notes == ["1 ids stand in the folds more than once: x"]
+    assert chosen_fold(fold_of, None, tmp_path) == ("b.txt", "fold 2 of 2 ('b.txt') is the test split")
+    assert chosen_fold(fold_of, 1, tmp_path)[0] == "a.txt"
+
+
+def test_binary_folds_and_folders_without_ids_are_refused(tmp_path):
+    with pytest.raises(InputError, match="lists no ids"):
+        read_folds(tmp_path)
+    (tmp_path / "a.txt").write_bytes(b"\xff")
+    with pytest.raises(InputError, match="is not a text file of ids"):
+        read_folds(tmp_path)
+
+
+def test_of_many_names_five_are_shown():
+    assert first_five(list("abc")) == "a, b, c"
+    assert first_five(list("abcdefg")) == "a, b, c, d, e and 2 more"

@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from aadml.data.conversion import convert
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.ground.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [("flat", "--layout flat: drawn features are written as split-keys"), ("split-keys", "exists; it")],
+)
+def test_another_layout_and_a_file_that_is_there_are_refused(tmp_path, layout, message):
+    target = tmp_path / "AVE.h5"
+    target.write_text("of the user")
+    with pytest.raises(InputError, match=message):
+        convert("synthetic:ave", target, layout=layout)
+    assert target.read_text() == "of the user"
+
+
+def test_a_division_is_a_note_and_a_seed_without_one_is_refused(tmp_path):
+    source, target = tmp_path / "f.h5", tmp_path / "g.h5"
+    write_features(source, synthetic(classes=2, train=16, valid=2, test=2, dimensions=(2, 3)))
+    content = convert(source, target, split="random:0.5/0/0.5", seed=3)
+    assert content.splits.count("train") == content.splits.count("test") == 10
+    note = "the split was drawn at random (0.5/0/0.5, seed 3): 10 train, 0 valid, 10 test"
+    assert [origin["notes"] for origin in content.provenance.values()] == [[note], [note]]
+    assert read_features(target).splits == content.splits
+    with pytest.raises(InputError, match="give --split random:TRAIN/VALID/TEST too"):
+        convert(source, target, seed=3)
+
+
+def test_the_first_label_of_each_clip_and_its_classes_are_left(tmp_path, make_content):
+    labels = [0, 0, 2, 2]
+    several = np.asarray([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1]], dtype=np.uint8)
+    source = tmp_path / "f.h5"
+    write_features(source, make_content(labels, ["train", "test"] * 2, all_labels=several))
+    notes = []
+    content = convert(source, tmp_path / "g.h5", first_label=True, on_note=notes.append)
+    assert content.class_names == ("class 0", "class 2")
+    assert content.labels.tolist() == [0, 0, 1, 1]
+    assert content.all_labels is None
+    assert "no clip has one of these as its first: class 1" in notes[0]

@@ -80,12 +80,12 @@ def load_model(folder: Path, device: torch.device) -> Model:
     facts = read_as(Facts, content["facts"], folder / FACTS)
     remember(origin.get("extractor") for origin in facts.features.values())
     with named_in(folder / FACTS):
-        model = rebuilt(facts, tensors, device)
+        model = rebuild_model(facts, tensors, device)
     evaluation = nested(content, "evaluation") or None
     return replace(model, folder=folder, evaluation=evaluation, audit=str(content.get("audit", "")))
 
 
-def rebuilt(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
+def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
     """Build a model from its facts and the tensors of its weights file; it embeds, and what that needs is built."""
     context = Context(
         facts.dimensions,

@@ -67,10 +67,10 @@ def describe_media(facts: Facts, modality: Modality, paths: Sequence[str]) -> Te
     """Extract the features (n, d) of media, or of texts, as the model expects them; values are those of extraction."""
     for path in paths if modality != "text" else ():
         _check_file(path)
-    return described(extractor_of(facts, modality), paths)
+    return extract_items(extractor_of(facts, modality), paths)
 
 
-def described(chosen: Extractor, items: Sequence[str]) -> Tensor:
+def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:
     """Extract the features (n, d) of media that are there, or of texts, by an extractor."""
     modality = chosen.modality
     rows = tuple(Row(str(i), {modality: path}, label="-", split="test", columns={}) for i, path in enumerate(items))

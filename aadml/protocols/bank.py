@@ -1,7 +1,7 @@
 """Protocols with a bank: the neighbors of an item are sought among the training clips, without labels or partner."""
 
 from aadml.comparison.clips import Clips
-from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject, Vectors, proxy_of, read_out, vectors_of
+from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject, Vectors, bank_proxy, read_out, vectors_of
 from aadml.proxies.query_expansion import expand
 from aadml.retrieval.evaluation import mean_figure
 
@@ -12,7 +12,7 @@ ALPHAS = (0.0, 3.0)
 def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """See every item as its proxy from the training bank; k is chosen on the validation clips, k = 0 is plain."""
     bank = _bank(subject)
-    proxy = proxy_of(subject.encoder, vectors)
+    proxy = bank_proxy(subject.encoder, vectors)
     proxy.remember(bank)
 
     def seen(values: Vectors, k: int) -> Vectors:

@@ -32,13 +32,13 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
     Raises:
         InputError: an unknown protocol, parts that cannot be joined, or a split that one needs has no clips.
     """
-    subject, parts = prepared(subject, name, split)
+    subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
     evaluation = evaluate(embeddings, protocol=name, split=split, **options)
     return _running(evaluation, embeddings) if any(part.metric == "running" for part in parts) else evaluation
 
 
-def prepared(subject: Subject, name: str, split: str) -> tuple[Subject, Sequence[Protocol]]:
+def prepare_subject(subject: Subject, name: str, split: str) -> tuple[Subject, Sequence[Protocol]]:
     """Read a name, and let its protocols act before anything is embedded.
 
     Raises:

@@ -14,7 +14,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.inputs import fit_scaling
-from aadml.protocols.protocol import Protocol, Subject, Vectors, free_proxy
+from aadml.protocols.protocol import Protocol, Subject, Vectors, parameterless_proxy
 
 BATCH = 32
 NEIGHBORS = 3
@@ -32,7 +32,7 @@ def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
             f"legacy:label-graph looks for neighbors of one class; {clips.unlabelled} of {len(clips)} have no label"
         )
     largest = int(torch.bincount(clips.labels).max()) - 1
-    proxy = free_proxy(vectors, k=max(1, min(NEIGHBORS, largest)))
+    proxy = parameterless_proxy(vectors, k=max(1, min(NEIGHBORS, largest)))
     proxy.refresh(vectors, clips.labels)
     with torch.no_grad():
         return dict(proxy(vectors, torch.arange(len(clips))))

@@ -20,7 +20,7 @@ from aadml.feature_extraction.feature_file import FeatureFile, write_features
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import Embed
-from aadml.protocols.evaluation import embed_under, evaluate_under, prepared, protocols_of
+from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
 from aadml.protocols.protocol import Subject
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -43,7 +43,7 @@ class ProtocolPipeline:
 
     def embedder(self, splits: Splits, split: str) -> Embed:
         """Prepare the protocol on `splits`; clips are then embedded as if they were the scored split."""
-        subject, parts = prepared(replace(self.subject, splits=splits), self.protocol, split)
+        subject, parts = prepare_subject(replace(self.subject, splits=splits), self.protocol, split)
 
         def embed(clips: Clips) -> Embeddings:
             scored = subject.splits.having(split, clips)

@@ -72,7 +72,7 @@ def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -
     return clips.embedded(read, encoder.method.similarity)
 
 
-def proxy_of(encoder: Model, vectors: Vectors) -> AnchorAware:
+def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
     """Return a copy of the trained proxy of a run, asked by the item itself, over a bank of embeddings.
 
     A run without one (or with reading R5, which has no proxy of one item) is given attention without parameters: half
@@ -87,10 +87,10 @@ def proxy_of(encoder: Model, vectors: Vectors) -> AnchorAware:
             tuple(vectors), replace(options, space="embedding", scope="bank", same_class=True, neighbors="nearest")
         )
         return proxy.eval()
-    return free_proxy(vectors)
+    return parameterless_proxy(vectors)
 
 
-def free_proxy(vectors: Vectors, *, k: int = 3) -> AnchorAware:
+def parameterless_proxy(vectors: Vectors, *, k: int = 3) -> AnchorAware:
     """Return attention without parameters over k neighbors, half the item, half its neighbors."""
     dimension = next(iter(vectors.values())).shape[1]
     return AnchorAware(

@@ -18,7 +18,7 @@ from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate
-from aadml.runs.evaluate import Note, keep, subject_of
+from aadml.runs.evaluate import Note, add_to_run, subject_of
 from aadml.runs.loading import AUDIT, Run, load, load_run, read_config, read_evaluation
 from aadml.runs.model_data import read_for
 from aadml.runs.retrain import fitted_without_test
@@ -111,7 +111,7 @@ def _keep(folder: Path, findings: Sequence[Finding], protocol: str, split: str, 
         "findings": [vars(one) for one in findings],
     }
     card = replace(model, audit=verdict).card().encode()
-    keep(folder, {AUDIT: to_bytes(content), CARD: card}, note)
+    add_to_run(folder, {AUDIT: to_bytes(content), CARD: card}, note)
 
 
 def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipeline:

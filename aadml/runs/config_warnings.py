@@ -34,7 +34,7 @@ def _is_pretrained(config: Config, network: str) -> bool:
     return str(config.options.get(network, "")).startswith(PREFIX)
 
 
-def remarks(prepared: Prepared) -> list[str]:
+def training_warnings(prepared: Prepared) -> list[str]:
     """Say what was done to the data, what is not learned from or not chosen, and what becomes of a teacher."""
     return [*prepared.splits.notes, *_fewer_clips(prepared), *_nothing_chosen(prepared), *_teacher_notes(prepared)]
 
@@ -42,7 +42,7 @@ def remarks(prepared: Prepared) -> list[str]:
 def foretold(prepared: Prepared) -> list[str]:
     """Make the remarks on a training, and say how long it will take, which some steps are taken to find out."""
     expected = forecast(prepared.model.method, prepared.splits.train.per_epoch, len(prepared.model.class_names))
-    return [*remarks(prepared), *([expected] if expected else [])]
+    return [*training_warnings(prepared), *([expected] if expected else [])]
 
 
 def _fewer_clips(prepared: Prepared) -> list[str]:

@@ -207,7 +207,7 @@ def read_captioned(path: str | Path, options: JsonObject) -> Splits:
     return captioned_splits(path, cleaning=typed(options, "cleaning", str), captions=typed(options, "captions", int))
 
 
-def place_of(data: str | Path) -> str:
+def data_location(data: str | Path) -> str:
     """Give the absolute path of data; the name of drawn features ("synthetic:ave") stays as it is."""
     return str(data) if str(data).startswith(SYNTHETIC) else str(Path(data).absolute())
 

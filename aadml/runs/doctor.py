@@ -8,7 +8,7 @@ import torch
 from aadml.feature_extraction.frontends.inference import bfloat16_units, chosen_device
 from aadml.feature_extraction.self_test import examine
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
-from aadml.runs.environment import installed
+from aadml.runs.environment import installed_version
 
 EXTRAS = {
     "tfhub": ("tensorflow", "tensorflow-hub"),
@@ -55,8 +55,8 @@ def doctor() -> Findings:
     findings = [examine(name) for name in WEIGHTS]
     return {
         "system": _system(),
-        "packages": {name: found for name in CORE if (found := installed(name))},
-        "extras": {extra: {name: installed(name) for name in names} for extra, names in EXTRAS.items()},
+        "packages": {name: found for name in CORE if (found := installed_version(name))},
+        "extras": {extra: {name: installed_version(name) for name in names} for extra, names in EXTRAS.items()},
         "weights_folder": str(weights_folder()),
         "weights": {
             finding.name: {
@@ -78,7 +78,7 @@ def _system() -> dict[str, str]:
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads"
     units = "with" if bfloat16_units(device) else "without"
     return {
-        "aadml": installed("aadml") or "not installed",
+        "aadml": installed_version("aadml") or "not installed",
         "python": platform.python_version(),
         "system": platform.platform(),
         "device": f"{name}, {units} bfloat16 units",

@@ -59,8 +59,8 @@ class Environment:
 def environment(splits: Splits, sha256: str, device: torch.device) -> Environment:
     """Describe the machine, the software and the data of a run; `sha256` is that of the data."""
     return Environment(
-        commit=commit(),
-        versions={"python": platform.python_version()} | {name: installed(name) for name in PACKAGES},
+        commit=git_commit(),
+        versions={"python": platform.python_version()} | {name: installed_version(name) for name in PACKAGES},
         device=str(device),
         device_name=torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         threads=torch.get_num_threads(),
@@ -79,7 +79,7 @@ def read_environment(folder: Path) -> Environment:
     return read_as(Environment, parse_object(read_file(folder, ENVIRONMENT), folder), folder / ENVIRONMENT)
 
 
-def installed(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
     """Give the version of an installed package, None where it is absent."""
     try:
         return version(package)
@@ -87,7 +87,7 @@ def installed(package: str) -> str | None:
         return None
 
 
-def commit() -> str | None:
+def git_commit() -> str | None:
     """Give the commit of the checkout the package lies in, marked where files were changed; None outside one."""
     folder = Path(__file__).parents[1]
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40"]

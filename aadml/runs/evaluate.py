@@ -28,10 +28,10 @@ from aadml.retrieval.metric_names import Gallery
 from aadml.runs.data import relevance_name, with_relevance
 from aadml.runs.loading import load, load_run
 from aadml.runs.manifest import EVALUATION, is_run
-from aadml.runs.model_data import not_empty, read_for, suited
-from aadml.runs.prepare import fitted_on, untrained_model
-from aadml.runs.run_names import file_of
-from aadml.runs.store import opened
+from aadml.runs.model_data import matched_to_model, nonempty_split, read_for
+from aadml.runs.prepare import clips_to_fit, untrained_model
+from aadml.runs.run_names import evaluation_file
+from aadml.runs.store import open_run
 
 Note = Callable[[str], None]
 
@@ -137,7 +137,7 @@ def evaluate(
         raise InputError("evaluate: a model in memory needs data; give data=")
     loaded = model if isinstance(model, Model) else load(model)
     if isinstance(data, Splits):
-        splits = suited(loaded, data, allow_other_features=allow_other_features, on_note=note)
+        splits = matched_to_model(loaded, data, allow_other_features=allow_other_features, on_note=note)
     else:
         splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=note)
     splits = with_relevance(splits, rule)
@@ -176,7 +176,7 @@ def subject_of(config: Config, splits: Splits, model: Model) -> Subject:
 
     def retrain(changed: Splits) -> Model:
         again = untrained_model(config, changed, chosen_device(config.common.device, "config"))
-        again.method.fit(*fitted_on(again, changed))
+        again.method.fit(*clips_to_fit(again, changed))
         return again
 
     return Subject(model, splits, retrain)
@@ -211,7 +211,9 @@ def _of_run(
     splits = run.splits if relevance is None else with_relevance(run.splits, relevance)
     evaluation = _scored(subject_of(run.config, splits, run.model), protocol, split, options)
     chosen = [] if relevance is None else [f"relevance-{relevance}"]
-    keep(folder, {file_of(protocol, split, *options.changed(), *chosen): _kept(evaluation, run.model)}, note)
+    add_to_run(
+        folder, {evaluation_file(protocol, split, *options.changed(), *chosen): _kept(evaluation, run.model)}, note
+    )
     return evaluation
 
 
@@ -232,9 +234,9 @@ def evaluate_under_each(
     run = load_run(folder)
     subject = subject_of(run.config, run.splits, run.model)
     files = {
-        file_of(one, split): _kept(_scored(subject, one, split, Options()), run.model) for one in protocols
+        evaluation_file(one, split): _kept(_scored(subject, one, split, Options()), run.model) for one in protocols
     }  # fmt: skip
-    keep(folder, files, on_note or (lambda message: None))
+    add_to_run(folder, files, on_note or (lambda message: None))
 
 
 def _kept(evaluation: Evaluation, model: Model) -> bytes:
@@ -242,12 +244,12 @@ def _kept(evaluation: Evaluation, model: Model) -> bytes:
     return to_bytes(record.to_json())
 
 
-def keep(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
+def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
     """Add files to a finished run; where the folder cannot be written, say so and go on."""
     if not is_run(folder):
         return
     try:
-        with opened(folder, wait=True) as store:
+        with open_run(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:
                 for name in files:
                     remove_leftovers(folder / name)
@@ -257,7 +259,7 @@ def keep(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
 
 
 def _scored(subject: Subject, protocol: str, split: str, options: Options) -> Evaluation:
-    clips = not_empty(subject.splits, split)
+    clips = nonempty_split(subject.splits, split)
     evaluation = evaluate_under(subject, protocol, split=split, **vars(options))
     if clips.class_names != subject.encoder.class_names:
         return replace(evaluation, label_space={})  # its dimensions stand for other classes

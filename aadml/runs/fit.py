@@ -19,8 +19,8 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
-from aadml.runs.config_warnings import config_warnings, remarks
-from aadml.runs.data import configured_in_memory, place_of, relevance_name, starting_config
+from aadml.runs.config_warnings import config_warnings, training_warnings
+from aadml.runs.data import configured_in_memory, data_location, relevance_name, starting_config
 from aadml.runs.distributed import callbacks_of_one, check_together, folder_of_all, follow
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
@@ -28,7 +28,7 @@ from aadml.runs.prepare import Prepared, prepare
 from aadml.runs.run_names import new_run_folder
 from aadml.runs.sample_data import with_sample_data
 from aadml.runs.scoring import TEST, score_model
-from aadml.runs.store import begun, opened
+from aadml.runs.store import new_run, open_run
 from aadml.runs.train import fit_model, train_prior, train_run
 
 _log = logging.getLogger("aadml")
@@ -112,7 +112,7 @@ def fit(
         raise InputError(f"fit: data of type {type(data).__name__}; give a path, what aadml.read returned, or Clips")
     config = starting_config(data, config, method, note)
     complete = assemble(
-        data=place_of(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
+        data=data_location(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
         config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
         criterion=criterion, relevance=relevance_name(relevance), modalities=modalities, sample=data is None,
     )  # fmt: skip
@@ -146,7 +146,7 @@ def _fit_run(
         on_run(folder)
     if not group.is_first():
         return follow(prepared, folder)
-    with begun(folder, made=True) as store:
+    with new_run(folder, made=True) as store:
         return train_run(prepared, store, callbacks=callbacks, on_note=note)
 
 
@@ -189,7 +189,7 @@ def resume_run(
         if not group.is_first():
             over = prepared is None or FACTS in read_manifest(place).files
             return load(place) if over or prepared is None else follow(prepared, place)
-        with opened(place) as store:
+        with open_run(place) as store:
             if prepared is None or is_finished(place):
                 note(f"{place} is finished; nothing to resume")
                 return load(place)
@@ -198,7 +198,7 @@ def resume_run(
 
 def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: Callbacks) -> Model:
     session = Session(callbacks)
-    for message in remarks(prepared):
+    for message in training_warnings(prepared):
         note(message)
     train_prior(prepared, TEST, None, callbacks=callbacks, on_note=note)
     model = fit_model(prepared, session)

@@ -19,7 +19,7 @@ from aadml.model.packing import FACTS
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash, read_environment
-from aadml.runs.manifest import CONFIG, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
+from aadml.runs.manifest import CONFIG, EVALUATION, RunManifest, is_finished, is_run, read_file, read_manifest
 
 AUDIT = "audit.json"
 """The last audit of a run under its own protocol."""
@@ -110,7 +110,7 @@ def read_config(folder: Path) -> Config:
         return resolve(parse_yaml(read_file(folder, CONFIG).decode(), folder / CONFIG), stored=True)
 
 
-def read_evaluation(folder: Path, manifest: Manifest | None = None, *, name: str = EVALUATION) -> EvaluationRecord:
+def read_evaluation(folder: Path, manifest: RunManifest | None = None, *, name: str = EVALUATION) -> EvaluationRecord:
     """Read the evaluation of a finished run, or a later one of another name.
 
     Raises:
@@ -119,11 +119,11 @@ def read_evaluation(folder: Path, manifest: Manifest | None = None, *, name: str
     return EvaluationRecord.from_json(_read(folder, name, manifest), folder / name)
 
 
-def _read(folder: Path, name: str, manifest: Manifest | None = None) -> JsonObject:
+def _read(folder: Path, name: str, manifest: RunManifest | None = None) -> JsonObject:
     return parse_object(read_file(folder, name, manifest), folder / name)
 
 
-def _checked_model(folder: Path, manifest: Manifest, device: torch.device) -> Model:
+def _checked_model(folder: Path, manifest: RunManifest, device: torch.device) -> Model:
     """Load the model of a run, whose manifest must agree with the model's own checksums."""
     read_file(folder, FACTS, manifest)
     return load_model(folder, device)

@@ -26,7 +26,7 @@ _EMPTY_LOG = FileSum.of(b"")
 
 
 @dataclass(frozen=True)
-class Manifest:
+class RunManifest:
     """What a commit says.
 
     Attributes:
@@ -53,7 +53,7 @@ class Manifest:
         return next((name for name in self.files if (found := NUMBERED.fullmatch(name)) and found[1] == kind), None)
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> RunManifest:
     """Read the manifest of a run folder.
 
     Raises:
@@ -64,7 +64,9 @@ def read_manifest(folder: Path) -> Manifest:
         content = read_sealed(path, FORMAT, VERSION)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder}: {_why_not_a_run(folder)}") from None
-    found = read_as(Manifest, {key: value for key, value in content.items() if key not in ("format", "version")}, path)
+    found = read_as(
+        RunManifest, {key: value for key, value in content.items() if key not in ("format", "version")}, path
+    )
     for name in found.files:
         _check_inside(name, path)
     return found
@@ -80,7 +82,7 @@ def is_finished(folder: Path) -> bool:
     return (folder / EVALUATION).is_file() and is_run(folder) and EVALUATION in read_manifest(folder).files
 
 
-def read_file(folder: Path, name: str, manifest: Manifest | None = None) -> bytes:
+def read_file(folder: Path, name: str, manifest: RunManifest | None = None) -> bytes:
     """Read a file of a run and check it against the manifest.
 
     Raises:
@@ -98,7 +100,7 @@ def read_file(folder: Path, name: str, manifest: Manifest | None = None) -> byte
     return data
 
 
-def read_log(folder: Path, manifest: Manifest | None = None) -> bytes:
+def read_log(folder: Path, manifest: RunManifest | None = None) -> bytes:
     """Read the part of the log that counts, and check it.
 
     Raises:

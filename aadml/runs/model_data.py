@@ -54,7 +54,9 @@ def read_for(
     return _divided(content, str(path), model, on_note)
 
 
-def suited(model: Model, splits: Splits, *, allow_other_features: bool = False, on_note: Note | None = None) -> Splits:
+def matched_to_model(
+    model: Model, splits: Splits, *, allow_other_features: bool = False, on_note: Note | None = None
+) -> Splits:
     """Lay data in memory out for a trained model, as `read_for` does those of a file."""
     parts = [splits.train, splits.valid, splits.test]
     widths = {m: values.shape[1] for part in parts for m, values in part.features.items() if isinstance(values, Matrix)}
@@ -147,7 +149,7 @@ def _numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
     return replace(clips, labels=labels, class_names=names, all_labels=marked)
 
 
-def not_empty(splits: Splits, split: str) -> Clips:
+def nonempty_split(splits: Splits, split: str) -> Clips:
     """Return a split.
 
     Raises:

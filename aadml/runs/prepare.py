@@ -80,7 +80,7 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     return Model(method, fit_scaling(splits.train, config.inputs), facts)
 
 
-def fitted_on(model: Model, splits: Splits) -> tuple[Clips, Clips]:
+def clips_to_fit(model: Model, splits: Splits) -> tuple[Clips, Clips]:
     """Give what a method is fitted on, scaled: where it needs all modalities of a clip, the clips that have them.
 
     Of these, validation clips that are only looked at keep the rows of their further texts, to rank them too.

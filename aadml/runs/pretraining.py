@@ -11,10 +11,10 @@ from aadml.feature_extraction.ground.options import schema, sections
 from aadml.methods import METHODS
 from aadml.methods.method import Prior
 from aadml.model.packing import WEIGHTS
-from aadml.runs.environment import installed
+from aadml.runs.environment import installed_version
 
 
-def config_of(config: Config, prior: Prior) -> Config:
+def prior_config(config: Config, prior: Prior) -> Config:
     """Give the config of the model that a run of `config` needs first.
 
     Args:
@@ -29,7 +29,7 @@ def config_of(config: Config, prior: Prior) -> Config:
     return resolve({**values, **changed})
 
 
-def folder_of(place: Path, config: Config, prior: Prior) -> Path:
+def prior_folder(place: Path, config: Config, prior: Prior) -> Path:
     """Name the folder of a model in `place` by all that determines it: config, weight files, device, versions.
 
     Its data are not part of the name: their hash stands in the run, and is compared before it is used.
@@ -41,7 +41,7 @@ def folder_of(place: Path, config: Config, prior: Prior) -> Path:
     """
     digest = hashlib.sha256(config.yaml().encode())
     digest.update(chosen_device(config.common.device, "config").type.encode())
-    digest.update(f"{installed('aadml')} {installed('torch')}".encode())
+    digest.update(f"{installed_version('aadml')} {installed_version('torch')}".encode())
     for part in _content(config):
         digest.update(part)
     return place / f"{prior.name}-{digest.hexdigest()[:12]}_seed{config.common.seed}"

@@ -18,7 +18,7 @@ FEWEST_EPOCHS = 5
 """Trainings of fewer epochs are trials, in which the choice of the first or the last epoch says nothing."""
 
 
-def verdicts(evaluation: Evaluation, train: Clips, history: Sequence[Record], facts: Facts) -> list[str]:
+def result_warnings(evaluation: Evaluation, train: Clips, history: Sequence[Record], facts: Facts) -> list[str]:
     """Say what is wrong with a training, a sentence each; nothing where all is well.
 
     Args:

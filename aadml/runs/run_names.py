@@ -46,6 +46,6 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
     raise InputError(f"{runs}: a thousand runs of this second are there already")
 
 
-def file_of(protocol: str, split: str, *changed: str) -> str:
+def evaluation_file(protocol: str, split: str, *changed: str) -> str:
     """Return the name of the file of a further evaluation in its run; every changed option is part of the name."""
     return f"{EVALUATIONS}/{file_name('-'.join([protocol, split, *changed]))}.json"

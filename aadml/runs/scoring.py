@@ -9,7 +9,7 @@ from aadml.methods.train_scores import can_be_scored, train_scores
 from aadml.model.model import Model
 from aadml.retrieval import evaluate
 from aadml.retrieval.record import EvaluationRecord
-from aadml.runs.result_warnings import verdicts
+from aadml.runs.result_warnings import result_warnings
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def score_model(
         train_map=_train_map(model, splits.train, session),
         seconds=round(seconds, 3),
         parameters=model.method.parameters_count(),
-        verdicts=verdicts(evaluation, splits.train, session.history, facts),
+        verdicts=result_warnings(evaluation, splits.train, session.history, facts),
     )
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from aadml.feature_extraction.ground.atomic import remove_leftovers
 from aadml.methods.session import SILENT, Callbacks, Checkpoint, Record, Session, Weights
 from aadml.model.packing import pack_tensors, unpack_tensors
-from aadml.runs.manifest import Manifest, read_log
+from aadml.runs.manifest import RunManifest, read_log
 from aadml.runs.store import RunStore
 from aadml.runs.test_curve import Diagnosis, without_diagnosis
 
 
-def read_records(folder: Path, manifest: Manifest | None = None) -> list[Record]:
+def read_records(folder: Path, manifest: RunManifest | None = None) -> list[Record]:
     """Read the records of all epochs of a run.
 
     Raises:

@@ -20,7 +20,7 @@ from pathlib import Path
 from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, write_bytes
 from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, Manifest, read_file, read_log, read_manifest
+from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, RunManifest, read_file, read_log, read_manifest
 
 FLUSH_SECONDS = 60.0
 """Files are forced to the disk at the end of a training, and before that at most so often."""
@@ -40,7 +40,7 @@ class RunStore:
         made: whether this process made the folder.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, *, made: bool = False) -> None:
+    def __init__(self, folder: Path, manifest: RunManifest, *, made: bool = False) -> None:
         self.folder = folder
         self.manifest = manifest
         self._made = made
@@ -130,7 +130,7 @@ class RunStore:
             if (unnamed or _PARTIAL.fullmatch(path.name)) and path.is_file():
                 path.unlink(missing_ok=True)
 
-    def _changed(self, files: Mapping[str, bytes], drop: set[str], seconds: float | None) -> Manifest:
+    def _changed(self, files: Mapping[str, bytes], drop: set[str], seconds: float | None) -> RunManifest:
         kept = {name: one for name, one in self.manifest.files.items() if name not in drop}
         return replace(
             self.manifest,
@@ -157,7 +157,7 @@ class RunStore:
 
 
 @contextmanager
-def begun(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
+def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
     """Begin a run in a folder, which is made where it is not there; the lock is held until the end.
 
     A training that is refused before its first epoch leaves nothing behind.
@@ -176,7 +176,7 @@ def begun(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
         taken = sorted(path.name for path in folder.iterdir() if path.name in RESERVED or NUMBERED.fullmatch(path.name))
         if taken:
             raise InputError(f"{folder}: holds a {taken[0]} already; a run wants a folder of its own")
-        store = RunStore(folder, Manifest(uuid.uuid4().hex), made=made)
+        store = RunStore(folder, RunManifest(uuid.uuid4().hex), made=made)
         try:
             with _writing(folder):
                 store.settle()  # a process that was killed here may have left the beginning of a manifest
@@ -188,7 +188,7 @@ def begun(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
 
 
 @contextmanager
-def opened(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
+def open_run(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
     """Open a run to continue it; the lock is held until the end, and leftovers of a killed process are cleared.
 
     Args:

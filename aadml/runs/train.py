@@ -21,12 +21,12 @@ from aadml.runs.config_warnings import foretold
 from aadml.runs.environment import Environment, environment, read_environment
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_manifest
-from aadml.runs.prepare import Prepared, fitted_on, prepare
-from aadml.runs.pretraining import config_of, folder_of
-from aadml.runs.run_names import file_of
+from aadml.runs.prepare import Prepared, clips_to_fit, prepare
+from aadml.runs.pretraining import prior_config, prior_folder
+from aadml.runs.run_names import evaluation_file
 from aadml.runs.scoring import TEST, Scoring, score_model
 from aadml.runs.session import RunSession, read_records
-from aadml.runs.store import RunStore, begun, opened
+from aadml.runs.store import RunStore, new_run, open_run
 from aadml.runs.test_curve import Diagnosis, without_diagnosis
 
 
@@ -41,7 +41,7 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     model, splits = prepared.model, prepared.splits
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
         splits = replace(splits, valid=splits.valid.select(torch.arange(0)))  # or its classes are numbered otherwise
-    model.method.fit(*fitted_on(model, splits), session)
+    model.method.fit(*clips_to_fit(model, splits), session)
     return _with_facts(model, session)
 
 
@@ -125,7 +125,7 @@ def _session(
     def score_stage(name: str) -> None:
         reached = _with_facts(prepared.model, session)
         record = score_model(reached, prepared.config, prepared.splits, session, session.seconds, scoring)
-        session.add(file_of(reached.facts.protocol, scoring.split, name), to_bytes(record.to_json()))
+        session.add(evaluation_file(reached.facts.protocol, scoring.split, name), to_bytes(record.to_json()))
 
     session = RunSession(
         store,
@@ -168,11 +168,11 @@ def train_prior(
     wanted = prepared.model.method.prior()
     if wanted is None:
         return
-    config = config_of(prepared.config, wanted)
+    config = prior_config(prepared.config, wanted)
     if place is None:
         model = fit_model(prepare(config, prepared.splits), Session(callbacks))
     else:
-        folder = folder_of(place, config, wanted)
+        folder = prior_folder(place, config, wanted)
         on_note(f"the {wanted.name} model ({config.label()}): {'taken from' if is_finished(folder) else 'in'} {folder}")
         model = train_into(
             config, folder, replace(scoring, metrics=(), diagnosis=0), callbacks=callbacks, saving_share=saving_share,
@@ -215,7 +215,7 @@ def train_into(
     config = prepared.config
     for metric in scoring.metrics:
         check_cutoff(metric, len(prepared.splits[scoring.split]))
-    with opened(folder, wait=wait) if is_run(folder) else begun(folder) as store:
+    with open_run(folder, wait=wait) if is_run(folder) else new_run(folder) as store:
         if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
             raise InputError(f"{folder}: holds a run of another config; remove it, or choose another folder")
         if is_finished(folder):

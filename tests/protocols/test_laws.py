@@ -15,7 +15,7 @@ from aadml.methods.settings import Training
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.protocols import PROTOCOLS
-from aadml.protocols.evaluation import embed_under, evaluate_under, prepared, protocols_of
+from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
 from aadml.protocols.protocol import Subject
 
 EVERY = sorted(PROTOCOLS)
@@ -182,7 +182,7 @@ def test_scaling_by_the_scored_clips_is_that_of_the_model_where_these_are_the_tr
     inputs = Inputs(scaling=scaling)
     facts = replace(seen.encoder.facts, inputs=inputs)
     encoder = replace(seen.encoder, facts=facts, scaling=fit_scaling(seen.splits.train, inputs))
-    subject, _ = prepared(replace(seen, encoder=encoder), "legacy:test-scaling", "train")
+    subject, _ = prepare_subject(replace(seen, encoder=encoder), "legacy:test-scaling", "train")
     own = {m: encoder.scaling.features(seen.splits.train[m], m) for m in seen.splits.train.modalities}
     for modality, values in own.items():
         assert torch.equal(subject.encoder.scaling.features(seen.splits.train[modality], modality), values)

@@ -12,7 +12,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import Verdict
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.runs import audit
-from aadml.runs.evaluate import keep
+from aadml.runs.evaluate import add_to_run
 
 
 @pytest.fixture
@@ -74,13 +74,13 @@ def test_a_score_that_is_not_that_of_the_model_is_found(asked, run):
     assert stored_score().verdict is Verdict.PASS
     evaluation = audit.read_evaluation(run)
     better = {**evaluation.to_json(), "map_mean": evaluation.map_mean + 0.01}
-    keep(run, {"evaluation.json": json.dumps(better).encode()}, pytest.fail)
+    add_to_run(run, {"evaluation.json": json.dumps(better).encode()}, pytest.fail)
     assert stored_score().verdict is Verdict.FAIL
 
 
 def test_the_audit_of_a_run_stays_in_it_and_nothing_is_written_into_a_model(asked, run, tmp_path):
     model = aadml.load(run).save(tmp_path / "model")
-    keep(model, {"audit.json": b"{}"}, pytest.fail)
+    add_to_run(model, {"audit.json": b"{}"}, pytest.fail)
     assert not (model / "audit.json").exists()
-    keep(run, {"audit.json": b"{}"}, pytest.fail)
+    add_to_run(run, {"audit.json": b"{}"}, pytest.fail)
     assert (run / "audit.json").read_bytes() == b"{}"

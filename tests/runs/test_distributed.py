@@ -14,7 +14,7 @@ from aadml.methods.session import SILENT, Callbacks
 from aadml.runs import distributed
 from aadml.runs.fit import resume_run
 from aadml.runs.prepare import prepare
-from aadml.runs.store import begun
+from aadml.runs.store import new_run
 from aadml.runs.train import train_into
 
 SMALL = {"network.hidden": [4], "training.batch": 15, "training.epochs": 1}
@@ -122,7 +122,7 @@ def test_what_cannot_become_or_continue_a_run_is_refused(config, tmp_path):
     with pytest.raises(InputError, match="a run is scored on its test clips, and there are none"):
         aadml.fit(none, method="random", runs=tmp_path / "runs")
     assert aadml.fit(none, method="random").evaluation is None
-    with begun(tmp_path / "run"):
+    with new_run(tmp_path / "run"):
         pass
     with pytest.raises(InputError, match="was stopped before it began; start it again"):
         resume_run(tmp_path / "run")

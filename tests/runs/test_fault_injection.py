@@ -21,7 +21,7 @@ from aadml.methods.session import Callbacks
 from aadml.runs.evaluate import evaluate
 from aadml.runs.fit import fit, resume_run
 from aadml.runs.manifest import MANIFEST, is_run, read_manifest
-from aadml.runs.store import opened
+from aadml.runs.store import open_run
 from aadml.runs.train import train_into
 from aadml.runs.verify import verify
 from aadml.studies.job import FAILURE, Job, work_off
@@ -159,7 +159,7 @@ def command(*arguments):
 
 @pytest.mark.slow
 def test_of_two_resumes_at_once_one_is_refused_and_the_other_ends_in_the_same_bytes(interrupted, whole):
-    with opened(interrupted):  # as the first of them does
+    with open_run(interrupted):  # as the first of them does
         done = subprocess.run(command("train", "--resume", interrupted), capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "another process is training this run" in done.stderr

@@ -22,8 +22,8 @@ from aadml.runs import audit, model_data
 from aadml.runs.evaluate import Options, evaluate_under_each
 from aadml.runs.loading import load_run, read_evaluation
 from aadml.runs.manifest import LOG, MANIFEST, is_finished, is_run, read_file, read_manifest
-from aadml.runs.model_data import not_empty, read_for
-from aadml.runs.store import begun
+from aadml.runs.model_data import nonempty_split, read_for
+from aadml.runs.store import new_run
 
 CONTENT = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8), difficulty=0.2)
 
@@ -93,7 +93,7 @@ def test_what_is_no_run_says_what_it_is(made, tmp_path):
 
 
 def test_a_run_that_was_stopped_holds_no_model_and_no_evaluation(tmp_path):
-    with begun(tmp_path / "run") as store:
+    with new_run(tmp_path / "run") as store:
         store.commit({"config.yaml": b"c"})
     assert not is_finished(tmp_path / "run")
     shutil.copytree(tmp_path / "run", tmp_path / "my run")
@@ -197,9 +197,9 @@ def test_of_clips_of_several_classes_each_is_known_again(made):
 
 def test_a_split_without_clips_is_refused_with_what_there_is(made, other):
     splits = read_for(made, other(splits=tuple("train" if s == "valid" else s for s in CONTENT.splits)))
-    assert len(not_empty(splits, "test")) == 12
+    assert len(nonempty_split(splits, "test")) == 12
     with pytest.raises(InputError, match=r"has no valid clips \(there are 39 train, 0 valid, 12 test\)"):
-        not_empty(splits, "valid")
+        nonempty_split(splits, "valid")
 
 
 def test_captioned_sound_and_features_are_told_apart(made, monkeypatch):

@@ -51,12 +51,12 @@ def test_the_search_for_a_free_name_ends(tmp_path, monkeypatch):
 
 
 def test_what_was_scored_otherwise_is_part_of_the_name():
-    assert run_names.file_of("inductive", "test") == "evaluations/inductive-test.json"
-    assert run_names.file_of("inductive", "valid", "euclidean") == "evaluations/inductive-valid-euclidean.json"
-    other = run_names.file_of("legacy:pca", "test")
+    assert run_names.evaluation_file("inductive", "test") == "evaluations/inductive-test.json"
+    assert run_names.evaluation_file("inductive", "valid", "euclidean") == "evaluations/inductive-valid-euclidean.json"
+    other = run_names.evaluation_file("legacy:pca", "test")
     assert re.fullmatch(r"evaluations/legacy-pca-test-[0-9a-f]{8}\.json", other)
-    assert other != run_names.file_of("legacy-pca", "test")
-    assert len(run_names.file_of("inductive", "test", *(f"recall@{k}" for k in range(1, 100)))) < 130
+    assert other != run_names.evaluation_file("legacy-pca", "test")
+    assert len(run_names.evaluation_file("inductive", "test", *(f"recall@{k}" for k in range(1, 100)))) < 130
 
 
 def test_a_run_folder_of_outside_code_has_a_plain_name_of_its_own(tmp_path):

@@ -1,4 +1,4 @@
-"""Writing models: `model.safetensors`, `model.json` and a card. They hold no path and no pickle."""
+"""Writing models: `model.safetensors`, `model.json` and a card, without paths and without pickle."""
 
 import json
 from collections.abc import Mapping
@@ -26,16 +26,16 @@ VERSION = 1
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], facts: JsonObject) -> bytes:
-    """Write tensors and JSON facts as safetensors; equal content gives equal bytes."""
+    """Return tensors and JSON facts in the safetensors format; equal content has equal bytes."""
     ready = {key: value.detach().cpu().contiguous().clone() for key, value in sorted(tensors.items())}
     return save_tensors(ready, {"facts": json.dumps(dict(facts), sort_keys=True)})
 
 
 def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObject]:
-    """Read what `pack_tensors` wrote: tensors and facts.
+    """Read the tensors and facts that `pack_tensors` wrote; `place` is their file, for the message.
 
     Raises:
-        InputError: it is not whole.
+        InputError: the bytes are not complete.
     """
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
@@ -45,7 +45,7 @@ def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObj
 
 
 def pack_model(method: Method, scaling: Scaling, facts: Facts, facts_of_weights: JsonObject) -> dict[str, bytes]:
-    """Give the two files that make a folder loadable: name -> content."""
+    """Return the two files that make a folder loadable: name -> content."""
     tensors = {f"method.{key}": value for key, value in method.state().items()}
     tensors |= {f"inputs.{key}": value for key, value in scaling.state().items()}
     weights = pack_tensors(tensors, facts_of_weights)
@@ -55,14 +55,14 @@ def pack_model(method: Method, scaling: Scaling, facts: Facts, facts_of_weights:
 def save_model(
     method: Method, scaling: Scaling, facts: Facts, folder: Path, *, evaluation: JsonObject | None, audit: str
 ) -> Path:
-    """Save a model into a folder of its own; see `Model.save`."""
+    """Write a model into a folder of its own; see `Model.save`."""
     for name in (WEIGHTS, FACTS, CARD):
         if (folder / name).exists():
-            raise InputError(f"{folder}: holds a {name} already; choose another folder")
+            raise InputError(f"{folder}: contains a {name} already; choose another folder")
     weights = pack_model(method, scaling, facts, {})[WEIGHTS]
     write_bytes(folder / WEIGHTS, weights)
     write_bytes(folder / CARD, card(facts, evaluation, audit).encode())
-    # last: a folder without it is not a model
+    # written last: a folder without this file is not a model
     write_bytes(folder / FACTS, _facts_file(facts, FileSum.of(weights), evaluation, audit))
     return folder
 

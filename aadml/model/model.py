@@ -16,7 +16,7 @@ from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.methods.inputs import Scaling
+from aadml.methods.inputs import Scaling, fit_scaling
 from aadml.methods.method import Method
 from aadml.model.card import card
 from aadml.model.facts import Facts
@@ -152,9 +152,9 @@ class Model:
                 self._check_width(features, self._known(modality))
         return self.method.embed_clips(self.scaling.clips(clips))
 
-    def with_scaling(self, scaling: Scaling) -> "Model":
-        """Return the same method with another scaling of its inputs."""
-        return replace(self, scaling=scaling)
+    def rescaled(self, clips: Clips) -> "Model":
+        """Return the same method with the scaling of its inputs fitted on other clips."""
+        return replace(self, scaling=fit_scaling(clips, self.facts.inputs))
 
     def card(self) -> str:
         """Return the card in Markdown: method, training data and scores."""

@@ -1,4 +1,4 @@
-"""Fresh processes for the audit: what is embedded there meets an encoder that has seen nothing yet."""
+"""Fresh processes for the audit, in which an encoder has not embedded anything before."""
 
 import json
 import os
@@ -24,13 +24,13 @@ _DONE = b"."
 
 
 def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -> list[dict[str, Tensor]]:
-    """Do `work` in a process of its own, which begins as this one stands, and return what it made.
+    """Run `work` in a fork of this process and return its results.
 
-    Nothing that `work` changes (a scaler fitted on its first call, a cache) is seen by this process or the next one.
+    Changes of state in `work` (a scaler fitted on its first call, a cache) do not reach this process or the next one.
 
     Args:
-        work: returns embeddings by modality, several times.
-        seconds: after which the process is killed.
+        work: function that returns a list of embeddings by modality.
+        seconds: time after which the process is killed.
 
     Raises:
         InputError: the work failed, or took too long.
@@ -44,7 +44,7 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     try:
         data = _received(reading, time.monotonic() + seconds)
     except TimeoutError:
-        raise InputError(f"took longer than {seconds:g} s; give more with --time-limit") from None
+        raise InputError(f"the encoder took longer than {seconds:g} s; raise --time-limit") from None
     finally:
         os.close(reading)
         with suppress(ProcessLookupError):
@@ -59,16 +59,16 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
 
 
 def _work_and_leave(work: Callable[[], Sequence[Vectors]], writing: int) -> None:
-    """Work in the child and end it, whatever happens; nothing of the parent's is cleaned up here."""
+    """Run `work` in the child, send its result or error, and exit without any cleanup of the parent's state."""
     try:
         torch.set_num_threads(1)  # threads do not survive a fork
-        made = work()
-        names = json.dumps([list(vectors) for vectors in made]).encode()
-        tensors = {f"{i}.{m}": v.contiguous().clone() for i, vectors in enumerate(made) for m, v in vectors.items()}
+        results = work()
+        names = json.dumps([list(vectors) for vectors in results]).encode()
+        tensors = {f"{i}.{m}": v.contiguous().clone() for i, vectors in enumerate(results) for m, v in vectors.items()}
         data = _DONE + len(names).to_bytes(8, "little") + names + save_tensors(tensors)
     except InputError as error:
         data = _FAILED + str(error).encode()
-    except BaseException as error:  # whatever another's encoder does
+    except BaseException as error:  # the user's encoder may raise anything
         data = _FAILED + " ".join(f"{type(error).__name__}: {error}".split()).encode()
     with suppress(OSError):
         rest = memoryview(data)

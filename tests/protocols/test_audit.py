@@ -171,7 +171,7 @@ HARMFUL = (
         ("{python} -c pass {foo}", "write both {input} and {output}"),
         ("", "write both {input} and {output}"),
         ('{python} -c \'import sys; open(sys.argv[2], "w").write("x")\' {input} {output}', "cannot be read as HDF5"),
-        ("{python} -c 'import sys, h5py; h5py.File(sys.argv[2], \"w\")' {input} {output}", "holds no audio"),
+        ("{python} -c 'import sys, h5py; h5py.File(sys.argv[2], \"w\")' {input} {output}", "has no audio"),
         ("{python} -c 'import time; time.sleep(60)' {input} {output}", "longer than"),
         (HARMFUL.format("m['audio'] = h5py.ExternalLink(sys.argv[1], 'visual')"), "is a link to another file"),
         (HARMFUL.format("m.create_dataset('audio', (10**12, 4))"), "declares 16,000,000,000,000 bytes"),

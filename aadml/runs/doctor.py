@@ -1,7 +1,7 @@
-"""What is installed, which weight files are there, and whether they work."""
+"""Report on installed packages and weight files, with self-tests of the weights."""
 
 import platform
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import torch
 
@@ -24,53 +24,43 @@ CORE = (
 )  # fmt: skip
 
 
-class WeightFindings(TypedDict):
-    """A weight file: `passed` is None where it is absent."""
+class DoctorReport(TypedDict):
+    """Output of `aadml doctor --json`.
 
-    file: str
-    present: bool
-    passed: bool | None
-    detail: str
-    purpose: str
-    license: str
-    citation: str
-
-
-class Findings(TypedDict):
-    """What `aadml doctor --json` prints."""
+    Attributes:
+        system: versions of aadml, Python and the system, and the device.
+        packages: installed package -> version.
+        extras: extra -> package -> version; None where the package is not installed.
+        weights_folder: folder of weight files.
+        weights: name -> `file`, `present`, `passed` (None where the file is absent), `detail`, `purpose`, `license`
+            and `citation`.
+    """
 
     system: dict[str, str]
     packages: dict[str, str]
     extras: dict[str, dict[str, str | None]]
     weights_folder: str
-    weights: dict[str, WeightFindings]
+    weights: dict[str, dict[str, Any]]
 
 
-def doctor() -> Findings:
-    """Show what is installed, which weights are present, and whether their self-tests pass. Nothing is fetched.
+def doctor() -> DoctorReport:
+    """Return the installed packages, the present weight files, and the results of their self-tests.
 
-    Returns:
-        What `aadml doctor --json` prints; under "weights", "passed" is None where a file is absent.
+    Nothing is downloaded.
     """
-    findings = [examine(name) for name in WEIGHTS]
     return {
         "system": _system(),
-        "packages": {name: found for name in CORE if (found := installed_version(name))},
+        "packages": {name: version for name in CORE if (version := installed_version(name))},
         "extras": {extra: {name: installed_version(name) for name in names} for extra, names in EXTRAS.items()},
         "weights_folder": str(weights_folder()),
-        "weights": {
-            finding.name: {
-                "file": finding.path.name,
-                "present": finding.present,
-                "passed": finding.passed,
-                "detail": finding.detail,
-                "purpose": WEIGHTS[finding.name].purpose,
-                "license": WEIGHTS[finding.name].license,
-                "citation": WEIGHTS[finding.name].citation,
-            }
-            for finding in findings
-        },
+        "weights": {name: _weights(name) for name in WEIGHTS},
     }
+
+
+def _weights(name: str) -> dict[str, Any]:
+    test, published = examine(name), WEIGHTS[name]
+    result = {"file": test.path.name, "present": test.present, "passed": test.passed, "detail": test.detail}
+    return result | {key: getattr(published, key) for key in ("purpose", "license", "citation")}
 
 
 def _system() -> dict[str, str]:

@@ -226,8 +226,8 @@ def check_processes(prepared: Prepared) -> None:
         return
     if not prepared.model.method.divides_batches:
         raise InputError(
-            f"{prepared.model.facts.label}: trains in one process; leave torchrun out, or train aadml or cctl (any loss), "
-            "clip or pairs"
+            f"{prepared.model.facts.label}: trains in one process; leave torchrun out, or train aadml, cctl, clip or "
+            "pairs"
         )
     inputs = {"data": prepared.sha256, "config": hashlib.sha256(prepared.config.yaml().encode()).hexdigest()}
     for name, value in group.by_first(lambda: inputs).items():

@@ -25,8 +25,6 @@ from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
 from aadml.objective.left_out import rebuilding
 
-FIRST_EDITION = "is a run of the first edition, which this aadml does not read; train again with its config.yaml"
-
 
 def build_method(
     name: str,
@@ -123,8 +121,6 @@ def _why_not_a_model(folder: Path) -> str:
         return "is a file; runs and models are folders"
     if (folder / "manifest.json").is_file():
         return f"is a run that was not trained to the end; continue it with `aadml train --resume {quote(str(folder))}`"
-    if (folder / "checkpoint.safetensors").is_file():
-        return FIRST_EDITION
     return f"is neither a run nor a model (it holds no {FACTS})"
 
 

@@ -119,10 +119,7 @@ def selection(case: Case) -> Outcome:
     """Garbage labels on the scored split must change nothing that was trained, fitted or chosen."""
     others = case.splits["valid" if case.split != "valid" else "train"]
     if not case.pipeline.preparation:
-        return (
-            Verdict.NOT_CHECKABLE,
-            "the data on which the encoder was fitted are not visible from outside; for a run, --retrain trains again",
-        )
+        return Verdict.NOT_CHECKABLE, "the training of the encoder is not visible; for a run, --retrain trains again"
     if not len(others):
         return Verdict.NOT_CHECKABLE, "the data have no other split to compare"
     (before,) = case.embed(others)
@@ -144,10 +141,7 @@ def metric(case: Case) -> Outcome:
 
     reported, exact = case.numbers(compute)
     if math.isnan(reported):
-        return (
-            Verdict.NOT_CHECKABLE,
-            "the encoder reports no number; score its embeddings with `aadml evaluate --embeddings`",
-        )
+        return Verdict.NOT_CHECKABLE, "no number is reported; score embeddings with `aadml evaluate --embeddings`"
     return _verdict(abs(reported - exact)), f"reported MAP {reported:.5f}, MAP of the embeddings {exact:.5f}"
 
 

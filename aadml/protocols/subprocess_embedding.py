@@ -1,12 +1,11 @@
 """Fresh processes for the audit, in which an encoder has not embedded anything before."""
 
 import json
+import multiprocessing
 import os
-import select
-import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
@@ -35,30 +34,30 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     Raises:
         InputError: the work failed, or took too long.
     """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _work_and_leave(work, writing)
-    os.close(writing)
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_work_and_exit, args=(work, sender))
+    process.start()
+    sender.close()
     try:
-        data = _received(reading, time.monotonic() + seconds)
-    except TimeoutError:
-        raise InputError(f"the encoder took longer than {seconds:g} s; raise --time-limit") from None
+        if not receiver.poll(seconds):
+            raise InputError(f"the encoder took longer than {seconds:g} s; raise --time-limit")
+        data = receiver.recv_bytes()
+    except EOFError:
+        raise InputError("the process of the encoder ended without a result") from None
     finally:
-        os.close(reading)
-        with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        process.kill()
+        process.join()
+        receiver.close()
     if data[:1] != _DONE:
-        raise InputError(data[1:].decode(errors="replace") or "the process ended without a result")
+        raise InputError(data[1:].decode(errors="replace"))
     size = int.from_bytes(data[1:9], "little")
     shapes: list[list[str]] = json.loads(data[9 : 9 + size])
     tensors = load_tensors(data[9 + size :])
     return [{name: tensors[f"{number}.{name}"] for name in names} for number, names in enumerate(shapes)]
 
 
-def _work_and_leave(work: Callable[[], Sequence[Vectors]], writing: int) -> None:
+def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection) -> None:
     """Run `work` in the child, send its result or error, and exit without any cleanup of the parent's state."""
     try:
         torch.set_num_threads(1)  # threads do not survive a fork
@@ -71,19 +70,5 @@ def _work_and_leave(work: Callable[[], Sequence[Vectors]], writing: int) -> None
     except BaseException as error:  # the user's encoder may raise anything
         data = _FAILED + " ".join(f"{type(error).__name__}: {error}".split()).encode()
     with suppress(OSError):
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(writing, rest) :]
+        sender.send_bytes(data)
     os._exit(0)
-
-
-def _received(handle: int, deadline: float) -> bytes:
-    parts: list[bytes] = []
-    while True:
-        ready, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            raise TimeoutError
-        part = os.read(handle, 1 << 20)
-        if not part:
-            return b"".join(parts)
-        parts.append(part)

@@ -53,6 +53,9 @@ class Options:
         return [*values, *self.extra, *sample]
 
 
+FULL = Options()
+
+
 @with_consent("model", "embeddings", "data")
 def evaluate(
     model: Model | str | Path | None = None,
@@ -132,7 +135,8 @@ def evaluate(
     if model is None:
         return _of_embeddings(embeddings, split, protocol, note, options, rule)
     if data is None and not isinstance(model, Model):
-        return _of_run(Path(model), split or "test", [protocol], note, options, rule)[0]
+        return evaluate_under_each(Path(model), [protocol], split=split or "test", options=options, relevance=rule,
+                                   on_note=note)[0]  # fmt: skip
     if data is None:
         raise InputError("evaluate: a model in memory needs data; pass data=")
     loaded = model if isinstance(model, Model) else load(model)
@@ -184,10 +188,28 @@ def _of_embeddings(
     return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))
 
 
-def _of_run(
-    folder: Path, split: str, protocols: Sequence[str | None], note: Note, options: Options, relevance: str | None
+def evaluate_under_each(
+    folder: Path,
+    protocols: Sequence[str | None],
+    *,
+    split: str = "test",
+    options: Options = FULL,
+    relevance: str | None = None,
+    on_note: Note | None = None,
 ) -> list[Evaluation]:
-    """Score a run under protocols (None is its own), and add the evaluations to the run."""
+    """Score a run on its own data under several protocols, and add the evaluations to the run.
+
+    Args:
+        folder: folder of the run.
+        protocols: keys of PROTOCOLS, or leaks joined by "+"; None is the protocol of the run.
+        split: split to score.
+        options: options of the evaluation.
+        relevance: rule of relevance; None for that of the run.
+        on_note: called with notes for the user.
+
+    Raises:
+        InputError: the folder is not a trained run, or a protocol cannot score it.
+    """
     run = load_run(folder)
     subject, facts = subject_of(run), run.model.facts
     if relevance is not None:
@@ -198,25 +220,9 @@ def _of_run(
         evaluation_file(e.protocol, split, *changed): replace(e.record(), label=facts.label, seed=facts.seed)
         for e in evaluations
     }
-    add_to_run(folder, {name: to_bytes(record.to_json()) for name, record in records.items()}, note)
+    files = {name: to_bytes(record.to_json()) for name, record in records.items()}
+    add_to_run(folder, files, on_note or (lambda message: None))
     return evaluations
-
-
-def evaluate_under_each(
-    folder: Path, protocols: Sequence[str], *, split: str = "test", on_note: Note | None = None
-) -> None:
-    """Score a run on its own data under several protocols, and add the evaluations to the run.
-
-    Args:
-        folder: folder of the run.
-        protocols: keys of PROTOCOLS.
-        split: split to score.
-        on_note: called with notes for the user.
-
-    Raises:
-        InputError: the folder is not a trained run, or a protocol cannot score it.
-    """
-    _of_run(folder, split, protocols, on_note or (lambda message: None), Options(), None)
 
 
 def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:

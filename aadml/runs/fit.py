@@ -175,18 +175,16 @@ def resume_run(
     if CONFIG not in read_manifest(place).files:
         raise InputError(f"{place}: was stopped before training began; start a new run")
     config = read_config(place)
-    prepared = None if is_finished(place) else prepare(config, _in_memory(data, config))
+    if is_finished(place):
+        note(f"{place} is finished; nothing to resume")
+        return load(place)
+    prepared = prepare(config, _in_memory(data, config))
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     with group.joined():
-        if prepared is not None:
-            check_processes(prepared)
+        check_processes(prepared)
         if not group.is_first():
-            trained = prepared is None or FACTS in read_manifest(place).files
-            return load(place) if trained or prepared is None else follow(prepared, place)
+            return load(place) if FACTS in read_manifest(place).files else follow(prepared, place)
         with open_run(place) as store:
-            if prepared is None or is_finished(place):
-                note(f"{place} is finished; nothing to resume")
-                return load(place)
             return train_run(prepared, store, callbacks=callbacks, on_note=note)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
-from aadml.model.files import FIRST_EDITION
 
 MANIFEST = "manifest.json"
 LOG = "metrics.jsonl"
@@ -57,7 +56,7 @@ def read_manifest(folder: Path) -> RunManifest:
     """Read the manifest of a run folder.
 
     Raises:
-        InputError: the folder is not a run, is of the first edition, or its manifest is damaged.
+        InputError: the folder is not a run, or its manifest is damaged.
     """
     path = folder / MANIFEST
     try:
@@ -120,6 +119,4 @@ def _why_not_a_run(folder: Path) -> str:
         return "no such folder; `aadml train` makes one"
     if not folder.is_dir():
         return "is a file; a run is a folder"
-    if (folder / "checkpoint.safetensors").is_file():
-        return FIRST_EDITION
     return f"not a run folder (no {MANIFEST} in it); `aadml train` makes one"

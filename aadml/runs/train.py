@@ -10,15 +10,14 @@ from aadml.comparison.processes import group
 from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import parse_object, to_bytes, typed
+from aadml.feature_extraction.ground.json_values import to_bytes, typed
 from aadml.methods.session import SILENT, Callbacks, Session
-from aadml.model.files import load_model
 from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model
 from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.config_warnings import training_warnings
 from aadml.runs.environment import Environment, environment, read_environment
-from aadml.runs.loading import read_config
+from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_manifest
 from aadml.runs.model_data import Note
 from aadml.runs.prepare import Prepared, clips_to_fit, prepare
@@ -89,9 +88,8 @@ def train_run(
     _begin(prepared, store, note)
     session = _run_session(prepared, store, scoring, callbacks, saving_share)
     if FACTS in store.manifest.files:  # stopped between training and scoring
-        store.read(FACTS)
         session.history = list(map(without_diagnosis, read_records(store.folder)))
-        model = load_model(store.folder, chosen_device(prepared.config.common.device, "config"))
+        model = load(store.folder, device=prepared.config.common.device)
     else:
         for message in training_warnings(prepared, with_forecast=True) if on_note else []:
             note(message)
@@ -209,8 +207,7 @@ def train_into(
             raise InputError(f"{folder}: contains a run of another config; remove it, or choose another folder")
         if is_finished(folder):
             _check_same_data(prepared, store)
-            model = load_model(folder, chosen_device(config.common.device, "config"))
-            return replace(model, evaluation=parse_object(store.read(EVALUATION), folder / EVALUATION))
+            return load(folder, device=config.common.device)
         return train_run(
             prepared, store, scoring, callbacks=callbacks, saving_share=saving_share, priors=priors, on_note=on_note
         )

@@ -7,7 +7,6 @@ import torch
 
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.methods.method import Context
@@ -168,13 +167,6 @@ def test_what_sees_labels_does_see_them(seen, name):
 def test_what_sees_other_items_does_see_them(seen, name):
     half = replace(seen, splits=replace(seen.splits, test=seen.splits.test.select(torch.arange(20))))
     assert not torch.allclose(embedded(seen, name).vectors["audio"][:20], embedded(half, name).vectors["audio"])
-
-
-def test_nothing_is_joined_with_itself_and_an_unknown_name_is_answered_with_the_nearest(name):
-    with pytest.raises(InputError, match="cannot be joined"):
-        protocols_of(f"{name}+{name}")
-    with pytest.raises(InputError, match=f"did you mean '{name}'"):
-        protocols_of(f"{name}s")
 
 
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "l2", "none"])

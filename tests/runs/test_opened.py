@@ -16,7 +16,6 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.model.files import FIRST_EDITION
 from aadml.protocols.audit import Finding, Verdict
 from aadml.runs import audit, model_data
 from aadml.runs.evaluate import Options, evaluate_under_each
@@ -76,8 +75,6 @@ def test_a_run_whose_data_changed_or_went_is_told(tmp_path):
 def test_what_is_no_run_says_what_it_is(made, tmp_path):
     saved = made.save(tmp_path / "model")
     (tmp_path / "empty").mkdir()
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "checkpoint.safetensors").write_bytes(b"")
     for place, said in (
         (saved, "is a model without its run; give --data"),
         (tmp_path / "nowhere", "no such folder; `aadml train` makes one"),
@@ -88,8 +85,6 @@ def test_what_is_no_run_says_what_it_is(made, tmp_path):
             load_run(place)
         assert not is_run(place)
         assert not is_finished(place)
-    with pytest.raises(InputError, match=re.escape(FIRST_EDITION)):
-        read_manifest(tmp_path / "old")
 
 
 def test_a_run_that_was_stopped_holds_no_model_and_no_evaluation(tmp_path):

@@ -1,7 +1,7 @@
 """Report on installed packages and weight files, with self-tests of the weights."""
 
 import platform
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import torch
 
@@ -24,6 +24,18 @@ CORE = (
 )  # fmt: skip
 
 
+class WeightsReport(TypedDict):
+    """Weight file with the result of its self-test; `passed` is None where the file is absent."""
+
+    file: str
+    present: bool
+    passed: bool | None
+    detail: str
+    purpose: str
+    license: str
+    citation: str
+
+
 class DoctorReport(TypedDict):
     """Output of `aadml doctor --json`.
 
@@ -32,15 +44,14 @@ class DoctorReport(TypedDict):
         packages: installed package -> version.
         extras: extra -> package -> version; None where the package is not installed.
         weights_folder: folder of weight files.
-        weights: name -> `file`, `present`, `passed` (None where the file is absent), `detail`, `purpose`, `license`
-            and `citation`.
+        weights: name -> weight file.
     """
 
     system: dict[str, str]
     packages: dict[str, str]
     extras: dict[str, dict[str, str | None]]
     weights_folder: str
-    weights: dict[str, dict[str, Any]]
+    weights: dict[str, WeightsReport]
 
 
 def doctor() -> DoctorReport:
@@ -57,10 +68,12 @@ def doctor() -> DoctorReport:
     }
 
 
-def _weights(name: str) -> dict[str, Any]:
+def _weights(name: str) -> WeightsReport:
     test, published = examine(name), WEIGHTS[name]
-    result = {"file": test.path.name, "present": test.present, "passed": test.passed, "detail": test.detail}
-    return result | {key: getattr(published, key) for key in ("purpose", "license", "citation")}
+    return {
+        "file": test.path.name, "present": test.present, "passed": test.passed, "detail": test.detail,
+        "purpose": published.purpose, "license": published.license, "citation": published.citation,
+    }  # fmt: skip
 
 
 def _system() -> dict[str, str]:

@@ -185,7 +185,10 @@ def resume_run(
         if not group.is_first():
             return load(place) if FACTS in read_manifest(place).files else follow(prepared, place)
         with open_run(place) as store:
-            return train_run(prepared, store, callbacks=callbacks, on_note=note)
+            if not is_finished(place):
+                return train_run(prepared, store, callbacks=callbacks, on_note=note)
+    note(f"{place} was finished by another process")
+    return load(place)
 
 
 def _fit_in_memory(prepared: Prepared, note: Note, callbacks: Callbacks) -> Model:

@@ -127,7 +127,7 @@ MEETINGS = {
         None,
     ),
     "another variant": (AUDIO | {"parameters": {"patch": 48}}, "log-mel with patch 48 instead of 96", None),
-    "unknown": ({}, None, "does not say what made its audio features; the model expects log-mel"),
+    "unknown": ({}, None, "does not name the extractor of its audio features; the model expects log-mel"),
 }
 
 

@@ -63,7 +63,7 @@ def test_what_was_made_elsewhere_is_audited_as_it_was_named(asked, made):
     aadml.audit(command="mine {input} {output}", data=made[1])
     (function, _), (command, _) = asked
     assert (function.function, command.command) == (encoder, "mine {input} {output}")
-    with pytest.raises(InputError, match="an encoder made elsewhere needs --data"):
+    with pytest.raises(InputError, match="an encoder made elsewhere needs data; pass --data"):
         aadml.audit(encoder=encoder)
 
 

@@ -41,7 +41,7 @@ def test_packages_that_are_there_have_their_versions(found, monkeypatch):
     assert found["packages"]["torch"] == installed_version("torch")
     assert None not in found["packages"].values()
     assert found["extras"]["parquet"].keys() == {"pyarrow"}
-    monkeypatch.setattr(doctors, "installed", lambda name: None)
+    monkeypatch.setattr(doctors, "installed_version", lambda name: None)
     bare = doctors.doctor()
     assert bare["packages"] == {}
     assert bare["extras"]["hub"] == {"transformers": None, "tokenizers": None, "pillow": None}

@@ -201,7 +201,7 @@ def test_evaluating_a_run_that_cannot_be_written_gives_the_result_and_says_that_
     assert work.code == 0, work.text
     value, said = work.text.split(" ", 1)
     assert 0 < float(value) <= 1
-    assert "not kept in the run" in said
+    assert "not added to the run" in said
     assert os.strerror(errno.EROFS) in said
     assert contents(whole) == before
 

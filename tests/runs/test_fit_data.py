@@ -25,7 +25,7 @@ def test_of_several_processes_none_makes_the_sample_clips(monkeypatch, tmp_path)
     monkeypatch.setattr("aadml.runs.fit.with_sample_data", lambda *_: pytest.fail("clips were made"))
     with pytest.raises(InputError, match="no such file"):  # what is named is looked for, however many they are
         aadml.fit(tmp_path / "absent.h5", epochs=1)
-    with pytest.raises(InputError, match="none may make the sample clips; name the data"):
+    with pytest.raises(InputError, match="sample clips cannot be rendered by several processes; pass data"):
         aadml.fit(epochs=1)
 
 
@@ -106,7 +106,7 @@ def test_keys_that_divide_data_anew_are_refused_of_data_in_memory(key, kind):
     splits = aadml.read("synthetic:ave")
     data = splits if kind == "splits" else splits.train
     value = {"unseen_classes": 0.3, "train_per_class": 4}[key]
-    with pytest.raises(InputError, match=f"{key}: these data are in memory and divided; give their path"):
+    with pytest.raises(InputError, match=f"{key}: the data in memory are already divided; pass their path"):
         aadml.fit(data, method="random", settings={key: value})
 
 
@@ -116,7 +116,7 @@ def test_a_share_of_validation_clips_that_are_not_drawn_is_said_to_change_nothin
     parts["drawn"] = replace(parts["own"], splits=splits)
     for name, content in parts.items():
         write_features(tmp_path / f"{name}.h5", content)
-    said = "validation=0.4 changes nothing: the data have validation clips of their own"
+    said = "validation=0.4 changes nothing: the data have a validation split"
     for name, expected in (("own", True), ("drawn", False)):
         read = aadml.read(tmp_path / f"{name}.h5")
         for data, idle in ((tmp_path / f"{name}.h5", expected), (read, True), (read.train, False)):
@@ -174,7 +174,7 @@ def test_what_looks_at_validation_clips_is_said_to_change_nothing_where_there_ar
         heard = []
         aadml.fit(aadml.Splits(clips, valid, clips), settings=settings, loss="triplet", on_note=heard.append)
         for key, value in looking.items():
-            assert (f"{key}={value} changes nothing: there are no validation clips to look at" in heard) == idle
+            assert (f"{key}={value} changes nothing: there are no validation clips" in heard) == idle
 
 
 def test_an_option_that_cannot_act_beside_the_others_is_said_to_change_nothing():

@@ -105,7 +105,7 @@ def test_a_method_that_needs_all_modalities_refuses_where_no_clip_has_them():
         even.int(), present={"audio": even, "flow": ~even}, audio=torch.rand(20, 2), flow=torch.rand(20, 2)
     )
     with pytest.raises(
-        InputError, match=r"no clip has all of audio, flow; choose fewer \(--set modalities=A,B\), or take a"
+        InputError, match=r"no clip has all of audio, flow; choose fewer modalities \(--set modalities=A,B\), or a"
     ):
         aadml.fit(clips, method="cca", settings={"method.dimension": 2})
 

@@ -24,14 +24,14 @@ def model(tmp_path_factory):
     ("renamed", "said"),
     [
         ({}, []),
-        ({"class 1": "bell"}, ["1 of its 5 classes (bell) are none that the model was trained on"]),
+        ({"class 1": "bell"}, ["the model was not trained on 1 of its 5 classes (bell)"]),
         (
             {f"class {i}": f"new {i}" for i in range(5)},
-            ["5 of its 5 classes (new 0, new 1, new 2, ...) are none that the model was trained on"],
+            ["the model was not trained on 5 of its 5 classes (new 0, new 1, new 2, ...)"],
         ),
     ],
 )
-def test_classes_that_the_model_never_saw_are_named(model, renamed, said, tmp_path):
+def test_classes_without_training_are_named(model, renamed, said, tmp_path):
     content = synthetic(**SHAPE)
     names = tuple(renamed.get(name, name) for name in content.class_names)
     write_features(tmp_path / "other.h5", replace(content, class_names=names))
@@ -68,9 +68,12 @@ def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"once": "audio", "data": True}, "once is for embeddings"),
-        ({"embeddings": True, "data": True}, "data is for a model; embeddings are scored as they are"),
-        ({"embeddings": True, "allow_other_features": True}, "allow_other_features is for a model on other data"),
+        ({"once": "audio", "data": True}, "once applies to embeddings only"),
+        ({"embeddings": True, "data": True}, "data apply to a model only"),
+        (
+            {"embeddings": True, "allow_other_features": True},
+            "allow_other_features applies to a model on other data only",
+        ),
         ({"query_seed": 3, "data": True}, "query_seed: 3 given, but no queries are drawn"),
     ],
 )

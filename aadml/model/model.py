@@ -13,6 +13,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality
 from aadml.feature_extraction.ground.argument_types import checked_call
+from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
@@ -20,7 +21,7 @@ from aadml.methods.inputs import Scaling, fit_scaling
 from aadml.methods.method import Method
 from aadml.model.card import card
 from aadml.model.facts import Facts
-from aadml.model.packing import FACTS, save_model
+from aadml.model.packing import CARD, FACTS, WEIGHTS, pack_model
 from aadml.retrieval import score_source
 
 
@@ -172,9 +173,16 @@ class Model:
         Raises:
             InputError: the folder cannot be written, or holds a model already.
         """
-        return save_model(
-            self.method, self.scaling, self.facts, Path(folder), evaluation=self.evaluation, audit=self.audit
-        )
+        place = Path(folder)
+        files = pack_model(self.method, self.scaling, self.facts, evaluation=self.evaluation, audit=self.audit)
+        # `model.json` is written last: a folder without this file is not a model
+        files = {WEIGHTS: files[WEIGHTS], CARD: self.card().encode(), FACTS: files[FACTS]}
+        for name in files:
+            if (place / name).exists():
+                raise InputError(f"{place}: contains a {name} already; choose another folder")
+        for name, content in files.items():
+            write_bytes(place / name, content)
+        return place
 
     def _embedded(self, name: str, values: ArrayLike | Media) -> Array:
         modality = self._known(name)
@@ -199,10 +207,9 @@ class Model:
         return score_source(queries, gallery, self.method.similarity).block(0, len(queries))
 
     def _known(self, name: str) -> Modality:
-        for modality in self.modalities:
-            if modality == name:
-                return modality
-        raise InputError(f"the model has no modality '{name}'; choose one of {', '.join(self.modalities)}")
+        if name not in self.modalities:
+            raise InputError(f"the model has no modality '{name}'; choose one of {', '.join(self.modalities)}")
+        return name
 
     def _check_width(self, features: Matrix, modality: Modality) -> None:
         expected = self.facts.dimensions[modality]

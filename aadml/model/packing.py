@@ -9,13 +9,11 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
-from aadml.model.card import card
 from aadml.model.facts import Facts
 
 WEIGHTS = "model.safetensors"
@@ -44,31 +42,30 @@ def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObj
         raise InputError(f"{place}: is not a complete safetensors file ({error})") from error
 
 
-def pack_model(method: Method, scaling: Scaling, facts: Facts, facts_of_weights: JsonObject) -> dict[str, bytes]:
-    """Return the two files that make a folder loadable: name -> content."""
+def pack_model(
+    method: Method,
+    scaling: Scaling,
+    facts: Facts,
+    facts_of_weights: JsonObject | None = None,
+    *,
+    evaluation: JsonObject | None = None,
+    audit: str = "",
+) -> dict[str, bytes]:
+    """Return the two files that make a folder loadable: name -> content.
+
+    Args:
+        method: fitted method.
+        scaling: fitted scaling of its inputs.
+        facts: facts of the model.
+        facts_of_weights: facts of the checkpoint, for the header of the weights.
+        evaluation: content of `evaluation.json`, where the folder has no such file.
+        audit: verdict of the audit, where the folder has no `audit.json`.
+    """
     tensors = {f"method.{key}": value for key, value in method.state().items()}
     tensors |= {f"inputs.{key}": value for key, value in scaling.state().items()}
-    weights = pack_tensors(tensors, facts_of_weights)
-    return {WEIGHTS: weights, FACTS: _facts_file(facts, FileSum.of(weights))}
-
-
-def save_model(
-    method: Method, scaling: Scaling, facts: Facts, folder: Path, *, evaluation: JsonObject | None, audit: str
-) -> Path:
-    """Write a model into a folder of its own; see `Model.save`."""
-    for name in (WEIGHTS, FACTS, CARD):
-        if (folder / name).exists():
-            raise InputError(f"{folder}: contains a {name} already; choose another folder")
-    weights = pack_model(method, scaling, facts, {})[WEIGHTS]
-    write_bytes(folder / WEIGHTS, weights)
-    write_bytes(folder / CARD, card(facts, evaluation, audit).encode())
-    # written last: a folder without this file is not a model
-    write_bytes(folder / FACTS, _facts_file(facts, FileSum.of(weights), evaluation, audit))
-    return folder
-
-
-def _facts_file(facts: Facts, weights: FileSum, evaluation: JsonObject | None = None, audit: str = "") -> bytes:
+    weights = pack_tensors(tensors, facts_of_weights or {})
     content: dict[str, Json] = {"format": FORMAT, "version": VERSION, "facts": facts.to_json()}
-    content["weights"] = vars(weights)
+    content["weights"] = vars(FileSum.of(weights))
     content |= {"audit": audit} if audit else {}
-    return seal(content | ({"evaluation": dict(evaluation)} if evaluation else {}))
+    content |= {"evaluation": dict(evaluation)} if evaluation else {}
+    return {WEIGHTS: weights, FACTS: seal(content)}

@@ -1,8 +1,5 @@
 """Protocols with a bank: neighbors of an item among the training clips, without labels or partner."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
-
 from aadml.comparison.clips import Clips
 from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject, Vectors, bank_proxy, read_out, vectors_of
 from aadml.proxies.query_expansion import expand
@@ -10,8 +7,6 @@ from aadml.retrieval.evaluation import mean_figure
 
 NEIGHBORS = (1, 3, 5, 10, 20, 50)
 ALPHAS = (0.0, 3.0)
-
-Choice = TypeVar("Choice")
 
 
 def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
@@ -22,20 +17,21 @@ def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     def mixed(values: Vectors, k: int) -> Vectors:
         return {m: proxy.from_bank(v, m, k=k) if k else v for m, v in values.items()}
 
+    valid = vectors_of(subject.encoder, subject.splits.valid)
     choices = [0, *(k for k in NEIGHBORS if k <= len(subject.splits.train.whole))]
-    return mixed(vectors, _best(subject, choices, mixed))
+    return mixed(vectors, max(choices, key=lambda k: _score(subject, mixed(valid, k))))
 
 
 def expansion(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """Expand every item by its nearest training items (average query expansion); k and alpha are chosen on valid."""
     bank = _bank(subject)
 
-    def mixed(values: Vectors, choice: tuple[int, float]) -> Vectors:
-        k, alpha = choice
+    def mixed(values: Vectors, k: int, alpha: float) -> Vectors:
         return {m: expand(v, bank[m], k=k, alpha=alpha) if k else v for m, v in values.items()}
 
+    valid = vectors_of(subject.encoder, subject.splits.valid)
     choices = [(0, 0.0), *((k, a) for k in NEIGHBORS for a in ALPHAS if k <= len(subject.splits.train))]
-    return mixed(vectors, _best(subject, choices, mixed))
+    return mixed(vectors, *max(choices, key=lambda choice: _score(subject, mixed(valid, *choice))))
 
 
 def _bank(subject: Subject) -> Vectors:
@@ -44,15 +40,8 @@ def _bank(subject: Subject) -> Vectors:
     return vectors_of(subject.encoder, train.select(train.whole) if train.present else train)
 
 
-def _best(subject: Subject, choices: Sequence[Choice], mixed: Callable[[Vectors, Choice], Vectors]) -> Choice:
-    """Return the choice of the highest validation MAP."""
-    clips = subject.splits.valid
-    vectors = vectors_of(subject.encoder, clips)
-
-    def score(choice: Choice) -> float:
-        return mean_figure(read_out(subject.encoder, mixed(vectors, choice), clips), "map")
-
-    return max(choices, key=score)
+def _score(subject: Subject, vectors: Vectors) -> float:
+    return mean_figure(read_out(subject.encoder, vectors, subject.splits.valid), "map")
 
 
 BANK = Protocol(mix=anchor_aware, needs=BANK_SPLITS)

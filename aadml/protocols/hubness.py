@@ -23,12 +23,11 @@ def _best(subject: Subject, embeddings: Embeddings, choices: Sequence[Bias]) -> 
     bank = subject.encoder.embed_clips(subject.splits.train)
     queries = {modality: bank.there(modality) for modality in bank.vectors}
     valid = subject.encoder.embed_clips(subject.splits.valid)
-    best, highest = embeddings, mean_figure(valid, "map")
-    for bias in choices:
-        score = mean_figure(corrected(valid, queries, bias), "map")
-        if score > highest:
-            best, highest = corrected(embeddings, queries, bias), score
-    return best
+
+    def apply(embeddings: Embeddings, bias: Bias | None) -> Embeddings:
+        return corrected(embeddings, queries, bias) if bias else embeddings
+
+    return apply(embeddings, max([None, *choices], key=lambda bias: mean_figure(apply(valid, bias), "map")))
 
 
 def _by(choices: Sequence[Bias]) -> Protocol:

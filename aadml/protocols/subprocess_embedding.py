@@ -1,25 +1,21 @@
 """Fresh processes for the audit, in which an encoder has not embedded anything before."""
 
-import json
 import multiprocessing
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import torch
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.model.packing import pack_tensors, unpack_tensors
 
 Vectors = Mapping[Any, Tensor]
 """Modality -> (n, e)."""
-
-_FAILED = b"!"
-_DONE = b"."
 
 
 def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -> list[dict[str, Tensor]]:
@@ -42,19 +38,17 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     try:
         if not receiver.poll(seconds):
             raise InputError(f"the encoder took longer than {seconds:g} s; raise --time-limit")
-        data = receiver.recv_bytes()
+        tensors, facts = unpack_tensors(receiver.recv_bytes(), Path("embeddings"))
     except EOFError:
         raise InputError("the process of the encoder ended without a result") from None
     finally:
         process.kill()
         process.join()
         receiver.close()
-    if data[:1] != _DONE:
-        raise InputError(data[1:].decode(errors="replace"))
-    size = int.from_bytes(data[1:9], "little")
-    shapes: list[list[str]] = json.loads(data[9 : 9 + size])
-    tensors = load_tensors(data[9 + size :])
-    return [{name: tensors[f"{number}.{name}"] for name in names} for number, names in enumerate(shapes)]
+    if "error" in facts:
+        raise InputError(str(facts["error"]))
+    results = cast(list[list[str]], facts["modalities"])
+    return [{m: tensors[f"{number}.{m}"] for m in modalities} for number, modalities in enumerate(results)]
 
 
 def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection) -> None:
@@ -62,13 +56,12 @@ def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection) ->
     try:
         torch.set_num_threads(1)  # threads do not survive a fork
         results = work()
-        names = json.dumps([list(vectors) for vectors in results]).encode()
-        tensors = {f"{i}.{m}": v.contiguous().clone() for i, vectors in enumerate(results) for m, v in vectors.items()}
-        data = _DONE + len(names).to_bytes(8, "little") + names + save_tensors(tensors)
+        tensors = {f"{number}.{m}": v for number, vectors in enumerate(results) for m, v in vectors.items()}
+        data = pack_tensors(tensors, {"modalities": [list(vectors) for vectors in results]})
     except InputError as error:
-        data = _FAILED + str(error).encode()
+        data = pack_tensors({}, {"error": str(error)})
     except BaseException as error:  # the user's encoder may raise anything
-        data = _FAILED + " ".join(f"{type(error).__name__}: {error}".split()).encode()
+        data = pack_tensors({}, {"error": " ".join(f"{type(error).__name__}: {error}".split())})
     with suppress(OSError):
         sender.send_bytes(data)
     os._exit(0)

@@ -19,11 +19,6 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.retrieval.judgments import chosen_relevance
 
-PAIRS = "pairs"
-"""Preset for clips that are not of one class each."""
-FEW_LABELS = "few_labels"
-"""Preset for clips of which some have no label."""
-
 
 def load_splits(config: Config) -> Splits:
     """Read the data of a config, divided into splits; a missing validation split is drawn from train.
@@ -167,7 +162,7 @@ def starting_config(
     if one_each and not unlabelled:
         return config
     reason = "some clips have no label" if one_each else "the clips are not of one class each"
-    chosen = FEW_LABELS if one_each else PAIRS
+    chosen = "few_labels" if one_each else "pairs"
     say(f"{reason}, so config '{chosen}' is used; choose another with --config or --method")
     return chosen
 

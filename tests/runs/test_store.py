@@ -181,9 +181,9 @@ def test_a_second_process_waits_where_it_is_told_to(folder):
 WAITING = """
 import sys
 from pathlib import Path
-from aadml.runs.store import opened
+from aadml.runs.store import open_run
 print("asking", flush=True)
-with opened(Path(sys.argv[1]), wait=True) as store:
+with open_run(Path(sys.argv[1]), wait=True) as store:
     print(store.manifest.numbered("state"))
 """
 

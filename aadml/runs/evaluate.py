@@ -27,7 +27,7 @@ from aadml.retrieval.metric_names import Gallery
 from aadml.runs.data import relevance_name, with_relevance
 from aadml.runs.loading import Run, load, load_run
 from aadml.runs.manifest import EVALUATION, is_run
-from aadml.runs.model_data import Note, matched_to_model, nonempty_split, read_for
+from aadml.runs.model_data import Note, nonempty_split, read_for
 from aadml.runs.prepare import clips_to_fit, untrained_model
 from aadml.runs.run_names import evaluation_file
 from aadml.runs.store import open_run
@@ -135,25 +135,23 @@ def evaluate(
     if model is None:
         return _of_embeddings(embeddings, split, protocol, note, options, rule)
     if data is None and not isinstance(model, Model):
-        return evaluate_under_each(Path(model), [protocol], split=split or "test", options=options, relevance=rule,
-                                   on_note=note)[0]  # fmt: skip
+        run, split = Path(model), split or "test"
+        return evaluate_under_each(run, [protocol], split=split, options=options, relevance=rule, on_note=note)[0]
     if data is None:
         raise InputError("evaluate: a model in memory needs data; pass data=")
     loaded = model if isinstance(model, Model) else load(model)
-    if isinstance(data, Clips):
-        if split is not None:
-            raise InputError(f"evaluate: split '{split}' given, but Clips are scored whole; leave it out")
-        empty = data.select(torch.arange(0))
-        splits = matched_to_model(
-            loaded, Splits(empty, empty, data), allow_other_features=allow_other_features, on_note=note
-        )
-    elif isinstance(data, Splits):
-        splits = matched_to_model(loaded, data, allow_other_features=allow_other_features, on_note=note)
-    else:
-        splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=note)
+    if isinstance(data, Clips) and split is not None:
+        raise InputError(f"evaluate: split '{split}' given, but Clips are scored whole; leave it out")
+    source = _as_test_split(data) if isinstance(data, Clips) else data
+    splits = read_for(loaded, source, allow_other_features=allow_other_features, on_note=note)
     subject = Subject(loaded, with_relevance(splits, rule))
     evaluation = _scored(subject, protocol or loaded.facts.protocol, split or "test", options)
     return replace(evaluation, split="all") if isinstance(data, Clips) else evaluation
+
+
+def _as_test_split(clips: Clips) -> Splits:
+    empty = clips.select(torch.arange(0))
+    return Splits(empty, empty, clips)
 
 
 def subject_of(run: Run) -> Subject:

@@ -21,22 +21,27 @@ from aadml.model.model import Model
 from aadml.runs.data import each_split, read_captioned, takes_captions
 
 Note = Callable[[str], None]
+SPLITS = ("train", "valid", "test")
 
 
 def read_for(
-    model: Model, path: str | Path, *, allow_other_features: bool = False, on_note: Note | None = None
+    model: Model, path: str | Path | Splits, *, allow_other_features: bool = False, on_note: Note | None = None
 ) -> Splits:
-    """Read data for a trained model; splits that the file lacks are empty.
+    """Read data for a trained model; splits that a file lacks are empty.
 
     Args:
         model: model whose modalities and features are expected.
-        path: a feature file of any layout, or captioned sound where the model reads that.
+        path: a feature file of any layout, captioned sound where the model reads that, or data in memory.
         allow_other_features: accept features of another extractor than the training features.
         on_note: called with notes for the user.
 
     Raises:
         InputError: a modality is missing, has another width, or was made by another extractor.
     """
+    if isinstance(path, Splits):
+        if any(isinstance(features, Matrix) for split in SPLITS for features in path[split].features.values()):
+            check_features(model, path, path.name or "the data", allow=allow_other_features, on_note=on_note)
+        return each_split(path, lambda part: _numbered(part.keeping(model.modalities), model.class_names))
     if model.facts.towers is not None:
         content, manifest = read_media(path, model.modalities)
         return with_media(_divided(content, str(path), model, on_note), manifest)
@@ -52,18 +57,6 @@ def read_for(
     content = open_data(path)
     check_features(model, content, str(path), allow=allow_other_features, on_note=on_note)
     return _divided(content, str(path), model, on_note)
-
-
-def matched_to_model(
-    model: Model, splits: Splits, *, allow_other_features: bool = False, on_note: Note | None = None
-) -> Splits:
-    """Return data in memory with the modalities and class numbers of a model, checked as by `read_for`."""
-    if any(isinstance(splits[split].features.get(m), Matrix) for split in SPLITS for m in splits[split].modalities):
-        check_features(model, splits, splits.name or "the data", allow=allow_other_features, on_note=on_note)
-    return each_split(splits, lambda part: _numbered(part.keeping(model.modalities), model.class_names))
-
-
-SPLITS = ("train", "valid", "test")
 
 
 def check_features(

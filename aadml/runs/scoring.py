@@ -14,7 +14,7 @@ from aadml.runs.result_warnings import result_warnings
 
 @dataclass(frozen=True)
 class Scoring:
-    """Extent of the evaluation after training.
+    """Extent of the evaluation after training, and of what a run stores before.
 
     Attributes:
         split: "test", or "valid" for a trial of a search, which must not read test. A method without epochs, which
@@ -23,12 +23,15 @@ class Scoring:
         metrics: metrics beside those of every evaluation.
         diagnosis: epochs between two scores of the test clips, for figures of epochs alone; 0 for none. See
             `aadml.runs.test_curve`.
+        saving_share: 0 saves the state after every epoch; n skips saves that would take more than 1/n of the time, see
+            `RunSession`.
     """
 
     split: str = "test"
     queries: bool = False
     metrics: tuple[str, ...] = ()
     diagnosis: int = 0
+    saving_share: int = 0
 
 
 TEST = Scoring()

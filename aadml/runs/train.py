@@ -63,7 +63,6 @@ def train_run(
     scoring: Scoring = TEST,
     *,
     callbacks: Callbacks = SILENT,
-    saving_share: int = 0,
     priors: Path | None = None,
     on_note: Note | None = None,
 ) -> Model:
@@ -74,7 +73,6 @@ def train_run(
         store: store of a new or an interrupted run.
         scoring: extent of the evaluation.
         callbacks: called during the training.
-        saving_share: see `RunSession`.
         priors: folder of models that a method needs first; by default the run's own folder.
         on_note: called with notes for the user: warnings and a forecast before training, verdicts after.
 
@@ -86,7 +84,7 @@ def train_run(
     """
     note = on_note or (lambda message: None)
     _begin(prepared, store, note)
-    session = _run_session(prepared, store, scoring, callbacks, saving_share)
+    session = _run_session(prepared, store, scoring, callbacks)
     if FACTS in store.manifest.files:  # stopped between training and scoring
         session.history = list(map(without_diagnosis, read_records(store.folder)))
         model = load(store.folder, device=prepared.config.common.device)
@@ -94,7 +92,7 @@ def train_run(
         for message in training_warnings(prepared, with_forecast=True) if on_note else []:
             note(message)
         place = priors or store.folder
-        train_prior(prepared, scoring, place, callbacks=callbacks, saving_share=saving_share, on_note=note)
+        train_prior(prepared, scoring, place, callbacks=callbacks, on_note=note)
         model = fit_model(prepared, session, alone=scoring.split == "valid")
         best = session.best()
         files = pack_model(model.method, model.scaling, model.facts, best.facts if best else {}) | session.added()
@@ -110,9 +108,7 @@ def train_run(
     return model
 
 
-def _run_session(
-    prepared: Prepared, store: RunStore, scoring: Scoring, callbacks: Callbacks, saving_share: int
-) -> RunSession:
+def _run_session(prepared: Prepared, store: RunStore, scoring: Scoring, callbacks: Callbacks) -> RunSession:
     """Return the session of a run, which scores each stage of a training at its end."""
 
     def score_stage(name: str) -> None:
@@ -124,20 +120,14 @@ def _run_session(
     session = RunSession(
         store,
         replace(callbacks, on_stage=score_stage),
-        saving_share=saving_share,
+        saving_share=scoring.saving_share,
         diagnosis=Diagnosis(scaling.clips(prepared.splits.test), every) if every else None,
     )
     return session
 
 
 def train_prior(
-    prepared: Prepared,
-    scoring: Scoring,
-    place: Path | None,
-    *,
-    callbacks: Callbacks,
-    saving_share: int = 0,
-    on_note: Note,
+    prepared: Prepared, scoring: Scoring, place: Path | None, *, callbacks: Callbacks, on_note: Note
 ) -> None:
     """Pass the trained model that a method needs first to the method: loaded from `place`, or trained now.
 
@@ -146,7 +136,6 @@ def train_prior(
         scoring: extent of the evaluation of the other model's run.
         place: folder in which the other model has a folder of its own; None trains in memory.
         callbacks: called during the training.
-        saving_share: see `RunSession`.
         on_note: called with a note for the user.
 
     Raises:
@@ -162,8 +151,8 @@ def train_prior(
         folder = prior_folder(place, config, prior)
         on_note(f"the {prior.name} model ({config.label()}): {'taken from' if is_finished(folder) else 'in'} {folder}")
         model = train_into(
-            config, folder, replace(scoring, metrics=(), diagnosis=0), callbacks=callbacks, saving_share=saving_share,
-            wait=True, splits=prepared.splits, on_note=on_note,
+            config, folder, replace(scoring, metrics=(), diagnosis=0), callbacks=callbacks, wait=True,
+            splits=prepared.splits, on_note=on_note,
         )  # fmt: skip
     prepared.model.method.take_prior(model.method)
 
@@ -174,7 +163,6 @@ def train_into(
     scoring: Scoring = TEST,
     *,
     callbacks: Callbacks = SILENT,
-    saving_share: int = 0,
     priors: Path | None = None,
     wait: bool = False,
     splits: Splits | None = None,
@@ -187,7 +175,6 @@ def train_into(
         folder: absent, empty, or the folder of a run of this config.
         scoring: extent of the evaluation.
         callbacks: called during the training.
-        saving_share: see `RunSession`.
         priors: see `train_run`.
         wait: whether to wait for another process in this folder, or to raise an error.
         splits: data in memory; None reads the data of the config.
@@ -208,9 +195,7 @@ def train_into(
         if is_finished(folder):
             _check_same_data(prepared, store)
             return load(folder, device=config.common.device)
-        return train_run(
-            prepared, store, scoring, callbacks=callbacks, saving_share=saving_share, priors=priors, on_note=on_note
-        )
+        return train_run(prepared, store, scoring, callbacks=callbacks, priors=priors, on_note=on_note)
 
 
 def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:

@@ -109,9 +109,11 @@ def work_off(job: Job, note: Note | None = None) -> str:
         if not is_done(job):
             callbacks = Callbacks(on_plan=planned, on_epoch=logged)
             # a process that outlived its parent may still be at it: wait
-            scoring = Scoring(job.split, queries=True, metrics=job.metrics, diagnosis=job.diagnosis)
+            scoring = Scoring(
+                job.split, queries=True, metrics=job.metrics, diagnosis=job.diagnosis, saving_share=SAVING_SHARE
+            )
             train_into(
-                job.config, job.folder, scoring, callbacks=callbacks, saving_share=SAVING_SHARE, wait=True,
+                job.config, job.folder, scoring, callbacks=callbacks, wait=True,
                 priors=job.needs.folder.parent if job.needs else None,
             )  # fmt: skip
             if missing := _missing(job, scored(job)):  # trained before anybody asked for them

@@ -3,9 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
-from aadml.comparison.clips import Splits
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.methods.inputs import Inputs
@@ -91,12 +89,6 @@ class Facts:
     def to_json(self) -> JsonObject:
         """Return the facts as plain values; `towers` is left out where there are none."""
         return {key: value for key, value in asdict(self).items() if key != "towers" or value is not None}
-
-
-def training_data(splits: Splits, sha256: str) -> TrainingData:
-    """Return the facts of a training's data."""
-    counts = {split: len(splits[split]) for split in ("train", "valid", "test")}
-    return TrainingData(Path(splits.name).name, sha256, counts, splits.notes)
 
 
 ABOUT = ("torch", "tensorflow", "tensorflow-hub", "weight_file", "pca_file")

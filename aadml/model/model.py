@@ -174,7 +174,8 @@ class Model:
             InputError: the folder cannot be written, or holds a model already.
         """
         place = Path(folder)
-        files = pack_model(self.method, self.scaling, self.facts, evaluation=self.evaluation, audit=self.audit)
+        about = {"audit": self.audit, "evaluation": self.evaluation}
+        files = pack_model(self.method, self.scaling, self.facts, {key: about[key] for key in about if about[key]}, {})
         # `model.json` is written last: a folder without this file is not a model
         files = {WEIGHTS: files[WEIGHTS], CARD: self.card().encode(), FACTS: files[FACTS]}
         for name in files:

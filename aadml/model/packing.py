@@ -11,7 +11,7 @@ from torch import Tensor
 
 from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
 from aadml.model.facts import Facts
@@ -43,13 +43,7 @@ def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObj
 
 
 def pack_model(
-    method: Method,
-    scaling: Scaling,
-    facts: Facts,
-    facts_of_weights: JsonObject | None = None,
-    *,
-    evaluation: JsonObject | None = None,
-    audit: str = "",
+    method: Method, scaling: Scaling, facts: Facts, about: JsonObject, facts_of_weights: JsonObject
 ) -> dict[str, bytes]:
     """Return the two files that make a folder loadable: name -> content.
 
@@ -57,15 +51,11 @@ def pack_model(
         method: fitted method.
         scaling: fitted scaling of its inputs.
         facts: facts of the model.
+        about: `audit` and `evaluation` of the model, where the folder has no files of them.
         facts_of_weights: facts of the checkpoint, for the header of the weights.
-        evaluation: content of `evaluation.json`, where the folder has no such file.
-        audit: verdict of the audit, where the folder has no `audit.json`.
     """
     tensors = {f"method.{key}": value for key, value in method.state().items()}
     tensors |= {f"inputs.{key}": value for key, value in scaling.state().items()}
-    weights = pack_tensors(tensors, facts_of_weights or {})
-    content: dict[str, Json] = {"format": FORMAT, "version": VERSION, "facts": facts.to_json()}
-    content["weights"] = vars(FileSum.of(weights))
-    content |= {"audit": audit} if audit else {}
-    content |= {"evaluation": dict(evaluation)} if evaluation else {}
-    return {WEIGHTS: weights, FACTS: seal(content)}
+    weights = pack_tensors(tensors, facts_of_weights)
+    content: JsonObject = {"format": FORMAT, "version": VERSION, "facts": facts.to_json()}
+    return {WEIGHTS: weights, FACTS: seal({**content, "weights": vars(FileSum.of(weights)), **about})}

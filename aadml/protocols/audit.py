@@ -1,6 +1,7 @@
 """Audit: checks whether a score depends on information that must be hidden, each with its evidence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol as Interface
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Features
+from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.subprocess_embedding import Vectors, in_fresh_process
 
@@ -92,10 +93,17 @@ class Case:
 
         def work() -> list[Vectors]:
             embed = self.pipeline.embedder(splits or self.splits, self.split)
-            _ignoring_refusal(embed, noise(self.clips))
+            # an encoder may refuse noise
+            with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):
+                embed(noise(self.clips))
             return [_vectors(embed(clips)) for clips in requests]
 
         return list(in_fresh_process(work, seconds=self.seconds))
+
+    def embed_each(self, requests: Mapping[Modality, Clips]) -> Vectors:
+        """Return the embeddings of each modality of the clips given for this modality."""
+        results = zip(requests, self.embed(*requests.values()), strict=True)
+        return {modality: vectors[modality] for modality, vectors in results}
 
     def numbers(self, compute: Callable[[Embed], Sequence[float]]) -> list[float]:
         """Return numbers that `compute` makes of the pipeline's embedding function in a fresh process."""
@@ -172,14 +180,6 @@ def with_garbage_labels(clips: Clips, seed: int) -> Clips:
     order = torch.randperm(len(clips), generator=torch.Generator().manual_seed(seed))
     several = None if clips.all_labels is None else clips.all_labels[order]
     return replace(clips, labels=clips.labels[order], all_labels=several)
-
-
-def _ignoring_refusal(embed: Embed, clips: Clips) -> None:
-    """Embed noise for its side effects; an encoder may refuse noise."""
-    try:
-        embed(clips)
-    except (InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):
-        return
 
 
 def _guarded(check: Check, case: Case) -> Outcome:

@@ -39,13 +39,11 @@ def id_blindness(case: Case) -> Outcome:
 
 def partner_blindness(case: Case) -> Outcome:
     """Noise in the other modalities must change no embedding."""
-    requests = []
+    requests = {}
     for modality in case.clips.modalities:
         features = {m: f if m == modality else noise_of(f) for m, f in case.clips.features.items()}
-        requests.append(replace(case.clips, features=features))
-    results = case.embed(*requests)
-    after = {m: vectors[m] for m, vectors in zip(case.clips.modalities, results, strict=True)}
-    return _unchanged(case, after, "the partners were replaced by noise")
+        requests[modality] = replace(case.clips, features=features)
+    return _unchanged(case, case.embed_each(requests), "the partners were replaced by noise")
 
 
 def history(case: Case) -> Outcome:
@@ -84,14 +82,12 @@ def other_items(case: Case) -> Outcome:
 
 def one_modality_alone(case: Case) -> Outcome:
     """Each modality must be embedded without the other, as queries and gallery may differ in count."""
-    requests = []
+    requests = {}
     for number, modality in enumerate(case.clips.modalities):
         clips = case.clips.select(torch.arange(max(len(case.clips) - number, 1)))
-        requests.append(replace(clips, features={modality: clips[modality]}))
-    alone = {}
-    for modality, vectors in zip(case.clips.modalities, case.embed(*requests), strict=True):
-        rows = case.reference[modality]
-        alone[modality] = torch.cat([_as_wide(vectors[modality], rows), rows[len(vectors[modality]) :]])
+        requests[modality] = replace(clips, features={modality: clips[modality]})
+    after = {m: (vectors, case.reference[m]) for m, vectors in case.embed_each(requests).items()}
+    alone = {m: torch.cat([_as_wide(vectors, rows), rows[len(vectors) :]]) for m, (vectors, rows) in after.items()}
     return _unchanged(case, alone, "each modality was embedded without the other")
 
 
@@ -219,12 +215,10 @@ def _verdict(change: float) -> Verdict:
 def _change(before: Tensor, after: Tensor) -> float:
     """Return the largest change of a row, relative to its length; rows of zeros are relative to the mean length."""
     after = _as_wide(after, before)
-    if before.shape != after.shape:
+    if before.shape != after.shape or not bool(torch.isfinite(after).all()):
         return float("inf")
     if not before.numel():
         return 0.0
-    if not bool(torch.isfinite(after).all()):
-        return float("inf")
     length = before.double().norm(dim=1)
     floor = 1e-3 * float(length.mean()) or 1.0
     return float(((before.double() - after.double()).norm(dim=1) / length.clamp_min(floor)).max())

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Direction
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.protocols import PROTOCOLS
@@ -17,7 +16,6 @@ from aadml.retrieval import Evaluation, evaluate, running_average_precisions
 from aadml.retrieval.galleries import sides_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
 from aadml.retrieval.sampling import drawn
-from aadml.retrieval.scores import Indices
 
 
 def evaluate_under(subject: Subject, name: str, *, split: str = "test", **options: Any) -> Evaluation:
@@ -86,21 +84,15 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
     return embeddings
 
 
-def _drawn_queries(evaluation: Evaluation, embeddings: Embeddings, direction: Direction) -> Indices | None:
-    """Return the rows of the drawn queries of a direction; None where all rows are queries."""
-    if evaluation.sample is None:
-        return None
-    sides = sides_of(embeddings, direction, evaluation.gallery)
-    return drawn(sides, direction, evaluation.sample.queries, evaluation.sample.seed)
-
-
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
     """Replace MAP by its running variant, under every gallery; bounds of the variant are not known."""
     results = []
     for result in evaluation.directions:
-        queries = _drawn_queries(evaluation, embeddings, result.direction)
+        direction, sample = result.direction, evaluation.sample
+        sides = sides_of(embeddings, direction, evaluation.gallery)
+        queries = drawn(sides, direction, sample.queries, sample.seed) if sample else None
         running = partial(
-            running_average_precisions, embeddings, result.direction, queries=queries, similarity=evaluation.similarity
+            running_average_precisions, embeddings, direction, queries=queries, similarity=evaluation.similarity
         )
         values = running(gallery=evaluation.gallery)
         others = {place_of(metric): gallery for metric, gallery in OTHER_GALLERIES.items()}

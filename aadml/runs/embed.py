@@ -80,13 +80,11 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
     """
     splits = read_for(model, path)
     parts = {name: model.embed_clips(splits[name]) for name in ("train", "valid", "test") if len(splits[name])}
+    labels, names = [part.labels.numpy() for part in parts.values()], list(splits.train.class_names)
     if model.facts.towers is None:
-        before, labels, names = 0, [], [name for part in parts.values() for name in part.class_names]
-        for part in parts.values():
-            labels.append(part.labels.numpy() + before)
-            before += len(part.class_names)
-    else:
-        labels, names = [part.labels.numpy() for part in parts.values()], list(splits.train.class_names)
+        counts = [len(part.class_names) for part in parts.values()]
+        labels = [numbers + sum(counts[:position]) for position, numbers in enumerate(labels)]
+        names = [name for part in parts.values() for name in part.class_names]
     vectors: dict[Modality, torch.Tensor] = {}
     for modality in model.modalities:
         # packed sequences are as wide as the longest of their split

@@ -26,7 +26,7 @@ from aadml.retrieval.judgments import chosen_relevance
 from aadml.retrieval.metric_names import Gallery
 from aadml.runs.data import relevance_name, with_relevance
 from aadml.runs.loading import Run, load, load_run
-from aadml.runs.manifest import EVALUATION, is_run
+from aadml.runs.manifest import EVALUATION
 from aadml.runs.model_data import Note, nonempty_split, read_for
 from aadml.runs.prepare import clips_to_fit, untrained_model
 from aadml.runs.run_names import evaluation_file
@@ -224,9 +224,7 @@ def evaluate_under_each(
 
 
 def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
-    """Add files to a finished run; note an error where the folder cannot be written."""
-    if not is_run(folder):
-        return
+    """Add files to a run, if it is finished; note an error where the folder cannot be written."""
     try:
         with open_run(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:

@@ -47,13 +47,12 @@ def read_for(
         return with_media(_divided(content, str(path), model, on_note), manifest)
     options = model.facts.method.arguments
     reads_sound = takes_captions(options)
-    if reads_sound and not is_captioned(path):
-        raise InputError(f"{path}: is not captioned sound; pass a folder of captioned sound, which the model reads")
+    if reads_sound != is_captioned(path):
+        kind = "features, not captioned sound" if reads_sound else "captioned sound"
+        needed = "captioned sound" if reads_sound else f"features of {', '.join(model.modalities)} (`aadml extract`)"
+        raise InputError(f"{path}: is {kind}; the model reads {needed}")
     if reads_sound:
         return read_captioned(path, options)
-    if is_captioned(path):
-        names = ", ".join(model.modalities)
-        raise InputError(f"{path}: is captioned sound; the model reads features of {names} (`aadml extract`)")
     content = open_data(path)
     check_features(model, content, str(path), allow=allow_other_features, on_note=on_note)
     return _divided(content, str(path), model, on_note)

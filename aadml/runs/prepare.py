@@ -16,7 +16,7 @@ from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.settings import AUTO
-from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
+from aadml.model.facts import Facts, MethodFacts, TrainingData, fingerprint
 from aadml.model.files import build_method
 from aadml.model.model import Model
 from aadml.retrieval.metric_functions import check_cutoff
@@ -58,7 +58,9 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     if config.training.criterion != AUTO and len(splits.valid):
         check_cutoff(config.training.criterion, len(splits.valid))
     config = config.trained_in(model.method.precision)
-    facts = replace(model.facts, training=config.training, data=training_data(splits, sha256))
+    counts = {split: len(splits[split]) for split in ("train", "valid", "test")}
+    data = TrainingData(Path(splits.name).name, sha256, counts, splits.notes)
+    facts = replace(model.facts, training=config.training, data=data)
     return Prepared(config, splits, sha256, replace(model, facts=facts))
 
 

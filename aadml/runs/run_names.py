@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import InputError
 
-EVALUATIONS, LONGEST = "evaluations", 100
+LONGEST = 100
 
 
 def file_name(text: str) -> str:
@@ -48,4 +48,4 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
 
 def evaluation_file(protocol: str, split: str, *changed: str) -> str:
     """Return the file name of a further evaluation in its run, with every changed option in the name."""
-    return f"{EVALUATIONS}/{file_name('-'.join([protocol, split, *changed]))}.json"
+    return f"evaluations/{file_name('-'.join([protocol, split, *changed]))}.json"

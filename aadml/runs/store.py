@@ -170,13 +170,13 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
         InputError: the folder cannot be created or written, contains a run or files of a run's names, or is in use.
     """
     with _writing(folder):
-        made = made or not folder.exists()
+        is_new = made or not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
     with _lock(folder, wait=False):
         taken = sorted(path.name for path in folder.iterdir() if path.name in RESERVED or NUMBERED.fullmatch(path.name))
         if taken:
             raise InputError(f"{folder}: contains a {taken[0]} already; choose an empty folder for the run")
-        store = RunStore(folder, RunManifest(uuid.uuid4().hex), made=made)
+        store = RunStore(folder, RunManifest(uuid.uuid4().hex), made=is_new)
         try:
             with _writing(folder):
                 store.settle()  # a process that was killed here may have left a partial manifest

@@ -95,8 +95,8 @@ def train_run(
         train_prior(prepared, scoring, place, callbacks=callbacks, on_note=note)
         model = fit_model(prepared, session, alone=scoring.split == "valid")
         best = session.best()
-        files = pack_model(model.method, model.scaling, model.facts, best.facts if best else {}) | session.added()
-        store.commit(files, seconds=session.seconds, flush=True)
+        files = pack_model(model.method, model.scaling, model.facts, {}, best.facts if best else {})
+        store.commit(files | session.added(), seconds=session.seconds, flush=True)
     record = score_model(model, prepared.config, prepared.splits, session, store.manifest.seconds, scoring)
     for verdict in record.verdicts or ():
         note(f"warning: {verdict}")

@@ -1,34 +1,17 @@
 """Training by several processes, of which one is real and the others are simulated, and refusals of `fit`."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 import aadml
 from aadml.comparison.processes import group
-from aadml.configuration.from_arguments import assemble
-from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Callbacks
 from aadml.runs.fit import check_processes, follow, resume_run
 from aadml.runs.prepare import prepare
 from aadml.runs.store import new_run
 from aadml.runs.train import train_into
-
-SMALL = {"network.hidden": [4], "training.batch": 15, "training.epochs": 1}
-
-
-@pytest.fixture
-def config(tmp_path):
-    write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8)))
-
-    def config(method="aadml", **changes):
-        settings = changes if method != "aadml" else SMALL | changes
-        return assemble(method=method, data=str(tmp_path / "f.h5"), settings=settings)
-
-    return config
+from tests.runs.conftest import SMALL
 
 
 @pytest.fixture
@@ -86,31 +69,6 @@ def test_a_following_process_trains_the_same_model_and_writes_nothing(config, tm
     assert not (tmp_path / "run").exists()
     alone = train_into(config(), tmp_path / "own")
     assert all(value.equal(followed.method.state()[key]) for key, value in alone.method.state().items())
-
-
-def test_a_run_continued_by_other_processes_says_that_it_is_equal_up_to_rounding(config, monkeypatch, tmp_path):
-    class StopError(Exception):
-        pass
-
-    def stop(record):
-        raise StopError
-
-    with pytest.raises(StopError):
-        train_into(config(**{"training.epochs": 2}), tmp_path / "run", callbacks=Callbacks(on_epoch=stop))
-    monkeypatch.setattr("aadml.runs.train.group", SimpleNamespace(count=lambda: 3, own_device=lambda device: device))
-    said = []
-    train_into(config(**{"training.epochs": 2}), tmp_path / "run", on_note=said.append)
-    assert "begun by 1 processes, continued by 3: equal up to rounding alone" in said
-
-
-def test_a_folder_of_another_config_or_of_other_data_is_not_trained_into(config, tmp_path):
-    first = train_into(config(), tmp_path / "run")
-    assert train_into(config(), tmp_path / "run").evaluation == first.evaluation
-    with pytest.raises(InputError, match="contains a run of another config; remove it, or choose another folder"):
-        train_into(config(seed=1), tmp_path / "run")
-    write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8), seed=5))
-    with pytest.raises(InputError, match=r"the data changed since .* was begun; start a new run"):
-        train_into(config(), tmp_path / "run")
 
 
 def test_what_cannot_become_or_continue_a_run_is_refused(config, tmp_path):

@@ -54,21 +54,6 @@ def test_it_is_said_how_clips_in_memory_were_set_aside_for_validation(labels, ho
     assert f"4 clips were set aside for validation ({how}, seed 0)" in model.card()
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [({}, True), ({"settings": {"training.select": "last"}}, False), ({"method": "cca"}, False)],
-)
-def test_it_is_said_where_no_epoch_can_be_chosen(options, said):
-    draw = np.random.default_rng(0).normal
-    clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
-    settings = {"method.dimension": 2} if "method" in options else {"network.hidden": [4], "training.epochs": 2}
-    options = options | {"settings": settings | options.get("settings", {})}
-    for valid, expected in ((clips.select(torch.arange(0)), said), (clips, False)):
-        heard = []
-        aadml.fit(aadml.Splits(clips, valid, clips), on_note=heard.append, **options)
-        assert ("there are no validation clips to choose an epoch on: the last one is kept" in heard) == expected
-
-
 def test_a_closed_form_is_kept_from_validation_clips_that_are_scored_or_of_other_classes(tmp_path):
     write_features(tmp_path / "f.h5", synthetic(classes=6, train=60, valid=18, test=18, dimensions=(6, 8)))
 
@@ -145,41 +130,3 @@ def test_a_run_of_data_in_memory_goes_on_with_the_modalities_that_it_began_with(
     resumed = aadml.resume(run, data=splits)
     assert resumed.modalities == ("audio", "flow")
     assert (run / "model.safetensors").read_bytes() == (whole.folder / "model.safetensors").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"training.epochs": 7}, ["training.epochs=7 changes nothing: cca trains in no epochs"]),
-        (
-            {"training.batch": 5, "training.select": "last"},
-            ["training.batch=5, training.select=last change nothing: cca trains in no epochs"],
-        ),
-        ({}, []),
-    ],
-)
-def test_keys_of_the_loop_are_said_to_change_nothing_where_there_is_none(options, said):
-    draw, heard = np.random.default_rng(0).normal, []
-    clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
-    aadml.fit(clips, method="cca", settings={"method.dimension": 2} | options, on_note=heard.append)
-    assert [line for line in heard if "training." in line] == said
-
-
-def test_what_looks_at_validation_clips_is_said_to_change_nothing_where_there_are_none():
-    draw = np.random.default_rng(0).normal
-    clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
-    looking = {"training.patience": 2, "training.schedule": "plateau", "training.criterion": "recall@2"}
-    settings = {"network.hidden": [4], "training.epochs": 1, "training.select": "last"} | looking
-    for valid, idle in ((clips.select(torch.arange(0)), True), (clips, False)):
-        heard = []
-        aadml.fit(aadml.Splits(clips, valid, clips), settings=settings, loss="triplet", on_note=heard.append)
-        for key, value in looking.items():
-            assert (f"{key}={value} changes nothing: there are no validation clips" in heard) == idle
-
-
-def test_an_option_that_cannot_act_beside_the_others_is_said_to_change_nothing():
-    draw, heard = np.random.default_rng(0).normal, []
-    clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
-    settings = {"network.hidden": [4], "training.epochs": 1, "training.momentum": 0.9}
-    aadml.fit(clips, settings=settings, loss="triplet", on_note=heard.append)
-    assert "training.momentum=0.9 changes nothing: it acts with optimizer sgd or rmsprop, not adam" in heard

@@ -6,17 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from faults import in_child, watched
 
-from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Checkpoint
 from aadml.runs import store as stores
-from aadml.runs.manifest import FORMAT, LOG, MANIFEST, RESERVED, VERSION, read_log, read_manifest
+from aadml.runs.manifest import LOG, MANIFEST, RESERVED, read_log, read_manifest
 from aadml.runs.session import RunSession
 from aadml.runs.store import new_run, open_run
-from tests.runs.planted import committed, own, plant
+from tests.runs.planted import committed, own
 
 
 def refuse(folder, line=b"", files=None, beside=None):
@@ -27,12 +24,6 @@ def refuse(folder, line=b"", files=None, beside=None):
         if beside:
             (folder / beside).write_text("mine")
         raise InputError("k is too large")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    plant(tmp_path / "run")
-    return tmp_path / "run"
 
 
 def test_a_commit_names_new_files_counts_the_log_and_removes_what_it_drops(folder):
@@ -188,19 +179,6 @@ with open_run(Path(sys.argv[1]), wait=True) as store:
 """
 
 
-@pytest.mark.parametrize("name", ["../precious", "/etc/precious", "a/../../precious"])
-def test_a_manifest_that_names_a_file_outside_its_folder_is_refused(tmp_path, name):
-    (tmp_path / "precious").write_bytes(b"p")
-    with new_run(tmp_path / "run"):
-        pass
-    content = {"format": FORMAT, "version": VERSION, "run": "r", "generation": 1, "seconds": 0.0}
-    sums = {"log": vars(FileSum.of(b"")), "files": {name: vars(FileSum.of(b"p"))}}
-    (tmp_path / "run" / MANIFEST).write_bytes(seal(content | sums))
-    with pytest.raises(InputError, match="not in its folder"), open_run(tmp_path / "run"):
-        pass
-    assert (tmp_path / "precious").read_bytes() == b"p"
-
-
 def test_a_symbolic_link_among_leftovers_is_removed_and_not_followed(tmp_path, folder):
     (tmp_path / "precious").write_bytes(b"p")
     with new_run(folder):
@@ -227,48 +205,6 @@ def test_files_are_forced_to_the_disk_at_most_once_a_minute_and_when_asked(folde
         store.commit({}, flush=True)
     assert {"state-110.safetensors", "state-129.safetensors", LOG, folder.name} <= set(forced)
     assert "state-11.safetensors" not in forced
-
-
-@pytest.mark.parametrize(("share", "saved"), [(0, [0, 2, 10.5, 12, 30]), (10, [0, 12, 30])])
-def test_saves_that_would_take_more_than_their_share_of_the_time_are_left_out(folder, monkeypatch, share, saved):
-    now, seen = [0.0], []
-    monkeypatch.setattr(stores.time, "monotonic", lambda: now[0])
-    with new_run(folder) as store:
-        commit, session = store.commit, RunSession(store, saving_share=share)
-
-        def slowly(*given, **options):
-            now[0] += 1
-            commit(*given, **options)
-
-        monkeypatch.setattr(store, "commit", slowly)
-        for second in (0, 2, 10.5, 12, 30):
-            now[0] = second
-            session.save(Checkpoint({"w": torch.zeros(1)}))
-            seen += [second] * (now[0] > second)
-    assert seen == saved
-
-
-def test_best_weights_are_written_once_and_with_the_next_save(folder):
-    with new_run(folder) as store:
-        session, names = RunSession(store), []
-        for best in (1, None, 2, None):
-            if best:
-                session.keep_best(Checkpoint({"w": torch.full((1,), float(best))}))
-                assert float(session.best().tensors["w"]) == best
-            session.save(Checkpoint({"w": torch.zeros(1)}, {"epochs_done": len(names)}))
-            names.append(store.manifest.numbered("best"))
-        assert names[0] == names[1] != names[2] == names[3]
-        assert [name for name in own(folder) if name.startswith("best")] == names[3:]
-    with open_run(folder) as store:
-        session = RunSession(store)
-        assert session.resume().facts == {"epochs_done": 3}
-        assert float(session.best().tensors["w"]) == 2
-
-
-def test_the_seconds_of_a_session_are_those_of_the_run_so_far_and_its_own(folder):
-    with new_run(folder) as store:
-        store.commit({}, seconds=50.0)
-        assert 50 <= RunSession(store).seconds < 100
 
 
 def test_a_commit_that_the_system_refuses_leaves_the_last_one_and_nothing_of_its_own(folder):

@@ -118,7 +118,9 @@ def evaluate(
     """
     note = on_note or (lambda message: None)
     if exclude_partner and disjoint:
-        raise InputError("evaluate: exclude_partner and disjoint exclude each other; disjoint halves separate partners")
+        raise InputError(
+            "evaluate: exclude_partner and disjoint given; disjoint halves separate partners, so pass disjoint alone"
+        )
     options = Options(
         similarity=similarity, once=listed(once) or None, precision=precision, extra=listed(metrics), queries=queries,
         query_seed=query_seed, gallery="without-partner" if exclude_partner else "disjoint" if disjoint else "full",

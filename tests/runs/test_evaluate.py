@@ -32,7 +32,7 @@ def test_evaluate_wants_one_thing_to_score_and_one_gallery(random_model, random_
             aadml.evaluate(**given)
     with pytest.raises(InputError, match="a model in memory needs data"):
         aadml.evaluate(random_model)
-    with pytest.raises(InputError, match="exclude_partner and disjoint exclude each other"):
+    with pytest.raises(InputError, match="exclude_partner and disjoint given"):
         aadml.evaluate(random_model, data=other_file(), exclude_partner=True, disjoint=True)
     whole = aadml.evaluate(random_model, data=other_file(), split="train")
     without = aadml.evaluate(random_model, data=other_file(), split="train", exclude_partner=True)

@@ -119,7 +119,7 @@ def evaluate(
     note = on_note or (lambda message: None)
     if exclude_partner and disjoint:
         raise InputError(
-            "evaluate: exclude_partner and disjoint given; disjoint halves separate partners, so pass disjoint alone"
+            "evaluate: exclude_partner and disjoint given; disjoint separates partners, so pass disjoint alone"
         )
     options = Options(
         similarity=similarity, once=listed(once) or None, precision=precision, extra=listed(metrics), queries=queries,

@@ -159,8 +159,8 @@ def test_several_modalities_give_a_dictionary(model, splits):
 NAN = np.full((2, 6), np.nan)
 MASKED = np.ma.MaskedArray(np.zeros((2, 6)), mask=np.eye(2, 6))
 WRONG = {
-    "nothing": ({}, "nothing given"),
-    "an unknown modality": ({"sound": np.zeros((2, 6))}, "no modality 'sound'; it embeds audio, visual"),
+    "nothing": ({}, "no items given"),
+    "an unknown modality": ({"sound": np.zeros((2, 6))}, "no modality 'sound'; choose one of audio, visual"),
     "another width": ({"audio": np.zeros((2, 5))}, "5 dimensions given; the model was trained on 6"),
     "one number": ({"audio": 3.0}, r"shape \(\)"),
     "no rows and no width": ({"audio": []}, r"shape \(0,\)"),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from aadml.runs.doctor import Findings
+    from aadml.runs.doctor import DoctorReport
 
 
 ENCODERS = (
@@ -31,7 +31,7 @@ def command(as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _print(report: "Findings", as_json: bool) -> None:
+def _print(report: "DoctorReport", as_json: bool) -> None:
     if as_json:
         import json
 

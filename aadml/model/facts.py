@@ -1,11 +1,9 @@
-"""What a model knows of itself: what it is, what it was trained on, what it expects (`model.json`)."""
+"""Facts of a model: its method, its training data and the features that it expects (`model.json`)."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
-from aadml.comparison.clips import Splits
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.methods.inputs import Inputs
@@ -15,7 +13,7 @@ from aadml.methods.settings import Training
 
 @dataclass(frozen=True)
 class MethodFacts:
-    """How a method is built again.
+    """Method of a model, from which it is rebuilt.
 
     Attributes:
         name: a key of METHODS.
@@ -28,13 +26,13 @@ class MethodFacts:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a model was trained on.
+    """Training data of a model.
 
     Attributes:
-        name: of the file or folder, without its path.
-        sha256: of everything in it that training saw.
-        clips: split -> how many.
-        notes: what was done on the way to the splits.
+        name: name of the file or folder, without its path.
+        sha256: SHA-256 of everything in the data that training read.
+        clips: split -> number of clips.
+        notes: one sentence for each change on the way to the splits.
     """
 
     name: str = ""
@@ -45,25 +43,25 @@ class TrainingData:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Everything but the weights that is needed to embed, compare and judge.
+    """Everything but the weights that is needed to embed items, compare embeddings and judge the model.
 
     Attributes:
-        label: what was trained, in one word ("aa-triplet").
-        method: how it is built.
+        label: method and loss in one word ("aa-triplet").
+        method: the method and its options.
         training: the `training` section.
         inputs: the `inputs` section, by which the scaling was fitted.
         dimensions: modality -> number of feature dimensions; 0 where the features are sound or words.
-        class_names: of the training data, in the order of the labels.
+        class_names: classes of the training data, in the order of the labels.
         clips: number of training clips.
-        seed: of weights, order and draws.
-        similarity: how the embeddings are compared.
-        protocol: under which the model was selected and scored.
-        features: modality -> what made the features; empty where the data did not say.
-        architecture: of networks that were read from files (see `Method.architecture`).
-        towers: pretrained networks in front of the method; None where it takes features.
-        data: that it was trained on.
-        selected_epoch: whose weights these are; None where there are no epochs.
-        readout: further settings of how embeddings are read (temperature).
+        seed: seed of weights, order and draws.
+        similarity: similarity by which the embeddings are compared.
+        protocol: protocol under which the model was selected and scored.
+        features: modality -> fingerprint of its extractor; empty where the data did not name one.
+        architecture: architecture of networks that were read from files (see `Method.architecture`).
+        towers: pretrained networks in front of the method; None where the method reads features.
+        data: the training data.
+        selected_epoch: epoch of these weights; None where there are no epochs.
+        readout: further settings by which embeddings are read off (temperature).
     """
 
     label: str
@@ -85,52 +83,47 @@ class Facts:
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
-        """Name the modalities that the model embeds."""
+        """Modalities that the model embeds."""
         return tuple(self.dimensions)
 
     def to_json(self) -> JsonObject:
-        """Give the plain values."""
+        """Return the facts as plain values; `towers` is left out where there are none."""
         return {key: value for key, value in asdict(self).items() if key != "towers" or value is not None}
 
 
-def training_data(splits: Splits, sha256: str) -> TrainingData:
-    """Describe the data of a training."""
-    counts = {part: len(splits[part]) for part in ("train", "valid", "test")}
-    return TrainingData(Path(splits.name).name, sha256, counts, splits.notes)
-
-
 ABOUT = ("torch", "tensorflow", "tensorflow-hub", "weight_file", "pca_file")
-"""What feature files without `about` say among the parameters, though it makes no other features."""
+"""Parameters in feature files without `about` that do not change the features."""
 
 
 def fingerprint(origin: JsonObject) -> JsonObject:
-    """Keep of a provenance what decides the values of features: which that is, the extractor says (`Extractor`).
+    """Return the part of a provenance that determines the values of features (see `Extractor`).
 
     Args:
-        origin: what a feature file says of a modality.
+        origin: provenance of a modality, from a feature file.
 
     Returns:
-        The extractor and its parameters, as JSON gives them back, and where it comes from, which decides nothing; empty
-        where nothing is said.
+        `extractor` and `parameters` as plain JSON, and `source`, which `difference` does not compare; empty where the
+        extractor is unknown.
     """
     name = origin.get("extractor")
-    if name in (None, "", "unknown"):  # layouts of the field do not say what made them
+    if name in (None, "", "unknown"):  # layouts of the field do not name their extractor
         return {}
-    beside = () if "about" in origin else ABOUT
-    kept = {key: value for key, value in nested(origin, "parameters").items() if key not in beside}
-    found: JsonObject = {"extractor": name, "parameters": json.loads(json.dumps(kept))}
+    ignored = () if "about" in origin else ABOUT
+    parameters = {key: value for key, value in nested(origin, "parameters").items() if key not in ignored}
     source = nested(nested(origin, "about"), "source")
-    return {**found, "source": source} if source else found
+    plain: JsonObject = json.loads(json.dumps(parameters))
+    return {"extractor": name, "parameters": plain, **({"source": source} if source else {})}
 
 
 def difference(expected: JsonObject, given: JsonObject) -> str:
-    """Say in words how two fingerprints differ; empty where they agree."""
-    if expected["extractor"] != given["extractor"]:
-        return f"{given['extractor']} instead of {expected['extractor']}"
-    one, other = nested(expected, "parameters"), nested(given, "parameters")
-    changed = [key for key in {**one, **other} if one.get(key) != other.get(key)]
-    differences = [f"{key} {_short(other.get(key))} instead of {_short(one.get(key))}" for key in changed[:3]]
-    return f"{given['extractor']} with {', '.join(differences)}" if changed else ""
+    """Return how a fingerprint differs from the expected one, in words; empty where they agree."""
+    extractor = given["extractor"]
+    if expected["extractor"] != extractor:
+        return f"{extractor} instead of {expected['extractor']}"
+    before, after = nested(expected, "parameters"), nested(given, "parameters")
+    changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    words = [f"{key} {_short(after.get(key))} instead of {_short(before.get(key))}" for key in changed[:3]]
+    return f"{extractor} with {', '.join(words)}" if changed else ""
 
 
 def _short(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Reading models: a model folder, or a run that was trained to the end, loads offline and checks what it reads."""
+"""Reading models: a model folder, or a run that was trained to the end, is loaded offline and checked."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,8 +25,6 @@ from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
 from aadml.objective.left_out import rebuilding
 
-FIRST_EDITION = "is a run of the first edition, which this aadml does not read; train again on its config.yaml"
-
 
 def build_method(
     name: str,
@@ -37,15 +35,15 @@ def build_method(
     towers: PretrainedOptions | None = None,
     inputs: Inputs = STANDARD,
 ) -> Method:
-    """Build a method with its resolved options; nothing is trained yet. The seed of `context` decides its weights.
+    """Build an untrained method from its resolved options, with weights drawn by the seed of `context`.
 
     Args:
         name: a key of METHODS.
-        arguments: its resolved options and sections.
+        arguments: resolved options and sections of the method.
         training: the `training` section.
-        context: of its features.
-        towers: pretrained networks in front of it, whose vectors are its features.
-        inputs: the `inputs` section; the method itself gets features that are scaled already.
+        context: dimensions, classes, seed and device.
+        towers: pretrained networks in front of the method, whose vectors are its features.
+        inputs: the `inputs` section, for towers; a method without towers receives scaled features.
     """
     entry = lookup(METHODS, name, "method")
 
@@ -58,7 +56,7 @@ def build_method(
 
 
 def is_model(folder: Path) -> bool:
-    """Tell whether a folder holds a model."""
+    """Return whether a folder holds a model."""
     return (folder / FACTS).is_file()
 
 
@@ -66,35 +64,23 @@ def load_model(folder: Path, device: torch.device) -> Model:
     """Load the model of a model folder, or of a run that was trained to the end.
 
     Raises:
-        InputError: not a model, a damaged one, or one of another version.
+        InputError: the folder holds no model, a damaged one, or one of another version.
     """
-    content = _read_facts(folder)
-    wanted = read_as(FileSum, content["weights"], folder / FACTS)
-    path = folder / WEIGHTS
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); the model is incomplete") from error
-    wanted.check(data, path)
-    tensors, _ = unpack_tensors(data, path)
+    content, data = _read_checked(folder)
+    tensors, _ = unpack_tensors(data, folder / WEIGHTS)
     facts = read_as(Facts, content["facts"], folder / FACTS)
     with named_in(folder / FACTS):
-        model = rebuilt(facts, tensors, device)
+        model = rebuild_model(facts, tensors, device)
     evaluation = nested(content, "evaluation") or None
     return replace(model, folder=folder, evaluation=evaluation, audit=str(content.get("audit", "")))
 
 
-def rebuilt(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
-    """Build a model from its facts and the tensors of its weights file; it embeds, and what that needs is built."""
+def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
+    """Build a model from its facts and the tensors of its weights file, as far as embedding needs it."""
     context = Context(
-        facts.dimensions,
-        len(facts.class_names),
-        facts.seed,
-        device,
-        facts.clips,
-        facts.features,
+        facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips, facts.features,
         architecture=facts.architecture,
-    )
+    )  # fmt: skip
     with rebuilding():
         method = build_method(
             facts.method.name, facts.method.arguments, facts.training, context, towers=facts.towers, inputs=facts.inputs
@@ -104,36 +90,37 @@ def rebuilt(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -
 
 
 def verify_model(folder: Path) -> list[str]:
-    """Name what is damaged in a model folder, a sentence each; nothing where all is whole."""
-    found = []
+    """Return a sentence on the first damaged file of a model folder; none where all files are intact."""
     try:
-        content = _read_facts(folder)
-        read_as(FileSum, content["weights"], folder / FACTS).check((folder / WEIGHTS).read_bytes(), folder / WEIGHTS)
+        _read_checked(folder)
     except InputError as error:
-        found.append(str(error))
-    except OSError as error:
-        found.append(f"{folder / WEIGHTS}: cannot be read ({error.strerror})")
-    return found
+        return [str(error)]
+    return []
 
 
-def _read_facts(folder: Path) -> JsonObject:
-    path = folder / FACTS
+def _read_checked(folder: Path) -> tuple[JsonObject, bytes]:
+    """Read `model.json` and the bytes of the weights, both checked against their checksums."""
     try:
-        return read_sealed(path, FORMAT, VERSION)
+        content = read_sealed(folder / FACTS, FORMAT, VERSION)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder}: {_why_not_a_model(folder)}") from None
+    path = folder / WEIGHTS
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); the model is incomplete") from error
+    read_as(FileSum, content["weights"], folder / FACTS).check(data, path)
+    return content, data
 
 
 def _why_not_a_model(folder: Path) -> str:
     if not folder.exists():
         return "no such folder; give a run of `aadml train`, or a saved model"
     if not folder.is_dir():
-        return "is a file; a run and a model are folders"
+        return "is a file; runs and models are folders"
     if (folder / "manifest.json").is_file():
         return f"is a run that was not trained to the end; continue it with `aadml train --resume {quote(str(folder))}`"
-    if (folder / "checkpoint.safetensors").is_file():
-        return FIRST_EDITION
-    return f"neither a run nor a model (no {FACTS} in it)"
+    return f"is neither a run nor a model (it holds no {FACTS})"
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Media for a model: extracted by what made the features that it was trained on, then embedded."""
+"""Media for a model: read as features by the extractor of its training data."""
 
 import re
 import tempfile
@@ -28,50 +28,43 @@ _CHECKSUM = re.compile("[0-9a-f]{64}")
 
 
 def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Features:
-    """Read media files, or captions, as a model takes them.
+    """Read media files, or captions, as the input of a model.
 
     Args:
-        facts: of the model.
-        modality: of the items.
+        facts: facts of the model.
+        modality: modality of the items.
         items: paths; captions where the modality is text.
 
     Returns:
         Features (n, d), or sounds or captions as a source.
 
     Raises:
-        InputError: a file that cannot be read, or an extractor that is not known, not installed or other than the
-            model's.
+        InputError: a file cannot be read, or the extractor is unknown, not installed, or differs from the model's.
     """
     if facts.dimensions[modality]:
-        return describe_media(facts, modality, items)
-    if modality == "text" and facts.towers is not None:
-        return Captions(tuple(items))
-    if modality == "text":
+        if modality != "text":
+            _check_files(items)
+        return extract_items(extractor_of(facts, modality), items)
+    if modality != "text":
+        return raw_media(facts, items)
+    if facts.towers is None:
         clean = lookup(CLEANINGS, str(facts.method.arguments.get("cleaning", "mei")), "cleaning")
-        return Captions(tuple(clean(text) for text in items))
-    return raw_media(facts, items)
+        items = [clean(text) for text in items]
+    return Captions(tuple(items))
 
 
 def raw_media(facts: Facts, paths: Sequence[str]) -> MediaFiles | Waveforms:
-    """Lay out files for a model that decodes them itself.
+    """Return files as a source, for a model that decodes them itself.
 
     Raises:
-        InputError: no such file.
+        InputError: a file is missing.
     """
-    for path in paths:
-        _check_file(path)
+    _check_files(paths)
     return (Waveforms if facts.towers is None else MediaFiles)(tuple(paths), torch.arange(len(paths)))
 
 
-def describe_media(facts: Facts, modality: Modality, paths: Sequence[str]) -> Tensor:
-    """Extract the features (n, d) of media, or of texts, as the model expects them; values are those of extraction."""
-    for path in paths if modality != "text" else ():
-        _check_file(path)
-    return described(extractor_of(facts, modality), paths)
-
-
-def described(chosen: Extractor, items: Sequence[str]) -> Tensor:
-    """Extract the features (n, d) of media that are there, or of texts, by an extractor."""
+def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:
+    """Extract the features (n, d) of existing media files, or of texts, with an extractor."""
     modality = chosen.modality
     rows = tuple(Row(str(i), {modality: path}, label="-", split="test", columns={}) for i, path in enumerate(items))
     with tempfile.TemporaryDirectory() as folder:
@@ -84,14 +77,14 @@ def described(chosen: Extractor, items: Sequence[str]) -> Tensor:
 
 
 def extractor_of(facts: Facts, modality: Modality) -> Extractor:
-    """Build the extractor that made the features of a modality, and check that it is the same.
+    """Build the extractor of a modality's features, and check that its fingerprint is the model's.
 
     Raises:
         InputError: the features are of unknown origin, or their extractor cannot be built here.
     """
     expected = facts.features.get(modality) or {}
     if not expected:
-        raise InputError(f"{modality}: the model does not know what made its features; embed arrays instead of files")
+        raise InputError(f"{modality}: the extractor of the model's features is unknown; embed arrays instead of files")
     name, parameters = str(expected["extractor"]), nested(expected, "parameters")
     try:
         known = options_of(name, modality)
@@ -99,7 +92,7 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
         raise
     except InputError:
         raise InputError(
-            f"{modality}: the model's features were made by {name}, which is not an extractor that is installed here; "
+            f"{modality}: the extractor of the model's features, {name}, is not installed; "
             "embed arrays instead of files"
         ) from None
     options = {key: parameters[key] for key in known if key in parameters} | dict(nested(expected, "source"))
@@ -108,31 +101,34 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     built = extractor(name, modality, options)
     if built.fit is not None:
         raise InputError(
-            f"{modality}: {name} was fitted on the training clips, by matrices that a model does not hold; "
+            f"{modality}: {name} has matrices fitted on the training clips, which the model does not contain; "
             "embed arrays instead of files"
         )
     about: JsonObject = {"extractor": built.name, "parameters": dict(built.parameters), "about": dict(built.about)}
     other = difference(expected, fingerprint(about))
     if other:
-        raise InputError(f"{modality}: the model was trained on other features than can be made here: {other}")
+        raise InputError(
+            f"{modality}: the extractor here differs from the model's ({other}); embed arrays instead of files"
+        )
     return built
 
 
 def _published(value: Json) -> Json:
-    """Return the file of weights that a parameter names by its checksum, "auto" where that is unknown.
+    """Return the path of the weight file that a parameter names by its checksum; "auto" where that is unknown.
 
-    The features were then made with a file of one's own, or with a published one without a published checksum; which of
-    the two, the comparison of the fingerprints says. A path or an address is unknown too: it comes from a file, and a
-    SavedModel that it leads to would run.
+    An unknown checksum belongs to a file of the user's own, or to a published file without a published checksum; the
+    comparison of fingerprints decides between these. Paths and addresses count as unknown: the parameter comes from a
+    file, and a SavedModel at that path would be executed.
     """
     if value == "untrained":
         return value
     if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
         return "auto"
-    known = {one.sha256: name for name, one in WEIGHTS.items() if one.sha256}
+    known = {weights.sha256: name for name, weights in WEIGHTS.items() if weights.sha256}
     return next((str(weights_path(name)) for digest, name in known.items() if value.startswith(digest)), "auto")
 
 
-def _check_file(path: str) -> None:
-    if not Path(path).is_file():
-        raise InputError(f"{path}: {'is no file' if Path(path).exists() else 'no such file'}")
+def _check_files(paths: Sequence[str]) -> None:
+    for path in map(Path, paths):
+        if not path.is_file():
+            raise InputError(f"{path}: {'is not a file' if path.exists() else 'no such file'}")

@@ -1,4 +1,4 @@
-"""The model: what a training leaves, and all that is needed to embed one item of one modality at a time, anywhere."""
+"""The model: result of a training, complete for embedding one item of one modality at a time."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,22 +13,23 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality
 from aadml.feature_extraction.ground.argument_types import checked_call
+from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.consent import is_trusting, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.methods.inputs import Scaling
+from aadml.methods.inputs import Scaling, fit_scaling
 from aadml.methods.method import Method
 from aadml.model.card import card
 from aadml.model.facts import Facts
-from aadml.model.packing import FACTS, save_model
+from aadml.model.packing import CARD, FACTS, WEIGHTS, pack_model
 from aadml.retrieval import score_source
 
 
 class TopK(NamedTuple):
-    """The best gallery items of each query.
+    """Best gallery items of each query.
 
     Attributes:
-        scores: (n, k), falling; (k,) for one query.
+        scores: (n, k), descending; (k,) for one query.
         indices: (n, k) or (k,), rows of the gallery; equal scores in the order of the gallery.
     """
 
@@ -38,18 +39,18 @@ class TopK(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted method with the scaling of its inputs: raw features in, embeddings out.
+    """Fitted method with the scaling of its inputs: raw features in, embeddings out.
 
-    Made by `aadml.fit` and `aadml.load`. Everything that comes in as NumPy goes out as NumPy, tensors as tensors.
+    `aadml.fit` and `aadml.load` return models. NumPy input gives NumPy output, tensors give tensors.
 
     Attributes:
-        method: what embeds.
-        scaling: what its inputs pass through first, fitted on the training clips.
-        facts: what it is, what it was trained on, what it expects.
-        evaluation: how it was scored, as in `evaluation.json`; None where it was not.
-        audit: the verdict of its audit, one sentence; empty where there was none.
-        folder: where it lies; None where it is in memory alone.
-        trusted: whether it was made or loaded with consent to code that files name.
+        method: the fitted method.
+        scaling: scaling of the inputs, fitted on the training clips.
+        facts: method, training data and expected features.
+        evaluation: content of `evaluation.json`; None where the model was not scored.
+        audit: verdict of its audit, one sentence; empty where there was none.
+        folder: folder of the model; None where it is in memory alone.
+        trusted: whether it was built or loaded with consent to the code that files name.
     """
 
     method: Method
@@ -70,27 +71,27 @@ class Model:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """Names of the classes it was trained on, in the order of the labels."""
+        """Names of the training classes, in the order of the labels."""
         return self.facts.class_names
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
-        """Modalities that it embeds."""
+        """Modalities that the model embeds."""
         return self.facts.modalities
 
     def embed(self, **items: ArrayLike | Media) -> Any:
         """Embed items of one modality, or of several, each item alone.
 
         Args:
-            items: by modality: features (n, d) or one row (d,), as NumPy array, tensor or lists; or the path of a media
-                file, or several, where the model knows an extractor that is installed; captions as strings where the
+            items: by modality: features (n, d) or one row (d,), as NumPy array, tensor or lists; or one or several
+                paths of media files, where the extractor of the model is installed; captions as strings where the
                 model reads words.
 
         Returns:
             (n, e) float32, or (e,) for one row, one path or one caption; with several modalities a dictionary of them.
 
         Raises:
-            InputError: a modality or a width that the model does not know, NaN, or media that cannot be read.
+            InputError: a modality or a width is not the model's, a value is NaN, or media cannot be read.
 
         Example:
             >>> clips = aadml.read("synthetic:ave").test
@@ -103,12 +104,12 @@ class Model:
             (10,)
         """
         if not items:
-            raise InputError(f"embed: nothing given; name a modality: {', '.join(self.modalities)}")
+            raise InputError(f"embed: no items given; pass a modality of the model: {', '.join(self.modalities)}")
         embedded = {name: self._embedded(name, values) for name, values in items.items()}
         return next(iter(embedded.values())) if len(embedded) == 1 else embedded
 
     def similarity(self, a: ArrayLike, b: ArrayLike) -> Array:
-        """Compare embeddings as every evaluation of this model does; larger is more alike.
+        """Compute the similarity by which every evaluation of this model compares embeddings; larger is more alike.
 
         Args:
             a: (n, e) or (e,).
@@ -123,15 +124,15 @@ class Model:
 
     @checked_call
     def top_k(self, queries: ArrayLike, gallery: ArrayLike, *, k: int = 10) -> TopK:
-        """Find the k best gallery items of each query, by exact search.
+        """Find the k best gallery items of each query by exact search.
 
         Args:
             queries: embeddings (n, e) or (e,).
             gallery: embeddings (m, e).
-            k: how many; at most m.
+            k: number of items, at most m.
 
         Raises:
-            InputError: k outside 1..m.
+            InputError: k is outside 1..m.
 
         Example:
             >>> model = aadml.fit("synthetic:ave", method="cca")
@@ -141,11 +142,11 @@ class Model:
         """
         (rows, back), (items, _) = to_rows(queries, "queries"), to_rows(gallery, "gallery")
         if not 1 <= k <= len(items):
-            raise InputError(f"k: {k} given; the gallery holds {len(items)} items, so 1 to {len(items)} are possible")
+            raise InputError(f"k: {k} given; the gallery holds {len(items)} items, choose 1 to {len(items)}")
         scores = self._scores(rows, items)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        found = np.take_along_axis(scores, best, axis=1)
-        return TopK(back(torch.from_numpy(found)), back(torch.from_numpy(best)))
+        highest = np.take_along_axis(scores, best, axis=1)
+        return TopK(back(torch.from_numpy(highest)), back(torch.from_numpy(best)))
 
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`, one at a time."""
@@ -154,19 +155,19 @@ class Model:
                 self._check_width(features, self._known(modality))
         return self.method.embed_clips(self.scaling.clips(clips))
 
-    def with_scaling(self, scaling: Scaling) -> "Model":
-        """Return the same method behind another scaling."""
-        return replace(self, scaling=scaling)
+    def rescaled(self, clips: Clips) -> "Model":
+        """Return the same method with the scaling of its inputs fitted on other clips."""
+        return replace(self, scaling=fit_scaling(clips, self.facts.inputs))
 
     def card(self) -> str:
-        """Write the card: what the model is, what it was trained on, how it was scored (Markdown)."""
+        """Return the card in Markdown: method, training data and scores."""
         return card(self.facts, self.evaluation, self.audit)
 
     @checked_call
     def save(self, folder: str | Path) -> Path:
-        """Save the model into a folder of its own: `model.safetensors`, `model.json` and a card, `README.md`.
+        """Write the model into a folder of its own: `model.safetensors`, `model.json` and a card, `README.md`.
 
-        The folder needs nothing else: it loads offline, on another machine, without the training data.
+        The folder is self-contained: it loads offline, on another machine, without the training data.
 
         Returns:
             The folder.
@@ -174,9 +175,17 @@ class Model:
         Raises:
             InputError: the folder cannot be written, or holds a model already.
         """
-        return save_model(
-            self.method, self.scaling, self.facts, Path(folder), evaluation=self.evaluation, audit=self.audit
-        )
+        place = Path(folder)
+        about = {"audit": self.audit, "evaluation": self.evaluation}
+        files = pack_model(self.method, self.scaling, self.facts, {key: about[key] for key in about if about[key]}, {})
+        # `model.json` is written last: a folder without this file is not a model
+        files = {WEIGHTS: files[WEIGHTS], CARD: self.card().encode(), FACTS: files[FACTS]}
+        for name in files:
+            if (place / name).exists():
+                raise InputError(f"{place}: contains a {name} already; choose another folder")
+        for name, content in files.items():
+            write_bytes(place / name, content)
+        return place
 
     def _embedded(self, name: str, values: ArrayLike | Media) -> Array:
         modality = self._known(name)
@@ -187,29 +196,28 @@ class Model:
             texts, alone = named
             with trusting(self.trusted), named_in(self.folder / FACTS if self.folder else ""):
                 features = media_features(self.facts, modality, texts)
-            found = self.embed_features(features, modality)
-            return (found[0] if alone else found).numpy()
+            embedded = self.embed_features(features, modality)
+            return (embedded[0] if alone else embedded).numpy()
         rows, back = to_rows(values, name)
         self._check_width(rows, modality)
         return back(self.embed_features(rows, modality))
 
     def embed_features(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality (n, d) -> (n, e) float32 on the CPU, each alone; checked by the caller."""
+        """Embed n items of one modality (n, d) -> (n, e) float32 on the CPU, each alone; the caller checks them."""
         return self.method.embed_all(self.scaling.features(features, modality), modality)
 
     def _scores(self, queries: Tensor, gallery: Tensor) -> Any:
         return score_source(queries, gallery, self.method.similarity).block(0, len(queries))
 
     def _known(self, name: str) -> Modality:
-        for modality in self.modalities:
-            if modality == name:
-                return modality
-        raise InputError(f"the model knows no modality '{name}'; it embeds {', '.join(self.modalities)}")
+        if name not in self.modalities:
+            raise InputError(f"the model has no modality '{name}'; choose one of {', '.join(self.modalities)}")
+        return name
 
     def _check_width(self, features: Matrix, modality: Modality) -> None:
-        wanted = self.facts.dimensions[modality]
-        if not wanted:
-            what = {"text": "captions", "audio": "the paths of sound files"}.get(modality, "the paths of videos")
-            raise InputError(f"{modality}: features given, but this model reads {what}")
-        if features.shape[1] != wanted:
-            raise InputError(f"{modality}: {features.shape[1]} dimensions given; the model was trained on {wanted}")
+        expected = self.facts.dimensions[modality]
+        if not expected:
+            media = {"text": "captions", "audio": "paths of sound files"}.get(modality, "paths of videos")
+            raise InputError(f"{modality}: features given, but this model reads {media}; pass these")
+        if features.shape[1] != expected:
+            raise InputError(f"{modality}: {features.shape[1]} dimensions given; the model was trained on {expected}")

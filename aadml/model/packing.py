@@ -1,4 +1,4 @@
-"""Writing models: `model.safetensors`, `model.json` and a card. They hold no path and no pickle."""
+"""Writing models: `model.safetensors`, `model.json` and a card, without paths and without pickle."""
 
 import json
 from collections.abc import Mapping
@@ -9,13 +9,11 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
-from aadml.model.card import card
 from aadml.model.facts import Facts
 
 WEIGHTS = "model.safetensors"
@@ -26,16 +24,16 @@ VERSION = 1
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], facts: JsonObject) -> bytes:
-    """Write tensors and JSON facts as safetensors; equal content gives equal bytes."""
+    """Return tensors and JSON facts in the safetensors format; equal content has equal bytes."""
     ready = {key: value.detach().cpu().contiguous().clone() for key, value in sorted(tensors.items())}
     return save_tensors(ready, {"facts": json.dumps(dict(facts), sort_keys=True)})
 
 
 def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObject]:
-    """Read what `pack_tensors` wrote: tensors and facts.
+    """Read the tensors and facts that `pack_tensors` wrote; `place` is their file, for the message.
 
     Raises:
-        InputError: it is not whole.
+        InputError: the bytes are not complete.
     """
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
@@ -44,31 +42,20 @@ def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObj
         raise InputError(f"{place}: is not a complete safetensors file ({error})") from error
 
 
-def pack_model(method: Method, scaling: Scaling, facts: Facts, facts_of_weights: JsonObject) -> dict[str, bytes]:
-    """Give the two files that make a folder loadable: name -> content."""
+def pack_model(
+    method: Method, scaling: Scaling, facts: Facts, about: JsonObject, facts_of_weights: JsonObject
+) -> dict[str, bytes]:
+    """Return the two files that make a folder loadable: name -> content.
+
+    Args:
+        method: fitted method.
+        scaling: fitted scaling of its inputs.
+        facts: facts of the model.
+        about: `audit` and `evaluation` of the model, where the folder has no files of them.
+        facts_of_weights: facts of the checkpoint, for the header of the weights.
+    """
     tensors = {f"method.{key}": value for key, value in method.state().items()}
     tensors |= {f"inputs.{key}": value for key, value in scaling.state().items()}
     weights = pack_tensors(tensors, facts_of_weights)
-    return {WEIGHTS: weights, FACTS: _facts_file(facts, FileSum.of(weights))}
-
-
-def save_model(
-    method: Method, scaling: Scaling, facts: Facts, folder: Path, *, evaluation: JsonObject | None, audit: str
-) -> Path:
-    """Save a model into a folder of its own; see `Model.save`."""
-    for name in (WEIGHTS, FACTS, CARD):
-        if (folder / name).exists():
-            raise InputError(f"{folder}: holds a {name} already; choose another folder")
-    weights = pack_model(method, scaling, facts, {})[WEIGHTS]
-    write_bytes(folder / WEIGHTS, weights)
-    write_bytes(folder / CARD, card(facts, evaluation, audit).encode())
-    # last: a folder without it is not a model
-    write_bytes(folder / FACTS, _facts_file(facts, FileSum.of(weights), evaluation, audit))
-    return folder
-
-
-def _facts_file(facts: Facts, weights: FileSum, evaluation: JsonObject | None = None, audit: str = "") -> bytes:
-    content: dict[str, Json] = {"format": FORMAT, "version": VERSION, "facts": facts.to_json()}
-    content["weights"] = vars(weights)
-    content |= {"audit": audit} if audit else {}
-    return seal(content | ({"evaluation": dict(evaluation)} if evaluation else {}))
+    content: JsonObject = {"format": FORMAT, "version": VERSION, "facts": facts.to_json()}
+    return {WEIGHTS: weights, FACTS: seal({**content, "weights": vars(FileSum.of(weights)), **about})}

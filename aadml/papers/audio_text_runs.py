@@ -13,8 +13,8 @@ from aadml.papers.audio_text_tables import PaperRow, laid_out, planned, slug
 from aadml.reports.tables import Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.loading import read_evaluation
-from aadml.runs.pretraining import config_of, folder_of
-from aadml.runs.run_names import file_of
+from aadml.runs.pretraining import prior_config, prior_folder
+from aadml.runs.run_names import evaluation_file
 from aadml.studies.job import Job, is_done
 
 
@@ -68,8 +68,8 @@ def _prior(config: Config, place: Path) -> Job | None:
     prior = ancillary(made(CurriculumOptions, config.options), config.training)
     if prior is None:
         return None
-    own = config_of(config, prior)
-    return Job(folder_of(place, own, prior), own)
+    own = prior_config(config, prior)
+    return Job(prior_folder(place, own, prior), own)
 
 
 def table_of(name: str, runs: Sequence[PaperRun], *, data: str, dataset: str) -> Table:
@@ -83,7 +83,7 @@ def _evaluation(row: PaperRow, job: Job) -> EvaluationRecord:
     last = read_evaluation(job.folder)
     if not row.stage:
         return last
-    return read_evaluation(job.folder, name=file_of(last.protocol, job.split, row.stage))
+    return read_evaluation(job.folder, name=evaluation_file(last.protocol, job.split, row.stage))
 
 
 def _cost_of_priors(runs: Sequence[PaperRun]) -> list[str]:

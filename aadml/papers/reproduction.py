@@ -19,7 +19,7 @@ from aadml.papers.audio_text_tables import DATASETS as AUDIO_TEXT
 from aadml.papers.audio_text_tables import PAPER_TABLES
 from aadml.papers.parts import DATA_SETS
 from aadml.papers.procedure import Confirm, Note, Plan
-from aadml.runs.data import place_of
+from aadml.runs.data import data_location
 from aadml.studies.folder import refuse_foreign
 from aadml.studies.shards import Division
 from aadml.studies.sweep_result import RunJobs, SweepResult, run_jobs
@@ -86,7 +86,7 @@ def reproduce(
     division = Division.of(shard, merge=merge)
     lookup({"paper": None, **PAPER_TABLES}, paper, "paper")
     files = {"vegas": vegas, "ave": ave, "audiocaps": audiocaps, "clotho": clotho}
-    given = {name: place_of(place) for name, place in files.items() if place is not None}
+    given = {name: data_location(place) for name, place in files.items() if place is not None}
     own: Iterable[str] = DATA_SETS if paper == "paper" else AUDIO_TEXT
     for name in given:
         if name not in own:

@@ -1,4 +1,4 @@
-"""PROTOCOLS: how a split is evaluated, by the name that every number carries."""
+"""PROTOCOLS: ways to evaluate a split, by the name that every number carries."""
 
 from typing import TYPE_CHECKING
 
@@ -27,4 +27,4 @@ PROTOCOLS: Registry["Protocol"] = Registry(
     group="aadml.protocols",
     of="aadml.protocols.protocol:Protocol",
 )
-"""What is not `legacy:` is honest; the leaks exist to measure what they add."""
+"""Protocols without `legacy:` are honest; the leaks exist to measure their inflation."""

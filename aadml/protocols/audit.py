@@ -1,6 +1,7 @@
-"""The audit: does what is scored depend on anything that it must not know? Every check gives its evidence."""
+"""Audit: checks whether a score depends on information that must be hidden, each with its evidence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol as Interface
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Features
+from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.subprocess_embedding import Vectors, in_fresh_process
 
@@ -18,7 +19,7 @@ Embed = Callable[[Clips], Embeddings]
 
 
 class Verdict(StrEnum):
-    """What a check says; it says no more than was done."""
+    """Result of a check; `NOT_CHECKABLE` where the check could not be done."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -26,27 +27,27 @@ class Verdict(StrEnum):
 
 
 class Pipeline(Interface):
-    """What is audited: from a data set to embeddings, and to a number."""
+    """Subject of an audit: from a data set to embeddings, and to a score."""
 
     @property
     def preparation(self) -> str:
-        """Say what `embedder` does with a data set ("it is trained again"); empty where it does nothing."""
+        """What `embedder` does with a data set ("the model is trained again"), for evidence; empty for nothing."""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Prepare all that depends on the data set, and return what embeds clips (of one modality, or several)."""
+        """Prepare all that depends on the data set; return a function that embeds clips of one or more modalities."""
 
     def reported_map(self, splits: Splits, split: str) -> float | None:
-        """Return the MAP that is reported for a split; None where no number is made here."""
+        """Return the MAP that is reported for a split; None where the pipeline computes no score."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check saw.
+    """Result of one check.
 
     Attributes:
-        check: its name.
+        check: name of the check.
         verdict: pass, fail or not checkable.
-        evidence: what was done and what came out, or why nothing could be done; one sentence.
+        evidence: action and outcome, or the reason why the check could not be done; one sentence.
     """
 
     check: str
@@ -55,20 +56,20 @@ class Finding:
 
     @property
     def failed(self) -> bool:
-        """Tell whether the check failed."""
+        """Whether the check failed."""
         return self.verdict is Verdict.FAIL
 
 
 @dataclass(frozen=True)
 class Case:
-    """What every check works on.
+    """Input of every check.
 
     Attributes:
-        pipeline: under audit. It is never called in this process.
+        pipeline: the pipeline under audit, which is never called in this process.
         splits: the data.
-        split: that is scored.
-        reference: embeddings of the split as it is, the first thing that a fresh process embedded.
-        seconds: that a fresh process may take.
+        split: name of the scored split.
+        reference: embeddings of the unchanged split, computed first in a fresh process.
+        seconds: time limit of a fresh process.
     """
 
     pipeline: Pipeline
@@ -79,76 +80,95 @@ class Case:
 
     @property
     def clips(self) -> Clips:
-        """The clips that are scored."""
+        """Clips of the scored split."""
         return self.splits[self.split]
 
     def embed(self, *requests: Clips, splits: Splits | None = None) -> list[Vectors]:
-        """Embed clips in a fresh process that has embedded noise before, so that nothing is fitted on them first.
+        """Embed clips in a fresh process that has embedded noise before, so that nothing is fitted on the clips first.
 
         Args:
-            requests: one after the other.
-            splits: the data set that the pipeline prepares for; by default as it is.
+            requests: clips of one call each, in this order.
+            splits: data set for which the pipeline prepares; by default the unchanged one.
         """
 
         def work() -> list[Vectors]:
             embed = self.pipeline.embedder(splits or self.splits, self.split)
-            _ignoring_refusal(embed, noise(self.clips))
+            # an encoder may refuse noise
+            with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):
+                embed(noise(self.clips))
             return [_vectors(embed(clips)) for clips in requests]
 
         return list(in_fresh_process(work, seconds=self.seconds))
 
+    def embed_each(self, requests: Mapping[Modality, Clips]) -> Vectors:
+        """Return the embeddings of each modality of the clips given for this modality."""
+        results = zip(requests, self.embed(*requests.values()), strict=True)
+        return {modality: vectors[modality] for modality, vectors in results}
 
-Check = Callable[[Case], Finding]
+    def numbers(self, compute: Callable[[Embed], Sequence[float]]) -> list[float]:
+        """Return numbers that `compute` makes of the pipeline's embedding function in a fresh process."""
+
+        def work() -> list[Vectors]:
+            values = compute(self.pipeline.embedder(self.splits, self.split))
+            return [{"numbers": torch.tensor(values, dtype=torch.float64)}]
+
+        numbers: list[float] = in_fresh_process(work, seconds=self.seconds)[0]["numbers"].tolist()
+        return numbers
+
+
+Outcome = tuple[Verdict, str]
+"""Verdict and evidence of a check."""
+Check = Callable[[Case], Outcome]
 
 
 def audit(
     pipeline: Pipeline, splits: Splits, checks: Sequence[Check], *, split: str = "test", seconds: float = 600.0
 ) -> list[Finding]:
-    """Run checks, each in fresh processes.
+    """Run checks in fresh processes and return a finding for each.
 
     Args:
-        pipeline: under audit.
-        splits: the data it is scored on.
-        checks: a function each; its name is the name of the check.
-        split: "test", or another split to score.
-        seconds: that one process may take.
+        pipeline: the pipeline under audit.
+        splits: the data on which the pipeline is scored.
+        checks: functions whose names are the names of the checks.
+        split: split to score.
+        seconds: time limit of one process.
 
     Raises:
-        InputError: the clips cannot be embedded at all.
+        InputError: the unchanged clips cannot be embedded.
     """
-    splits = splits.in_memory()  # checks change all clips, and compare them
+    splits = splits.in_memory()  # checks change and compare all clips
 
     def work() -> list[Vectors]:
         return [_vectors(pipeline.embedder(splits, split)(splits[split]))]
 
     (reference,) = in_fresh_process(work, seconds=seconds)
     case = Case(pipeline, splits, split, reference, seconds)
-    return [_guarded(check, case) for check in checks]
+    return [Finding(check.__name__.replace("_", " "), *_guarded(check, case)) for check in checks]
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """Sum an audit up in one sentence."""
-    named = {verdict: [one.check for one in findings if one.verdict is verdict] for verdict in Verdict}
-    parts = [f"{len(named[Verdict.PASS])} checks passed"]
+    """Return a summary of an audit in one sentence."""
+    checks = {verdict: [f.check for f in findings if f.verdict is verdict] for verdict in Verdict}
+    parts = [f"{len(checks[Verdict.PASS])} checks passed"]
     for verdict, word in ((Verdict.FAIL, "failed"), (Verdict.NOT_CHECKABLE, "not checkable")):
-        parts += [f"{len(named[verdict])} {word} ({', '.join(named[verdict])})"] if named[verdict] else []
+        parts += [f"{len(checks[verdict])} {word} ({', '.join(checks[verdict])})"] if checks[verdict] else []
     return ", ".join(parts)
 
 
 def noise(clips: Clips) -> Clips:
-    """Return clips of the same sizes that have nothing in common with `clips`: noise, other ids, shuffled labels."""
+    """Return clips of the same sizes with noise as features, other ids and shuffled labels."""
     features = {m: noise_of(f) for m, f in clips.features.items()}
     return scrambled(replace(with_garbage_labels(clips, 5), features=features))
 
 
 def scrambled(clips: Clips) -> Clips:
-    """Replace ids and class names, which may spell the label, by numbers."""
+    """Return clips whose ids and class names, which may spell the label, are replaced by numbers."""
     ids = tuple(f"item-{i}" for i in range(len(clips)))
     return replace(clips, ids=ids, class_names=tuple(f"class-{i}" for i in range(len(clips.class_names))))
 
 
 def noise_of(features: Features) -> Features:
-    """Make noise of the same size; of sound and words, those of other items."""
+    """Return noise of the same shape, mean and deviation; for sound and words, the items in another order."""
     generator = torch.Generator().manual_seed(3)
     if not isinstance(features, Tensor):
         return features.select(torch.randperm(len(features), generator=generator))
@@ -156,30 +176,20 @@ def noise_of(features: Features) -> Features:
 
 
 def with_garbage_labels(clips: Clips, seed: int) -> Clips:
-    """Give each clip the labels of another; all of them, where clips have several."""
+    """Return clips with the labels of other clips, drawn by `seed`; all labels of a clip where there are several."""
     order = torch.randperm(len(clips), generator=torch.Generator().manual_seed(seed))
     several = None if clips.all_labels is None else clips.all_labels[order]
     return replace(clips, labels=clips.labels[order], all_labels=several)
 
 
-def _ignoring_refusal(embed: Embed, clips: Clips) -> None:
-    """Embed noise for what it may leave behind; an encoder that refuses it is not to blame for that."""
-    try:
-        embed(clips)
-    except (InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):
-        return
-
-
-def _guarded(check: Check, case: Case) -> Finding:
+def _guarded(check: Check, case: Case) -> Outcome:
     counts = {len(vectors) for vectors in case.reference.values()}
+    if counts != {len(case.clips)}:  # rows cannot be compared
+        return Verdict.FAIL, f"{min(counts, default=0)} embeddings for {len(case.clips)} clips"
     try:
-        if counts == {len(case.clips)}:
-            found = check(case)
-        else:  # no row can be compared with its own
-            found = Finding("", Verdict.FAIL, f"{min(counts, default=0)} embeddings for {len(case.clips)} clips")
+        return check(case)
     except InputError as error:
-        found = Finding("", Verdict.FAIL, f"could not be embedded: {error}")
-    return replace(found, check=check.__name__.replace("_", " "))
+        return Verdict.FAIL, f"could not be embedded: {error}"
 
 
 def _vectors(embeddings: Embeddings) -> Vectors:

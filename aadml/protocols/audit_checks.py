@@ -1,59 +1,58 @@
-"""The checks of the audit. Each says what was done and what came out, and nothing that was not done."""
+"""Checks of the audit. The evidence of each states what was done and what came out, and nothing else."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from aadml.comparison.features import Features
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.data.splitting.near_duplicates import near_duplicates
-from aadml.protocols.audit import Case, Check, Finding, Verdict, noise_of, scrambled, with_garbage_labels
-from aadml.protocols.subprocess_embedding import Vectors, in_fresh_process
+from aadml.protocols.audit import Case, Check, Embed, Outcome, Verdict, noise_of, scrambled, with_garbage_labels
+from aadml.protocols.subprocess_embedding import Vectors
 from aadml.retrieval import evaluate
 
 TOLERANCE = 1e-5
-"""Largest change of an embedding, relative to its own length, that rounding may cause."""
+"""Largest change of an embedding, relative to its length, that is attributed to rounding."""
 
 SUBSET = 7
 GARBAGE_SEEDS = (2, 3, 4)
 SHOWN = 3
 
 
-def label_blindness(case: Case) -> Finding:
-    """Labels replaced by garbage must change no embedding."""
+def label_blindness(case: Case) -> Outcome:
+    """Garbage labels must change no embedding."""
     if not case.clips.class_names:
-        return Finding("", Verdict.NOT_CHECKABLE, "the clips have no labels")
+        return Verdict.NOT_CHECKABLE, "the clips have no labels"
     (after,) = case.embed(with_garbage_labels(case.clips, 2))
     return _unchanged(case, after, "labels of the scored clips were replaced by garbage")
 
 
-def id_blindness(case: Case) -> Finding:
-    """Ids and class names, which often spell the label, replaced by numbers must change no embedding."""
+def id_blindness(case: Case) -> Outcome:
+    """Numbers as ids and class names, which often spell the label, must change no embedding."""
     (after,) = case.embed(scrambled(case.clips))
     return _unchanged(case, after, "ids and class names were replaced by numbers")
 
 
-def partner_blindness(case: Case) -> Finding:
-    """The other modality replaced by noise must change no embedding."""
-    requests = []
+def partner_blindness(case: Case) -> Outcome:
+    """Noise in the other modalities must change no embedding."""
+    requests = {}
     for modality in case.clips.modalities:
         features = {m: f if m == modality else noise_of(f) for m, f in case.clips.features.items()}
-        requests.append(replace(case.clips, features=features))
-    found = case.embed(*requests)
-    after = {m: vectors[m] for m, vectors in zip(case.clips.modalities, found, strict=True)}
-    return _unchanged(case, after, "the partners were replaced by noise")
+        requests[modality] = replace(case.clips, features=features)
+    return _unchanged(case, case.embed_each(requests), "the partners were replaced by noise")
 
 
-def history(case: Case) -> Finding:
-    """What was embedded before must not matter: nothing is fitted on the first call."""
+def history(case: Case) -> Outcome:
+    """Items embedded before must not matter: nothing is fitted on the first call."""
     (after,) = case.embed(case.clips)
     return _unchanged(case, after, "the scored clips were embedded after noise instead of first")
 
 
-def order_invariance(case: Case) -> Finding:
+def order_invariance(case: Case) -> Outcome:
     """The order of the scored clips must change no embedding."""
     order = torch.randperm(len(case.clips), generator=torch.Generator().manual_seed(1))
     (after,) = case.embed(case.clips.select(order))
@@ -61,79 +60,64 @@ def order_invariance(case: Case) -> Finding:
     return _unchanged(case, back, "the scored clips were shuffled")
 
 
-def batch_invariance(case: Case) -> Finding:
-    """Clips embedded a few at a time must be embedded as among all others."""
+def batch_invariance(case: Case) -> Outcome:
+    """Clips in small batches must have the same embeddings as in one batch."""
     parts = case.embed(*(case.clips.select(rows) for rows in torch.arange(len(case.clips)).split(SUBSET)))
-    joined = {m: torch.cat([_as_wide(part[m], own) for part in parts]) for m, own in case.reference.items()}
+    joined = {m: torch.cat([_as_wide(part[m], rows) for part in parts]) for m, rows in case.reference.items()}
     return _unchanged(case, joined, f"clips were embedded {SUBSET} at a time")
 
 
-def other_items(case: Case) -> Finding:
-    """Scaling the features of some scored clips must leave the others alone: nothing is fitted on the scored split."""
+def other_items(case: Case) -> Outcome:
+    """Scaled features of some scored clips must not change the others: nothing is fitted on the scored split."""
     changed = torch.arange(len(case.clips)) % 2 == 1
     clips = replace(case.clips, features={m: _stretched(f, changed) for m, f in case.clips.features.items()})
     (after,) = case.embed(clips, splits=case.splits.having(case.split, clips))
-    kept = {
-        m: torch.where(changed[:, None], own, _as_wide(after[m], own)) if len(after[m]) == len(own) else after[m]
-        for m, own in case.reference.items()
+    others = {
+        m: torch.where(changed[:, None], rows, _as_wide(after[m], rows)) if len(after[m]) == len(rows) else after[m]
+        for m, rows in case.reference.items()
     }
-    action = "every second scored clip was stretched tenfold (sound and words: exchanged), the others were looked at"
-    return _unchanged(case, kept, action)
+    action = "every second scored clip was stretched tenfold (sound and words: exchanged), the others were compared"
+    return _unchanged(case, others, action)
 
 
-def one_modality_alone(case: Case) -> Finding:
-    """Queries and gallery may be of unequal counts: each modality must embed without the other."""
-    requests = []
+def one_modality_alone(case: Case) -> Outcome:
+    """Each modality must be embedded without the other, as queries and gallery may differ in count."""
+    requests = {}
     for number, modality in enumerate(case.clips.modalities):
         clips = case.clips.select(torch.arange(max(len(case.clips) - number, 1)))
-        requests.append(replace(clips, features={modality: clips[modality]}))
-    found = case.embed(*requests)
-    alone = {}
-    for modality, vectors in zip(case.clips.modalities, found, strict=True):
-        own = case.reference[modality]
-        alone[modality] = torch.cat([_as_wide(vectors[modality], own), own[len(vectors[modality]) :]])
+        requests[modality] = replace(clips, features={modality: clips[modality]})
+    after = {m: (vectors, case.reference[m]) for m, vectors in case.embed_each(requests).items()}
+    alone = {m: torch.cat([_as_wide(vectors, rows), rows[len(vectors) :]]) for m, (vectors, rows) in after.items()}
     return _unchanged(case, alone, "each modality was embedded without the other")
 
 
-def nothing_dropped(case: Case) -> Finding:
-    """As many embeddings as clips: where there are fewer, no check is made, and all fail with the counts."""
-    return Finding("", Verdict.PASS, f"{len(case.clips)} embeddings of {len(case.clips)} clips")
+def nothing_dropped(case: Case) -> Outcome:
+    """There must be as many embeddings as clips; otherwise `audit` fails every check with the counts."""
+    return Verdict.PASS, f"{len(case.clips)} embeddings of {len(case.clips)} clips"
 
 
-def exact_rows(case: Case) -> Finding:
-    """The score must not rest on the exact bits of the scored rows: a table of memorized rows knows no others."""
+def exact_rows(case: Case) -> Outcome:
+    """The score must not depend on the exact bits of the scored rows, as a table of memorized rows does."""
     if not all(isinstance(features, Tensor) for features in case.clips.features.values()):
-        return Finding("", Verdict.NOT_CHECKABLE, "sound and words cannot be changed by a little")
+        return Verdict.NOT_CHECKABLE, "sound and words cannot be changed by a little"
     generator = torch.Generator().manual_seed(7)
-    moved: dict[Any, Features] = {}
+    moved: dict[Modality, Features] = {}
     for modality in case.clips.modalities:
         values = case.clips.matrix(modality)
         moved[modality] = values + 1e-3 * values.std(0) * torch.randn(values.shape, generator=generator)
-    changed = replace(case.clips, features=moved)
-
-    def work() -> list[Vectors]:
-        embed = case.pipeline.embedder(case.splits, case.split)
-        scores = [evaluate(embed(clips)).map_mean for clips in (case.clips, changed)]
-        return [{"map": torch.tensor(scores, dtype=torch.float64)}]
-
-    before, now = in_fresh_process(work, seconds=case.seconds)[0]["map"].tolist()
-    verdict = Verdict.FAIL if now < before - max(0.05, 0.1 * before) else Verdict.PASS
-    return Finding(
-        "", verdict, f"features were moved by a thousandth of their spread: MAP {before:.4f}, then {now:.4f}"
-    )
+    versions = (case.clips, replace(case.clips, features=moved))
+    before, after = case.numbers(lambda embed: [evaluate(embed(clips)).map_mean for clips in versions])
+    verdict = Verdict.FAIL if after < before - max(0.05, 0.1 * before) else Verdict.PASS
+    return verdict, f"features were moved by a thousandth of their spread: MAP {before:.4f}, then {after:.4f}"
 
 
-def selection(case: Case) -> Finding:
-    """Garbage in the place of the scored split must change nothing of what was trained, fitted and chosen."""
+def selection(case: Case) -> Outcome:
+    """Garbage labels on the scored split must change nothing that was trained, fitted or chosen."""
     others = case.splits["valid" if case.split != "valid" else "train"]
     if not case.pipeline.preparation:
-        return Finding(
-            "",
-            Verdict.NOT_CHECKABLE,
-            "what the encoder was fitted on cannot be seen from outside; for a run, --retrain trains again",
-        )
+        return Verdict.NOT_CHECKABLE, "the training of the encoder is not visible; for a run, --retrain trains again"
     if not len(others):
-        return Finding("", Verdict.NOT_CHECKABLE, "the data have no other split to look at")
+        return Verdict.NOT_CHECKABLE, "the data have no other split to compare"
     (before,) = case.embed(others)
     change = 0.0
     for seed in GARBAGE_SEEDS:
@@ -141,62 +125,61 @@ def selection(case: Case) -> Finding:
         (after,) = case.embed(others, splits=garbage)
         change = max(change, *(_change(before[m], after[m]) for m in before))
     action = f"{case.pipeline.preparation} {len(GARBAGE_SEEDS)} times with garbage labels on the scored clips"
-    return Finding("", _verdict(change), f"{action}; embeddings of other clips changed by {change:.2g} (relative)")
+    return _verdict(change), f"{action}; embeddings of other clips changed by {change:.2g} (relative)"
 
 
-def metric(case: Case) -> Finding:
-    """The number reported must be the MAP of the embeddings: full gallery, all relevant items, exact ties."""
+def metric(case: Case) -> Outcome:
+    """The reported number must be the MAP of the embeddings: full gallery, all relevant items, exact ties."""
 
-    def work() -> list[Vectors]:
+    def compute(embed: Embed) -> list[float]:
         number = case.pipeline.reported_map(case.splits, case.split)
-        embed = case.pipeline.embedder(case.splits, case.split)
-        exact = evaluate(embed(case.clips)).map_mean
-        return [{"map": torch.tensor([float("nan") if number is None else number, exact], dtype=torch.float64)}]
+        return [math.nan if number is None else number, evaluate(embed(case.clips)).map_mean]
 
-    reported, exact = in_fresh_process(work, seconds=case.seconds)[0]["map"].tolist()
-    if reported != reported:
-        reason = "no number is reported here; score the embeddings with `aadml evaluate --embeddings`"
-        return Finding("", Verdict.NOT_CHECKABLE, reason)
-    evidence = f"reported MAP {reported:.5f}, MAP of the embeddings {exact:.5f}"
-    return Finding("", _verdict(abs(reported - exact)), evidence)
+    reported, exact = case.numbers(compute)
+    if math.isnan(reported):
+        return Verdict.NOT_CHECKABLE, "no number is reported; score embeddings with `aadml evaluate --embeddings`"
+    return _verdict(abs(reported - exact)), f"reported MAP {reported:.5f}, MAP of the embeddings {exact:.5f}"
 
 
-def duplicates(case: Case) -> Finding:
-    """No id, no sound file and no feature vector of the scored split may stand in another split.
+def duplicates(case: Case) -> Outcome:
+    """No id, sound file or feature vector of the scored split may be in another split.
 
-    Vectors not even nearly; files of sound byte for byte.
+    Sound files are compared byte by byte. Feature vectors may not even be nearly equal.
     """
-    others = [name for name in ("train", "valid", "test") if name != case.split and len(case.splits[name])]
+    others = {name: case.splits[name] for name in ("train", "valid", "test") if name != case.split}
+    others = {name: clips for name, clips in others.items() if len(clips)}
     ids = set(case.clips.ids)
-    counts = {f"ids also in {name}": len(ids & set(case.splits[name].ids)) for name in others}
+    counts = {f"ids also in {name}": len(ids & set(clips.ids)) for name, clips in others.items()}
     examples: list[str] = []
-    for modality in case.clips.modalities:
-        source = case.clips[modality]
-        if isinstance(source, Waveforms | PackedWaveforms):
-            own = _contents(source)
-            for name in others:
-                known = _contents(case.splits[name][modality])
-                shared = [content for content in own if content in known]
-                counts[f"{modality} files also in {name}"] = len(shared)
-                examples += [f"{own[content]} = {known[content]}" for content in shared[:SHOWN]]
-        if not isinstance(source, Tensor):
-            continue  # of words: captions may well repeat
-        for name in others:
-            one, other = case.clips, case.splits[name]
-            rows, others_rows = one.rows(modality), other.rows(modality)
-            pairs = near_duplicates(one.matrix(modality)[rows], other.matrix(modality)[others_rows])
-            counts[f"{modality} vectors also (or nearly) in {name}"] = len(pairs)
-            examples += [f"{one.ids[rows[i]]} = {other.ids[others_rows[j]]}" for i, j, _ in pairs[:SHOWN]]
-    evidence = "; ".join(f"{count} {what}" for what, count in counts.items())
+    for modality, features in case.clips.features.items():
+        if not isinstance(features, Tensor | Waveforms | PackedWaveforms):
+            continue  # captions may repeat
+        kind = "vectors also (or nearly)" if isinstance(features, Tensor) else "files also"
+        for name, clips in others.items():
+            copies = (_similar_rows if isinstance(features, Tensor) else _equal_sounds)(case.clips, clips, modality)
+            counts[f"{modality} {kind} in {name}"] = len(copies)
+            examples += copies[:SHOWN]
+    evidence = "; ".join(f"{count} {kind}" for kind, count in counts.items())
     verdict = Verdict.FAIL if any(counts.values()) else Verdict.PASS
-    return Finding("", verdict, evidence + (f" ({', '.join(examples[:SHOWN])} ...)" if examples else ""))
+    return verdict, evidence + (f" ({', '.join(examples[:SHOWN])} ...)" if examples else "")
 
 
-def _contents(source: Features) -> dict[bytes, str]:
-    """Give the SHA-256 of each sound in use that can be read, and the name of a file that has it."""
+def _similar_rows(clips: Clips, others: Clips, modality: Modality) -> list[str]:
+    rows, other_rows = clips.rows(modality), others.rows(modality)
+    pairs = near_duplicates(clips.matrix(modality)[rows], others.matrix(modality)[other_rows])
+    return [f"{clips.ids[rows[i]]} = {others.ids[other_rows[j]]}" for i, j, _ in pairs]
+
+
+def _equal_sounds(clips: Clips, others: Clips, modality: Modality) -> list[str]:
+    scored, known = _sound_files(clips[modality]), _sound_files(others[modality])
+    return [f"{path} = {known[digest]}" for digest, path in scored.items() if digest in known]
+
+
+def _sound_files(source: Features) -> dict[bytes, str]:
+    """Return SHA-256 -> path of each readable sound in use."""
     assert isinstance(source, Waveforms | PackedWaveforms)
     files = source.items.unique().tolist()
-    return {content: source.paths[file] for file, content in zip(files, source.sums(files), strict=True) if content}
+    return {digest: source.paths[file] for file, digest in zip(files, source.sums(files), strict=True) if digest}
 
 
 CHECKS: Sequence[Check] = (
@@ -216,20 +199,13 @@ CHECKS: Sequence[Check] = (
 )
 
 
-def _unchanged(case: Case, after: Vectors, action: str) -> Finding:
-    missing = _missing(case, after)
-    if missing:
-        return missing
+def _unchanged(case: Case, after: Vectors, action: str) -> Outcome:
+    wrong = [len(vectors) for vectors in after.values() if len(vectors) != len(case.clips)]
+    if wrong or not after:
+        return Verdict.FAIL, f"{wrong[0] if wrong else 0} embeddings for {len(case.clips)} clips"
     change = {m: _change(case.reference[m], vectors) for m, vectors in after.items()}
     changes = ", ".join(f"{m} {value:.2g}" for m, value in change.items())
-    return Finding("", _verdict(max(change.values())), f"{action}; largest change of a row (relative): {changes}")
-
-
-def _missing(case: Case, vectors: Vectors) -> Finding | None:
-    wrong = {m: len(v) for m, v in vectors.items() if len(v) != len(case.clips)}
-    if not wrong and vectors:
-        return None
-    return Finding("", Verdict.FAIL, f"{next(iter(wrong.values()), 0)} embeddings for {len(case.clips)} clips")
+    return _verdict(max(change.values())), f"{action}; largest change of a row (relative): {changes}"
 
 
 def _verdict(change: float) -> Verdict:
@@ -237,27 +213,25 @@ def _verdict(change: float) -> Verdict:
 
 
 def _change(before: Tensor, after: Tensor) -> float:
-    """Give the largest change of a row, relative to its length; a row of zeros is measured by the mean length."""
+    """Return the largest change of a row, relative to its length; rows of zeros are relative to the mean length."""
     after = _as_wide(after, before)
-    if before.shape != after.shape:
+    if before.shape != after.shape or not bool(torch.isfinite(after).all()):
         return float("inf")
     if not before.numel():
         return 0.0
-    if not bool(torch.isfinite(after).all()):
-        return float("inf")
     length = before.double().norm(dim=1)
     floor = 1e-3 * float(length.mean()) or 1.0
     return float(((before.double() - after.double()).norm(dim=1) / length.clamp_min(floor)).max())
 
 
 def _as_wide(vectors: Tensor, reference: Tensor) -> Tensor:
-    """Fill rows up with zeros: packed sequences are as wide as the longest among them."""
+    """Pad rows with zeros to the width of the reference: packed sequences are as wide as the longest among them."""
     missing = reference.shape[1] - vectors.shape[1] if vectors.ndim == reference.ndim == 2 else 0
     return torch.nn.functional.pad(vectors, (0, max(missing, 0)))
 
 
 def _stretched(features: Features, changed: Tensor) -> Features:
-    """Change the marked items: vectors are stretched, sound and words become those of the item before."""
+    """Stretch the marked vectors; of sound and words, marked items become the item before."""
     if isinstance(features, Tensor):
         return torch.where(changed[:, None], 10 * features + 3, features)
     rows = torch.arange(len(features))

@@ -1,7 +1,7 @@
-"""Protocols with a bank: the neighbors of an item are sought among the training clips, without labels or partner."""
+"""Protocols with a bank: neighbors of an item among the training clips, without labels or partner."""
 
 from aadml.comparison.clips import Clips
-from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject, Vectors, proxy_of, read_out, vectors_of
+from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject, Vectors, bank_proxy, read_out, vectors_of
 from aadml.proxies.query_expansion import expand
 from aadml.retrieval.evaluation import mean_figure
 
@@ -10,35 +10,32 @@ ALPHAS = (0.0, 3.0)
 
 
 def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """See every item as its proxy from the training bank; k is chosen on the validation clips, k = 0 is plain."""
-    bank = _bank(subject)
-    proxy = proxy_of(subject.encoder, vectors)
-    proxy.remember(bank)
+    """Replace every item by its proxy from the training bank; k is chosen on the validation clips, 0 is no proxy."""
+    proxy = bank_proxy(subject.encoder, vectors)
+    proxy.remember(_bank(subject))
 
-    def seen(values: Vectors, k: int) -> Vectors:
+    def mixed(values: Vectors, k: int) -> Vectors:
         return {m: proxy.from_bank(v, m, k=k) if k else v for m, v in values.items()}
 
     valid = vectors_of(subject.encoder, subject.splits.valid)
-    possible = [k for k in NEIGHBORS if k <= len(subject.splits.train.whole)]
-    best = max([0, *possible], key=lambda k: _score(subject, seen(valid, k)))
-    return seen(vectors, best)
+    choices = [0, *(k for k in NEIGHBORS if k <= len(subject.splits.train.whole))]
+    return mixed(vectors, max(choices, key=lambda k: _score(subject, mixed(valid, k))))
 
 
 def expansion(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """Expand every item by its nearest training items (average query expansion); k and alpha are chosen on valid."""
     bank = _bank(subject)
 
-    def seen(values: Vectors, k: int, alpha: float) -> Vectors:
+    def mixed(values: Vectors, k: int, alpha: float) -> Vectors:
         return {m: expand(v, bank[m], k=k, alpha=alpha) if k else v for m, v in values.items()}
 
     valid = vectors_of(subject.encoder, subject.splits.valid)
     choices = [(0, 0.0), *((k, a) for k in NEIGHBORS for a in ALPHAS if k <= len(subject.splits.train))]
-    best = max(choices, key=lambda choice: _score(subject, seen(valid, *choice)))
-    return seen(vectors, *best)
+    return mixed(vectors, *max(choices, key=lambda choice: _score(subject, mixed(valid, *choice))))
 
 
 def _bank(subject: Subject) -> Vectors:
-    """Encode the training clips, those that have all modalities where some lack one."""
+    """Encode the training clips that have all modalities."""
     train = subject.splits.train
     return vectors_of(subject.encoder, train.select(train.whole) if train.present else train)
 

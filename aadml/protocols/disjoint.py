@@ -1,4 +1,4 @@
-"""The protocol of classes never trained on."""
+"""Protocol for classes that were never trained on."""
 
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.feature_file import UNLABELLED
@@ -7,19 +7,19 @@ from aadml.protocols.protocol import Protocol, Subject
 
 
 def unseen_classes(subject: Subject, split: str) -> Subject:
-    """Return the subject as it is, once the model was trained on no class of the scored split.
+    """Check that the model was trained on no class of the scored split; return the subject unchanged.
 
-    What a run was trained on, its own training clips say; of a model that scores later data, its class names do too.
+    The training classes are those of the training clips; for a model that scores other data, also its class names.
 
     Raises:
-        InputError: classes in common, or nobody knows the classes.
+        InputError: a scored class was trained on, or the classes are unknown.
     """
-    seen, scored = _with_clips(subject.splits.train), _with_clips(subject.splits[split])
+    seen, scored = _classes(subject.splits.train), _classes(subject.splits[split])
     if not scored:
         raise InputError(f"unseen-classes: the {split} split has no classes")
     if subject.retrain is None:
         if not subject.encoder.class_names:
-            raise InputError("unseen-classes: the model was trained without classes, so what it saw is not known")
+            raise InputError("unseen-classes: the model was trained without classes, so its classes are not known")
         seen += subject.encoder.class_names
     both = [name for name in scored if name in seen]
     if both:
@@ -29,10 +29,9 @@ def unseen_classes(subject: Subject, split: str) -> Subject:
     return subject
 
 
-def _with_clips(clips: Clips) -> tuple[str, ...]:
-    """Name the classes that have clips."""
+def _classes(clips: Clips) -> tuple[str, ...]:
     return tuple(clips.class_names[label] for label in clips.labels.unique().tolist() if label != UNLABELLED)
 
 
 UNSEEN_CLASSES = Protocol(before=unseen_classes)
-"""As inductive, and no class that is scored was trained on."""
+"""As inductive, and no scored class was trained on."""

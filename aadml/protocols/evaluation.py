@@ -1,4 +1,4 @@
-"""Evaluating a split under a protocol, or under several leaks at once."""
+"""Evaluation of a split under a protocol, or under several leaks at once."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Direction
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.protocols import PROTOCOLS
@@ -17,47 +16,46 @@ from aadml.retrieval import Evaluation, evaluate, running_average_precisions
 from aadml.retrieval.galleries import sides_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
 from aadml.retrieval.sampling import drawn
-from aadml.retrieval.scores import Indices
 
 
 def evaluate_under(subject: Subject, name: str, *, split: str = "test", **options: Any) -> Evaluation:
     """Evaluate a split under a protocol, or under several leaks at once ("legacy:partner+legacy:running-map").
 
     Args:
-        subject: what is evaluated.
+        subject: trained encoder and data.
         name: keys of PROTOCOLS joined by "+".
         split: "train", "valid" or "test".
-        options: of `aadml.retrieval.evaluate`.
+        options: options of `aadml.retrieval.evaluate`.
 
     Raises:
-        InputError: an unknown protocol, parts that cannot be joined, or a split that one needs has no clips.
+        InputError: a protocol is unknown, parts cannot be joined, or a split that a protocol needs has no clips.
     """
-    subject, parts = prepared(subject, name, split)
+    subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
     evaluation = evaluate(embeddings, protocol=name, split=split, **options)
     return _running(evaluation, embeddings) if any(part.metric == "running" for part in parts) else evaluation
 
 
-def prepared(subject: Subject, name: str, split: str) -> tuple[Subject, Sequence[Protocol]]:
-    """Read a name, and let its protocols act before anything is embedded.
+def prepare_subject(subject: Subject, name: str, split: str) -> tuple[Subject, Sequence[Protocol]]:
+    """Return the subject after the steps of a protocol before embedding, and the parts of the protocol.
 
     Raises:
         InputError: as `evaluate_under`.
     """
     parts = protocols_of(name)
     for key, part in zip(name.split("+"), parts, strict=True):
-        lacking = [needed for needed in part.needs if not len(subject.splits[needed])]
-        if lacking:
-            raise InputError(f"{key}: needs {lacking[0]} clips, and the data have none")
+        for needed in part.needs:
+            if not len(subject.splits[needed]):
+                raise InputError(f"{key}: needs {needed} clips, and the data have none")
         subject = part.before(subject, split) if part.before is not None else subject
     return subject, parts
 
 
 def protocols_of(name: str) -> Sequence[Protocol]:
-    """Read a name, or several joined by "+".
+    """Return the protocols of a name, or of several names joined by "+".
 
     Raises:
-        InputError: an unknown name, a name twice, or `inductive` joined with anything.
+        InputError: a name is unknown or repeated, or `inductive` is joined with another.
     """
     names = name.split("+")
     parts = [lookup(PROTOCOLS, part, "protocol") for part in names]
@@ -69,7 +67,7 @@ def protocols_of(name: str) -> Sequence[Protocol]:
 
 
 def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embeddings:
-    """Embed a split with what the parts mix in and leave out."""
+    """Embed a split and apply the mixing, correction and selection of the parts."""
     clips = subject.splits[split]
     mixes = [part.mix for part in parts if part.mix is not None]
     if not mixes:
@@ -86,27 +84,19 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
     return embeddings
 
 
-def _asking(evaluation: Evaluation, embeddings: Embeddings, direction: Direction) -> Indices | None:
-    """Number the rows that asked in a direction; None where all did."""
-    if evaluation.sample is None:
-        return None
-    ways = sides_of(embeddings, direction, evaluation.gallery)
-    return drawn(ways, direction, evaluation.sample.queries, evaluation.sample.seed)
-
-
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Put the running variant in the place of MAP, under every gallery; its bounds are not known."""
+    """Replace MAP by its running variant, under every gallery; bounds of the variant are not known."""
     results = []
     for result in evaluation.directions:
-        asking = _asking(evaluation, embeddings, result.direction)
+        direction, sample = result.direction, evaluation.sample
+        sides = sides_of(embeddings, direction, evaluation.gallery)
+        queries = drawn(sides, direction, sample.queries, sample.seed) if sample else None
         running = partial(
-            running_average_precisions, embeddings, result.direction, queries=asking, similarity=evaluation.similarity
+            running_average_precisions, embeddings, direction, queries=queries, similarity=evaluation.similarity
         )
         values = running(gallery=evaluation.gallery)
-        figures = dict(result.figures)
-        for metric, gallery in OTHER_GALLERIES.items():
-            if place_of(metric) in figures:
-                figures[place_of(metric)] = float(running(gallery=gallery).mean())
+        others = {place_of(metric): gallery for metric, gallery in OTHER_GALLERIES.items()}
+        computed = {key: float(running(gallery=others[key]).mean()) for key in others if key in result.figures}
         bounds = np.stack([values, values])
-        results.append(replace(result, average_precision=values, bounds=bounds, figures=figures))
+        results.append(replace(result, average_precision=values, bounds=bounds, figures={**result.figures, **computed}))
     return replace(evaluation, directions=tuple(results))

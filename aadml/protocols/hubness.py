@@ -1,4 +1,4 @@
-"""Protocols that correct hubs by the training clips: labels, partners and other scored items are not looked at."""
+"""Protocols that correct hubs by the training clips, without labels, partners or other scored items."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,33 +13,29 @@ NEIGHBORS = (1, 3, 10, 30, 100)
 
 
 def _best(subject: Subject, embeddings: Embeddings, choices: Sequence[Bias]) -> Embeddings:
-    """Apply the correction of the highest validation MAP, or none where none is higher than without.
+    """Apply the correction of the highest validation MAP; none where no correction improves it.
 
     Args:
-        subject: whose training clips are the bank.
-        embeddings: to be corrected.
+        subject: subject whose training clips are the bank.
+        embeddings: embeddings to correct.
         choices: the corrections.
     """
     bank = subject.encoder.embed_clips(subject.splits.train)
     queries = {modality: bank.there(modality) for modality in bank.vectors}
     valid = subject.encoder.embed_clips(subject.splits.valid)
-    best, highest = embeddings, mean_figure(valid, "map")
-    for bias in choices:
-        score = mean_figure(corrected(valid, queries, bias), "map")
-        if score > highest:
-            best, highest = corrected(embeddings, queries, bias), score
-    return best
+
+    def apply(embeddings: Embeddings, bias: Bias | None) -> Embeddings:
+        return corrected(embeddings, queries, bias) if bias else embeddings
+
+    return apply(embeddings, max([None, *choices], key=lambda bias: mean_figure(apply(valid, bias), "map")))
 
 
 def _by(choices: Sequence[Bias]) -> Protocol:
     return Protocol(correct=partial(_best, choices=choices), needs=BANK_SPLITS)
 
 
-_INVERTED = [partial(inverted_softmax, scale=scale) for scale in SCALES]
-_CSLS = [partial(csls, k=k) for k in NEIGHBORS]
+INVERTED_SOFTMAX = _by([partial(inverted_softmax, scale=scale) for scale in SCALES])
+"""Scores divided by each item's scores against the training queries (QB-Norm); the scale is chosen on valid."""
 
-INVERTED_SOFTMAX = _by(_INVERTED)
-"""Scores divided by what each item scores against the training queries (QB-Norm); the scale is chosen on valid."""
-
-CSLS = _by(_CSLS)
+CSLS = _by([partial(csls, k=k) for k in NEIGHBORS])
 """Scores less half the mean of each item's k nearest training queries (CSLS); k is chosen on valid."""

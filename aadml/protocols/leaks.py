@@ -1,7 +1,6 @@
-"""The leaks seen in published code around this task, each by name, so that the inflation can be measured.
+"""Leaks of published code, each under a name of its own, so that their inflation can be measured.
 
-None of them gives a result. What each does is described where the toolkit's decisions are (design of the protocols,
-catalogue L1 to L7); every number made under one carries its name.
+Their numbers are not results, and every such number carries the name of its leak (L1 to L7).
 """
 
 from dataclasses import replace
@@ -13,8 +12,7 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.inputs import fit_scaling
-from aadml.protocols.protocol import Protocol, Subject, Vectors, free_proxy
+from aadml.protocols.protocol import Protocol, Subject, Vectors, parameterless_proxy
 
 BATCH = 32
 NEIGHBORS = 3
@@ -23,23 +21,23 @@ PARTNER_SHARE = 0.5
 
 
 def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """L1: neighbors among the scored items themselves, restricted to their true class (Equation 1 at test).
+    """Mix every item with neighbors of its true class among the scored items (L1: Equation 1 at test).
 
-    Half the item, half its three neighbors weighted by softmax(cosine / 0.1): no parameter is needed for the effect.
+    Half the item, half its three neighbors weighted by softmax(cosine / 0.1): the effect needs no parameters.
     """
     if clips.unlabelled:
         raise InputError(
-            f"legacy:label-graph looks for neighbors of one class; {clips.unlabelled} of {len(clips)} have no label"
+            f"legacy:label-graph needs a label of every clip; {clips.unlabelled} of {len(clips)} have none"
         )
     largest = int(torch.bincount(clips.labels).max()) - 1
-    proxy = free_proxy(vectors, k=max(1, min(NEIGHBORS, largest)))
+    proxy = parameterless_proxy(vectors, k=max(1, min(NEIGHBORS, largest)))
     proxy.refresh(vectors, clips.labels)
     with torch.no_grad():
         return dict(proxy(vectors, torch.arange(len(clips))))
 
 
 def batch_attention(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """L2: attention over the rows of a batch, of items that lie class by class, as in the authors' files."""
+    """Apply attention over the rows of a batch, with items sorted by class as in the authors' files (L2)."""
     order = torch.argsort(clips.labels, stable=True)
     return {m: _attended(v[order])[torch.argsort(order)] for m, v in vectors.items()}
 
@@ -53,36 +51,35 @@ def _attended(values: Tensor) -> Tensor:
 
 
 def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """L3: every item is mixed with its own partner, so that a query holds its answer."""
+    """Mix every item with its own partner, so that a query contains its answer (L3)."""
     if len(vectors) != 2 or len({v.shape[1] for v in vectors.values()}) != 1:
         raise InputError("legacy:partner mixes two modalities of one embedding space")
     (first, a), (second, b) = vectors.items()
-    share = torch.zeros(len(clips), 1, dtype=a.dtype)  # who has no partner stays as it is
+    share = torch.zeros(len(clips), 1, dtype=a.dtype)  # items without a partner stay unchanged
     share[clips.whole] = PARTNER_SHARE
     return {first: share * b + (1 - share) * a, second: share * a + (1 - share) * b}
 
 
 def test_selection(subject: Subject, split: str) -> Subject:
-    """L4: the epoch (and whatever else is chosen on validation clips) is chosen on the scored clips."""
+    """Train again with the scored clips as validation clips, on which the epoch is chosen (L4)."""
     if subject.retrain is None:
-        raise InputError("legacy:test-selection trains again; it needs a run, not embeddings")
+        raise InputError("legacy:test-selection trains again; pass a run on its own data")
     splits = replace(subject.splits, valid=subject.splits[split])
     return replace(subject, encoder=subject.retrain(splits))
 
 
 def test_scaling(subject: Subject, split: str) -> Subject:
-    """L6: inputs are scaled as in training, but by statistics of the scored clips instead of the training clips."""
-    own = fit_scaling(subject.splits[split], subject.encoder.facts.inputs)
-    return replace(subject, encoder=subject.encoder.with_scaling(own))
+    """Scale inputs by statistics of the scored clips instead of the training clips (L6)."""
+    return replace(subject, encoder=subject.encoder.rescaled(subject.splits[split]))
 
 
 def drop_last(embeddings: Embeddings) -> Embeddings:
-    """L7: items of the last, smaller batch vanish."""
-    kept = len(embeddings) // BATCH * BATCH or len(embeddings)
-    vectors = {m: v if m in embeddings.rows else v[:kept] for m, v in embeddings.vectors.items()}
-    rows = {m: own[:kept] for m, own in embeddings.rows.items()}
-    present = {m: there[:kept] for m, there in embeddings.present.items()}
-    labels, ids = embeddings.labels[:kept], embeddings.ids[:kept]
+    """Drop the items of the last, smaller batch (L7)."""
+    count = len(embeddings) // BATCH * BATCH or len(embeddings)
+    vectors = {m: v if m in embeddings.rows else v[:count] for m, v in embeddings.vectors.items()}
+    rows = {m: numbers[:count] for m, numbers in embeddings.rows.items()}
+    present = {m: mask[:count] for m, mask in embeddings.present.items()}
+    labels, ids = embeddings.labels[:count], embeddings.ids[:count]
     return replace(embeddings, vectors=vectors, rows=rows, labels=labels, ids=ids, present=present)
 
 
@@ -99,7 +96,7 @@ TEST_SELECTION = Protocol(before=test_selection)
 """L4: epoch and temperature chosen on the scored clips."""
 
 RUNNING_MAP = Protocol(metric="running")
-"""L5: AP averaged over all cutoffs instead of taken at the end."""
+"""L5: AP averaged over all cutoffs instead of computed over the full list."""
 
 TEST_SCALING = Protocol(before=test_scaling)
 """L6: inputs scaled by statistics of the scored clips."""

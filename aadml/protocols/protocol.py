@@ -1,4 +1,4 @@
-"""What a protocol is: how the items of a split become embeddings, and which number is called MAP."""
+"""Protocols: how the items of a split become embeddings, and which number is called MAP."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -19,12 +19,12 @@ Vectors = dict[Modality, Tensor]
 
 @dataclass(frozen=True)
 class Subject:
-    """What is evaluated.
+    """Trained encoder with its data.
 
     Attributes:
-        encoder: trained.
-        splits: its data, unscaled.
-        retrain: (splits) -> an encoder trained anew by the same config, for leaks that act while training.
+        encoder: the trained encoder.
+        splits: the data, unscaled.
+        retrain: splits -> encoder trained again by the same config, for leaks that act in training.
     """
 
     encoder: Model
@@ -34,15 +34,15 @@ class Subject:
 
 @dataclass(frozen=True)
 class Protocol:
-    """One way to evaluate; the parts that a protocol leaves out stay honest.
+    """One way to evaluate; the default of each part is honest.
 
     Attributes:
-        before: subject -> subject, acting before anything is embedded (another training, another scaling).
-        mix: (subject, clips, vectors) -> vectors, acting between the encoder and the read-out.
-        correct: (subject, embeddings) -> embeddings, acting on what was read out, by statistics of other splits.
-        keep: embeddings -> embeddings, acting on the items that are scored.
-        metric: "map", or "running" for the variant of that name in the place of MAP.
-        needs: splits besides the scored one that must hold clips.
+        before: (subject, split) -> subject, applied before anything is embedded (another training or scaling).
+        mix: (subject, clips, vectors) -> vectors, applied between the encoder and the read-out.
+        correct: (subject, embeddings) -> embeddings, applied after the read-out, by statistics of other splits.
+        keep: embeddings -> embeddings, applied to the scored items.
+        metric: "map", or "running" for the variant of that name instead of MAP.
+        needs: splits besides the scored one that must not be empty.
     """
 
     before: Callable[[Subject, str], Subject] | None = None
@@ -54,28 +54,27 @@ class Protocol:
 
 
 BANK_SPLITS = ("train", "valid")
-"""What a protocol with a bank needs: clips that make the bank, and clips on which its strength is chosen."""
+"""Splits that a protocol with a bank needs: the bank, and the clips on which its strength is chosen."""
 
 INDUCTIVE = Protocol()
 """Every item embedded alone: no label, no partner, no other item. The default."""
 
 
 def vectors_of(encoder: Model, clips: Clips) -> Vectors:
-    """Encode every modality of `clips` (n, d) alone, before the read-out where there is one."""
+    """Encode every modality of `clips` (n, d) alone, up to the read-out where there is one."""
     scaled = encoder.scaling.clips(clips)
     return {m: encoder.method.encode(scaled, m) for m in clips.modalities}
 
 
 def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
-    """Read vectors as embeddings, as the method itself does."""
-    read = {m: encoder.method.read_off(v) for m, v in vectors.items()}
-    return clips.embedded(read, encoder.method.similarity)
+    """Return vectors as embeddings by the read-out of the method."""
+    return clips.embedded({m: encoder.method.read_off(v) for m, v in vectors.items()}, encoder.method.similarity)
 
 
-def proxy_of(encoder: Model, vectors: Vectors) -> AnchorAware:
-    """Return a copy of the trained proxy of a run, asked by the item itself, over a bank of embeddings.
+def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
+    """Return a copy of the trained proxy of a run, with the item itself as query, over a bank of embeddings.
 
-    A run without one (or with reading R5, which has no proxy of one item) is given attention without parameters: half
+    A run without a proxy, or with reading R5, which has no proxy of a single item, gets `parameterless_proxy`: half
     the item, half its neighbors weighted by softmax(cosine / 0.1).
     """
     trained = encoder.method.proxy()
@@ -87,17 +86,12 @@ def proxy_of(encoder: Model, vectors: Vectors) -> AnchorAware:
             tuple(vectors), replace(options, space="embedding", scope="bank", same_class=True, neighbors="nearest")
         )
         return proxy.eval()
-    return free_proxy(vectors)
+    return parameterless_proxy(vectors)
 
 
-def free_proxy(vectors: Vectors, *, k: int = 3) -> AnchorAware:
-    """Return attention without parameters over k neighbors, half the item, half its neighbors."""
+def parameterless_proxy(vectors: Vectors, *, k: int = 3) -> AnchorAware:
+    """Return attention without parameters over k neighbors: half the item, half its neighbors."""
+    graph, attending = GraphOptions(k=k), AttentionOptions(attention="free")
     dimension = next(iter(vectors.values())).shape[1]
-    return AnchorAware(
-        dimension,
-        tuple(vectors),
-        graph=GraphOptions(k=k),
-        attending=AttentionOptions(attention="free"),
-        reading="R3",
-        residual="convex",
-    ).eval()
+    proxy = AnchorAware(dimension, tuple(vectors), graph=graph, attending=attending, reading="R3", residual="convex")
+    return proxy.eval()

@@ -1,89 +1,67 @@
-"""Fresh processes for the audit: what is embedded there meets an encoder that has seen nothing yet."""
+"""Fresh processes for the audit, in which an encoder has not embedded anything before."""
 
-import json
+import multiprocessing
 import os
-import select
-import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, cast
 
 import torch
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.model.packing import pack_tensors, unpack_tensors
 
 Vectors = Mapping[Any, Tensor]
 """Modality -> (n, e)."""
 
-_FAILED = b"!"
-_DONE = b"."
-
 
 def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -> list[dict[str, Tensor]]:
-    """Do `work` in a process of its own, which begins as this one stands, and return what it made.
+    """Run `work` in a fork of this process and return its results.
 
-    Nothing that `work` changes (a scaler fitted on its first call, a cache) is seen by this process or the next one.
+    Changes of state in `work` (a scaler fitted on its first call, a cache) do not reach this process or the next one.
 
     Args:
-        work: returns embeddings by modality, several times.
-        seconds: after which the process is killed.
+        work: function that returns a list of embeddings by modality.
+        seconds: time after which the process is killed.
 
     Raises:
         InputError: the work failed, or took too long.
     """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _work_and_leave(work, writing)
-    os.close(writing)
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_work_and_exit, args=(work, sender))
+    process.start()
+    sender.close()
     try:
-        data = _received(reading, time.monotonic() + seconds)
-    except TimeoutError:
-        raise InputError(f"took longer than {seconds:g} s; give more with --time-limit") from None
+        if not receiver.poll(seconds):
+            raise InputError(f"the encoder took longer than {seconds:g} s; raise --time-limit")
+        tensors, facts = unpack_tensors(receiver.recv_bytes(), Path("embeddings"))
+    except EOFError:
+        raise InputError("the process of the encoder ended without a result") from None
     finally:
-        os.close(reading)
-        with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    if data[:1] != _DONE:
-        raise InputError(data[1:].decode(errors="replace") or "the process ended without a result")
-    size = int.from_bytes(data[1:9], "little")
-    shapes: list[list[str]] = json.loads(data[9 : 9 + size])
-    tensors = load_tensors(data[9 + size :])
-    return [{name: tensors[f"{number}.{name}"] for name in names} for number, names in enumerate(shapes)]
+        process.kill()
+        process.join()
+        receiver.close()
+    if "error" in facts:
+        raise InputError(str(facts["error"]))
+    results = cast(list[list[str]], facts["modalities"])
+    return [{m: tensors[f"{number}.{m}"] for m in modalities} for number, modalities in enumerate(results)]
 
 
-def _work_and_leave(work: Callable[[], Sequence[Vectors]], writing: int) -> None:
-    """Work in the child and end it, whatever happens; nothing of the parent's is cleaned up here."""
+def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection) -> None:
+    """Run `work` in the child, send its result or error, and exit without any cleanup of the parent's state."""
     try:
         torch.set_num_threads(1)  # threads do not survive a fork
-        made = work()
-        names = json.dumps([list(vectors) for vectors in made]).encode()
-        tensors = {f"{i}.{m}": v.contiguous().clone() for i, vectors in enumerate(made) for m, v in vectors.items()}
-        data = _DONE + len(names).to_bytes(8, "little") + names + save_tensors(tensors)
+        results = work()
+        tensors = {f"{number}.{m}": v for number, vectors in enumerate(results) for m, v in vectors.items()}
+        data = pack_tensors(tensors, {"modalities": [list(vectors) for vectors in results]})
     except InputError as error:
-        data = _FAILED + str(error).encode()
-    except BaseException as error:  # whatever another's encoder does
-        data = _FAILED + " ".join(f"{type(error).__name__}: {error}".split()).encode()
+        data = pack_tensors({}, {"error": str(error)})
+    except BaseException as error:  # the user's encoder may raise anything
+        data = pack_tensors({}, {"error": " ".join(f"{type(error).__name__}: {error}".split())})
     with suppress(OSError):
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(writing, rest) :]
+        sender.send_bytes(data)
     os._exit(0)
-
-
-def _received(handle: int, deadline: float) -> bytes:
-    parts: list[bytes] = []
-    while True:
-        ready, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            raise TimeoutError
-        part = os.read(handle, 1 << 20)
-        if not part:
-            return b"".join(parts)
-        parts.append(part)

@@ -26,7 +26,7 @@ from aadml.retrieval.results import DirectionResult
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.loading import load, load_run, read_evaluation
-from aadml.runs.model_data import not_empty, read_for
+from aadml.runs.model_data import nonempty_split, read_for
 from aadml.runs.run_names import file_name
 from aadml.runs.session import read_records
 
@@ -82,7 +82,7 @@ def write_report(
     else:
         model, verdicts, place = load(folder), [], str(data)
         splits = read_for(model, data, allow_other_features=allow_other_features, on_note=on_note)
-    embeddings = model.embed_clips(not_empty(splits, "test"))
+    embeddings = model.embed_clips(nonempty_split(splits, "test"))
     evaluation = evaluate(
         embeddings, protocol=model.facts.protocol, split="test", queries=queries, query_seed=query_seed
     )

@@ -1,4 +1,4 @@
-"""What people should know of a training before it begins."""
+"""Warnings before a training: on its config, its data and its duration."""
 
 from aadml.configuration.config import Config
 from aadml.configuration.unused_options import idle_options
@@ -12,71 +12,71 @@ from aadml.runs.prepare import Prepared
 
 
 def config_warnings(config: Config) -> list[str]:
-    """Say what people should know of a config before it trains.
+    """Return warnings on a config: untrained networks, a degenerate proxy, and options without effect."""
+    return [*_untrained_networks(config), *_degenerate_proxy(config), *idle_options(config)]
 
-    Readings that degenerate, networks without training, and options that change nothing.
+
+def training_warnings(prepared: Prepared, *, with_forecast: bool = False) -> list[str]:
+    """Return notes on the data and warnings on what is not learned from or not chosen.
+
+    Args:
+        prepared: the training.
+        with_forecast: whether to estimate the duration of a long training, for which some steps are run.
     """
-    return [*_degenerate(config), *idle_options(config)]
+    notes = [*prepared.splits.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
+    neighbors = nested(prepared.config.sections, "neighbors")
+    if neighbors.get("space") == "dcca" and neighbors.get("positives") != "none":
+        notes += smaller_batch(prepared.splits.train.per_epoch)
+    if with_forecast:
+        estimate = forecast(prepared.model.method, prepared.splits.train.per_epoch, len(prepared.model.class_names))
+        notes += [estimate] if estimate else []
+    return notes
 
 
-def _degenerate(config: Config) -> list[str]:
-    weights = [key for key, value in config.options.items() if key.endswith("_weights") and value == "untrained"]
-    untrained = [name for key in weights if not _is_pretrained(config, name := key.removesuffix("_weights"))]
-    if untrained:
-        who = f"the {' and the '.join(untrained)} network {'begin' if len(untrained) > 1 else 'begins'}"
-        return [f"{who} with random weights ({', '.join(f'method.{name}_weights' for name in untrained)})"]
+def _untrained_networks(config: Config) -> list[str]:
+    keys = [key for key, value in config.options.items() if key.endswith("_weights") and value == "untrained"]
+    names = [key.removesuffix("_weights") for key in keys]
+    names = [name for name in names if not str(config.options.get(name, "")).startswith(PREFIX)]
+    if not names:
+        return []
+    networks = f"the {' and the '.join(names)} network {'begin' if len(names) > 1 else 'begins'}"
+    return [f"{networks} with random weights ({', '.join(f'method.{name}_weights' for name in names)})"]
+
+
+def _degenerate_proxy(config: Config) -> list[str]:
     proxy = config.section("proxy")
     sentence = degeneracy(proxy.options) if proxy and proxy.name == "anchor-aware" else None
     return [f"proxy: {sentence}"] if sentence else []
 
 
-def _is_pretrained(config: Config, network: str) -> bool:
-    return str(config.options.get(network, "")).startswith(PREFIX)
-
-
-def remarks(prepared: Prepared) -> list[str]:
-    """Say what was done to the data, what is not learned from or not chosen, and what becomes of a teacher."""
-    return [*prepared.splits.notes, *_fewer_clips(prepared), *_nothing_chosen(prepared), *_teacher_notes(prepared)]
-
-
-def foretold(prepared: Prepared) -> list[str]:
-    """Make the remarks on a training, and say how long it will take, which some steps are taken to find out."""
-    expected = forecast(prepared.model.method, prepared.splits.train.per_epoch, len(prepared.model.class_names))
-    return [*remarks(prepared), *([expected] if expected else [])]
-
-
-def _fewer_clips(prepared: Prepared) -> list[str]:
-    """Say so where a method learns only from the clips that have all modalities."""
-    train, name = prepared.splits.train, prepared.config.method
-    count = len(train) - len(train.whole)
-    if not count or prepared.model.method.takes_missing:
+def _incomplete_clips(prepared: Prepared) -> list[str]:
+    train, method = prepared.splits.train, prepared.model.method
+    complete = len(train.whole)
+    if complete == len(train) or method.takes_missing:
         return []
     return [
-        f"{name} learns from the {len(train) - count} of {len(train)} training clips that have all modalities; pairs, "
-        "clip and aadml without a proxy learn from all"
+        f"{prepared.config.method} learns from the {complete} of {len(train)} training clips that have all modalities; "
+        "pairs, clip and aadml without a proxy learn from all"
     ]
 
 
-def _nothing_chosen(prepared: Prepared) -> list[str]:
-    """Say so where no epoch is trained, or one is to be chosen and there is nothing to choose it on."""
+def _unused_training_options(prepared: Prepared) -> list[str]:
+    """Return the options of `training` without effect: there are no epochs, or no validation clips to choose one on."""
     training, defaults = prepared.config.training, Training()
     if not hasattr(prepared.model.method, "learner"):
-        set_to = [f"training.{key}={value}" for key, value in vars(training).items() if value != getattr(defaults, key)]
-        change = "change" if len(set_to) > 1 else "changes"
-        why = f"{change} nothing: {prepared.config.method} trains in no epochs"
-        return [f"{', '.join(set_to)} {why}"] if set_to else []
+        changed = [
+            f"training.{key}={value}" for key, value in vars(training).items() if value != getattr(defaults, key)
+        ]
+        verb = "change" if len(changed) > 1 else "changes"
+        return [f"{', '.join(changed)} {verb} nothing: {prepared.config.method} trains in no epochs"] if changed else []
     if len(prepared.splits.valid):
         return []
-    chosen = ["there are no validation clips to choose an epoch on: the last one is kept"]
-    looked = {"patience": training.patience > 0, "schedule": training.schedule == "plateau"}
-    looked["criterion"] = training.criterion != AUTO
-    asked = [f"training.{key}={getattr(training, key)}" for key, is_set in looked.items() if is_set]
-    idle = [f"{one} changes nothing: there are no validation clips to look at" for one in asked]
-    return [*(chosen if training.select == "best" else []), *idle]
-
-
-def _teacher_notes(prepared: Prepared) -> list[str]:
-    """Say what becomes of a teacher (neighbors.space=dcca) on few clips."""
-    asked = nested(prepared.config.sections, "neighbors")
-    taught = asked.get("space") == "dcca" and asked.get("positives") != "none"
-    return smaller_batch(prepared.splits.train.per_epoch) if taught else []
+    needs_validation = {
+        "patience": training.patience > 0,
+        "schedule": training.schedule == "plateau",
+        "criterion": training.criterion != AUTO,
+    }
+    last = ["there are no validation clips to choose an epoch on: the last one is kept"]
+    keys = [key for key, is_set in needs_validation.items() if is_set]
+    unused = [f"training.{key}={getattr(training, key)} changes nothing: there are no validation clips" for key in keys]
+    return [*(last if training.select == "best" else []), *unused]

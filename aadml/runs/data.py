@@ -1,4 +1,4 @@
-"""The data a config names: a file of any layout, captioned sound, or media."""
+"""Data of a config: a feature file of any layout, captioned sound, or media."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,166 +19,158 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.retrieval.judgments import chosen_relevance
 
-PAIRS = "pairs"
-"""The shipped config for clips that are not of one class each."""
-FEW_LABELS = "few_labels"
-"""The shipped config for clips of which some have no label."""
-
 
 def load_splits(config: Config) -> Splits:
-    """Read the data of a config and divide it; where there is no validation split, one is drawn from train.
+    """Read the data of a config, divided into splits; a missing validation split is drawn from train.
 
     Raises:
-        InputError: no data named, or data that cannot be read or divided.
+        InputError: the config has no data, or the data cannot be read or divided.
     """
     data, common = config.data, config.common
     if config.towers is not None:
         content, manifest = read_media(data, list(config.towers.networks))
-        return with_media(as_configured(_divided(config, content), common), manifest)
-    if is_captioned(data):
-        _refuse(common, _OF_CLASSES, f"{data} holds captioned sound, which has no classes; {_CAPTIONS_FIT}")
-        if not takes_captions(config.options):
-            raise InputError(
-                f"{data}: holds sound and captions, {config.method} learns from features; make some with "
-                "`aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
-            )
-        return _captioned(read_captioned(data, config.options), common)
-    return as_configured(_divided(config, open_data(data)), common)
+        return with_media(_as_configured(_divided(config, content), common), manifest)
+    if not is_captioned(data):
+        return _as_configured(_divided(config, open_data(data)), common)
+    _refuse(common, _OF_CLASSES, f"{data} is captioned sound, which has no classes; {_CAPTIONS_FIT}")
+    if not takes_captions(config.options):
+        raise InputError(
+            f"{data}: is captioned sound, but {config.method} learns from features; extract some with "
+            "`aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
+        )
+    return _captioned(read_captioned(data, config.options), common)
 
 
 def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False) -> Splits:
-    """Lay out data in memory, divided already, as a config reads them.
+    """Return divided data in memory with the clips, modalities, texts and relevance of a config.
 
     Args:
         splits: the data.
-        config: complete.
-        drawn: whether the validation clips were drawn as the config says.
+        config: complete config.
+        drawn: whether the validation clips were drawn by the config.
 
     Raises:
-        InputError: the config would divide them otherwise.
+        InputError: the config divides data in a way that divided data cannot follow.
     """
     common = config.common
-    _refuse(common, ("train_per_class", "unseen_classes"), "these data are in memory and divided; give their path")
+    _refuse(common, ("train_per_class", "unseen_classes"), "the data in memory are already divided; pass their path")
     if takes_captions(config.options):
         _refuse(common, _OF_CLASSES, f"captioned sound has no classes; {_CAPTIONS_FIT}")
         return _captioned(splits, common)
-    return as_configured(splits if drawn else _own_validation(splits, common), common)
+    return _as_configured(splits if drawn else _noting_validation(splits, common), common)
 
 
 _OF_CLASSES = ("train_per_class", "unlabelled", "unseen_classes", "relevance")
-"""Keys that captioned sound cannot follow."""
+"""Keys that do not apply to captioned sound."""
 _CAPTIONS_FIT = "a clip's own captions are relevant"
 
 
-def _refuse(common: Common, keys: Sequence[str], why: str) -> None:
-    """Refuse keys that were set and that the data cannot follow."""
+def _refuse(common: Common, keys: Sequence[str], reason: str) -> None:
     for key in keys:
         if getattr(common, key) is not None:
-            raise InputError(f"{key}: {why}")
+            raise InputError(f"{key}: {reason}")
 
 
 def _captioned(splits: Splits, common: Common) -> Splits:
-    splits = _own_validation(with_modalities(splits, common.modalities), common)
+    splits = _noting_validation(with_modalities(splits, common.modalities), common)
     return with_captions(splits, common.texts)
 
 
-def _own_validation(splits: Splits, common: Common) -> Splits:
-    """Say of data with validation clips of their own that the share of drawn ones changes nothing."""
+def _noting_validation(splits: Splits, common: Common) -> Splits:
+    """Add a note if a share of validation clips is set and the data have a validation split."""
     if common.validation == Common.validation or not len(splits.valid):
         return splits
-    note = f"validation={common.validation:g} changes nothing: the data have validation clips of their own"
+    note = f"validation={common.validation:g} changes nothing: the data have a validation split"
     return replace(splits, notes=(*splits.notes, note))
 
 
 def _divided(config: Config, content: FeatureFile) -> Splits:
     data, common = config.data, config.common
     unseen, count = common.unseen_classes, common.train_per_class
-    if unseen is None:
-        splits = to_splits(content, validation=common.validation, seed=common.seed, name=data)
-    else:
-        splits = disjoint_classes(content, unseen, validation=common.validation, seed=common.seed, name=data)
     drawn = unseen is None and "valid" not in content.splits
-    splits = splits if drawn or unseen is not None else _own_validation(splits, common)
+    if unseen is not None:
+        splits = disjoint_classes(content, unseen, validation=common.validation, seed=common.seed, name=data)
+    else:
+        splits = to_splits(content, validation=common.validation, seed=common.seed, name=data)
+        splits = splits if drawn else _noting_validation(splits, common)
     if count is None:
         return splits
     require_one_label(content, data, "train_per_class")
-    kept, share = common.unlabelled == "keep", common.validation if drawn else None
-    return few_a_class(splits, count, validation=share, seed=common.seed, keep_unlabelled=kept)
+    share, unlabelled = common.validation if drawn else None, common.unlabelled == "keep"
+    return few_a_class(splits, count, validation=share, seed=common.seed, keep_unlabelled=unlabelled)
 
 
-def as_configured(splits: Splits, common: Common) -> Splits:
-    """Keep the modalities, clips and texts that a config reads, and set what is relevant."""
+def _as_configured(splits: Splits, common: Common) -> Splits:
     splits = without_unlabelled(splits) if common.unlabelled == "drop" else splits
     splits = with_texts(with_modalities(splits, common.modalities), common.texts)
     return with_relevance(splits, common.relevance)
 
 
-def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
-    """Keep some modalities of a data set; None keeps all. The notes say what was left out.
-
-    Raises:
-        InputError: one that the data do not have, or fewer than two.
-    """
-    if names is None:
-        return splits
-    there = splits.train.modalities
-    for name in names:
-        if name not in there:
-            raise InputError(f"modalities: {splits.name or 'the data'} has no {name}; there are {', '.join(there)}")
-    if len(set(names)) < 2:
-        one, place = next(iter(names), "none"), splits.name or "the data"
-        raise InputError(f"modalities: {one} alone; two at least are compared, and {place} has {', '.join(there)}")
-    left = [name for name in there if name not in names]
-    train, valid, test = (part.keeping(names) for part in (splits.train, splits.valid, splits.test))
-    notes = [f"of its modalities, {', '.join(left)} was left out (modalities)"] if left else []
+def each_split(splits: Splits, change: Callable[[Clips], Clips], *notes: str) -> Splits:
+    """Return data with every split changed, and further notes."""
+    train, valid, test = (change(part) for part in (splits.train, splits.valid, splits.test))
     return replace(splits, train=train, valid=valid, test=test, notes=(*splits.notes, *notes))
 
 
+def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
+    """Return data with some of their modalities and a note of the others; None keeps all."""
+    if names is None:
+        return splits
+    modalities, place = splits.train.modalities, splits.name or "the data"
+    for name in names:
+        if name not in modalities:
+            raise InputError(f"modalities: {place} has no {name}; choose from {', '.join(modalities)}")
+    if len(set(names)) < 2:
+        raise InputError(
+            f"modalities: {', '.join(names) or 'none'} given; choose at least two of {', '.join(modalities)} of {place}"
+        )
+    omitted = [name for name in modalities if name not in names]
+    notes = [f"of its modalities, {', '.join(omitted)} was left out (modalities)"] if omitted else []
+    return each_split(splits, lambda part: part.keeping(names), *notes)
+
+
 def with_relevance(splits: Splits, name: str | None) -> Splits:
-    """Set what is relevant in all parts of a data set; None leaves it to the data. The notes say what it is.
+    """Return data with a rule of relevance and a note of the rule; None keeps the rule of the data.
 
     Raises:
-        InputError: no such rule or file, or one that the data cannot follow.
+        InputError: there is no such rule or file, or the data cannot follow the rule.
     """
     scored = next((part for part in (splits.test, splits.valid, splits.train) if len(part)), splits.train)
     rule = scored.relevant if name is None else chosen_relevance(name)
     check_relevance(rule, scored, splits.name or "the data")
-    if name is not None:
-        train, valid, test = (replace(part, relevance=rule) for part in (splits.train, splits.valid, splits.test))
-        splits = replace(splits, train=train, valid=valid, test=test)
-    said = () if rule is LABEL else (f"relevant is {rule.words} (relevance '{rule.name}')",)
-    return replace(splits, notes=(*splits.notes, *said))
+    notes = () if rule is LABEL else (f"relevant is {rule.words} (relevance '{rule.name}')",)
+    return each_split(splits, lambda part: part if name is None else replace(part, relevance=rule), *notes)
 
 
 def starting_config(
     data: str | Path | Splits | Clips | None, config: str | Path | None, method: str | None, say: Callable[[str], None]
 ) -> str | Path | None:
-    """Name the config to start from; where none is named, the labels decide: `pairs`, or `few_labels`.
+    """Return the config to start from; without config and method, the labels choose `pairs` or `few_labels`.
 
     Args:
-        data: to train on; None for the sample clips.
-        config: that was named.
-        method: that was named; it has a config of its own.
-        say: called with a sentence where the data decide.
+        data: training data; None for the sample clips.
+        config: config chosen by the user.
+        method: method chosen by the user, which has a config of its own.
+        say: called with a sentence where the labels decide.
 
     Raises:
-        InputError: data that cannot be read.
+        InputError: the data cannot be read.
     """
     if config is not None or method is not None or data is None:
         return config
-    one_each, some = _classes_of(data)
-    if one_each and not some:
+    one_each, unlabelled = _labels_of(data)
+    if one_each and not unlabelled:
         return config
-    why = "some clips have no label" if one_each else "the clips are not of one class each"
-    chosen = FEW_LABELS if one_each else PAIRS
-    say(f"{why}, so config '{chosen}' is taken; name another with --config or --method")
+    reason = "some clips have no label" if one_each else "the clips are not of one class each"
+    chosen = "few_labels" if one_each else "pairs"
+    say(f"{reason}, so config '{chosen}' is used; choose another with --config or --method")
     return chosen
 
 
-def _classes_of(data: str | Path | Splits | Clips) -> tuple[bool, bool]:
-    """Tell whether clips are of one class at most, and whether some of them are of none.
+def _labels_of(data: str | Path | Splits | Clips) -> tuple[bool, bool]:
+    """Return whether clips have at most one class each, and whether some training clips have none.
 
-    The numbers of a feature file are not read.
+    The features of a feature file are not read.
     """
     if isinstance(data, Splits | Clips):
         clips = data.train if isinstance(data, Splits) else data
@@ -187,33 +179,31 @@ def _classes_of(data: str | Path | Splits | Clips) -> tuple[bool, bool]:
         return True, False
     if is_feature_file(data):
         with open_features(data) as (content, _):
-            return has_one_label(content), _some_unlabelled(content)
-    content = read_media(data, ())[0] if is_manifest(data) else open_data(data)
-    return has_one_label(content), _some_unlabelled(content)
+            return _labels_in(content)
+    return _labels_in(read_media(data, ())[0] if is_manifest(data) else open_data(data))
 
 
-def _some_unlabelled(content: FeatureFile) -> bool:
-    """Tell whether a training clip has no label."""
-    return bool((content.labels[content.rows("train")] == UNLABELLED).any())
+def _labels_in(content: FeatureFile) -> tuple[bool, bool]:
+    return has_one_label(content), bool((content.labels[content.rows("train")] == UNLABELLED).any())
 
 
 def takes_captions(options: JsonObject) -> bool:
-    """Tell by a method's options whether it learns from captioned sound."""
+    """Return whether a method with these options learns from captioned sound."""
     return "cleaning" in options
 
 
 def read_captioned(path: str | Path, options: JsonObject) -> Splits:
-    """Read captioned sound as the options of a method ask for it."""
+    """Read captioned sound by the options of a method."""
     return captioned_splits(path, cleaning=typed(options, "cleaning", str), captions=typed(options, "captions", int))
 
 
-def place_of(data: str | Path) -> str:
-    """Give the absolute path of data; the name of drawn features ("synthetic:ave") stays as it is."""
+def data_location(data: str | Path) -> str:
+    """Return the absolute path of data; the name of synthetic features ("synthetic:ave") stays unchanged."""
     return str(data) if str(data).startswith(SYNTHETIC) else str(Path(data).absolute())
 
 
 def relevance_name(relevance: str | Path | None) -> str | None:
-    """Give the name of a rule of relevance as it is, and of a file its absolute path."""
+    """Return the name of a rule of relevance, or the absolute path of a file."""
     return None if relevance is None else relevance if relevance in RULES else str(Path(relevance).absolute())
 
 
@@ -233,22 +223,22 @@ def read(
     """Read features of any layout, or captioned sound, divided into train, valid and test.
 
     Args:
-        path: a feature file, a layout the field has, "synthetic:ave", or captioned sound.
-        layout: of the file; recognized by default.
-        audio: the view taken as audio, where the layout does not say.
-        visual: the view taken as visual, where the layout does not say.
-        text: the view taken as text, where the layout does not say.
-        views: those taken as further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
-        validation: share of each class's training clips that validates, where the data have no validation split.
-        seed: of that choice.
-        cleaning: of captions, as the method that will learn from them wants it ("mei", "xie").
-        captions: of each clip, at most so many.
+        path: a feature file, a layout of the field, "synthetic:ave", or captioned sound.
+        layout: layout of the file; recognized by default.
+        audio: view for the modality audio, where the layout does not name it.
+        visual: view for the modality visual, where the layout does not name it.
+        text: view for the modality text, where the layout does not name it.
+        views: views for further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        validation: share of each class's training clips for validation, where the data have no validation split.
+        seed: seed of that draw.
+        cleaning: cleaning of captions for the method that learns from them ("mei", "xie").
+        captions: largest number of captions of a clip.
 
     Returns:
         `Splits` with `train`, `valid` and `test`, each of them `Clips`.
 
     Raises:
-        InputError: nothing there, no known layout, or content that contradicts itself.
+        InputError: there is no such file, its layout is unknown, or its content contradicts itself.
 
     Example:
         >>> splits = aadml.read("synthetic:ave")
@@ -256,17 +246,12 @@ def read(
         (1577, ('audio', 'visual'))
     """
     if seed < 0:
-        raise InputError(f"seed: {seed} given; a whole number from 0 is possible")
+        raise InputError(f"seed: {seed} given; choose a whole number from 0")
     if is_captioned(path):
-        if named := next((one for one in (layout, audio, visual, text, views) if one), None):
-            raise InputError(f"{path}: is captioned sound, which has no layout and no views to choose; {named} given")
+        if view := next((option for option in (layout, audio, visual, text, views) if option), None):
+            raise InputError(f"{path}: is captioned sound, which has no layout and no views; leave out {view}")
         return captioned_splits(path, cleaning=cleaning, captions=captions)
     if (cleaning, captions) != ("mei", 5):
-        raise InputError(f"{path}: holds features; cleaning and captions are those of captioned sound")
+        raise InputError(f"{path}: contains features; leave out cleaning and captions, options of captioned sound")
     content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     return to_splits(content, validation=validation, seed=seed, name=str(path))
-
-
-def protocol_of(config: Config) -> str:
-    """Name the protocol of a run's own scores: every item is embedded alone, whatever classes are tested."""
-    return "inductive" if config.common.unseen_classes is None else "unseen-classes"

@@ -1,4 +1,4 @@
-"""What is installed, which weight files are there, and whether they work."""
+"""Report on installed packages and weight files, with self-tests of the weights."""
 
 import platform
 from typing import TypedDict
@@ -8,7 +8,7 @@ import torch
 from aadml.feature_extraction.frontends.inference import bfloat16_units, chosen_device
 from aadml.feature_extraction.self_test import examine
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
-from aadml.runs.environment import installed
+from aadml.runs.environment import installed_version
 
 EXTRAS = {
     "tfhub": ("tensorflow", "tensorflow-hub"),
@@ -24,8 +24,8 @@ CORE = (
 )  # fmt: skip
 
 
-class WeightFindings(TypedDict):
-    """A weight file: `passed` is None where it is absent."""
+class WeightsReport(TypedDict):
+    """Weight file with the result of its self-test; `passed` is None where the file is absent."""
 
     file: str
     present: bool
@@ -36,41 +36,44 @@ class WeightFindings(TypedDict):
     citation: str
 
 
-class Findings(TypedDict):
-    """What `aadml doctor --json` prints."""
+class DoctorReport(TypedDict):
+    """Output of `aadml doctor --json`.
+
+    Attributes:
+        system: versions of aadml, Python and the system, and the device.
+        packages: installed package -> version.
+        extras: extra -> package -> version; None where the package is not installed.
+        weights_folder: folder of weight files.
+        weights: name -> weight file.
+    """
 
     system: dict[str, str]
     packages: dict[str, str]
     extras: dict[str, dict[str, str | None]]
     weights_folder: str
-    weights: dict[str, WeightFindings]
+    weights: dict[str, WeightsReport]
 
 
-def doctor() -> Findings:
-    """Show what is installed, which weights are present, and whether their self-tests pass. Nothing is fetched.
+def doctor() -> DoctorReport:
+    """Return the installed packages, the present weight files, and the results of their self-tests.
 
-    Returns:
-        What `aadml doctor --json` prints; under "weights", "passed" is None where a file is absent.
+    Nothing is downloaded.
     """
-    findings = [examine(name) for name in WEIGHTS]
     return {
         "system": _system(),
-        "packages": {name: found for name in CORE if (found := installed(name))},
-        "extras": {extra: {name: installed(name) for name in names} for extra, names in EXTRAS.items()},
+        "packages": {name: version for name in CORE if (version := installed_version(name))},
+        "extras": {extra: {name: installed_version(name) for name in names} for extra, names in EXTRAS.items()},
         "weights_folder": str(weights_folder()),
-        "weights": {
-            finding.name: {
-                "file": finding.path.name,
-                "present": finding.present,
-                "passed": finding.passed,
-                "detail": finding.detail,
-                "purpose": WEIGHTS[finding.name].purpose,
-                "license": WEIGHTS[finding.name].license,
-                "citation": WEIGHTS[finding.name].citation,
-            }
-            for finding in findings
-        },
+        "weights": {name: _weights(name) for name in WEIGHTS},
     }
+
+
+def _weights(name: str) -> WeightsReport:
+    test, published = examine(name), WEIGHTS[name]
+    return {
+        "file": test.path.name, "present": test.present, "passed": test.passed, "detail": test.detail,
+        "purpose": published.purpose, "license": published.license, "citation": published.citation,
+    }  # fmt: skip
 
 
 def _system() -> dict[str, str]:
@@ -78,7 +81,7 @@ def _system() -> dict[str, str]:
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads"
     units = "with" if bfloat16_units(device) else "without"
     return {
-        "aadml": installed("aadml") or "not installed",
+        "aadml": installed_version("aadml") or "not installed",
         "python": platform.python_version(),
         "system": platform.platform(),
         "device": f"{name}, {units} bfloat16 units",

@@ -1,4 +1,4 @@
-"""Embeddings of a feature file, written for use elsewhere."""
+"""Embeddings of a feature file, written to a file."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -38,26 +38,25 @@ def embed_file(
 ) -> tuple[int, str]:
     """Embed every clip of a feature file, each item of each modality alone.
 
-    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/<modality>_present` where some lack it,
-    `/id`, `/split`, `/label` (unless the clips have no labels), `/class_names` and the attributes `similarity`, `model`
-    (the model's facts) and, where a clip's sound has a row for each caption, `once`:
-    `aadml evaluate --embeddings` reads it.
+    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/<modality>_present` where clips lack the
+    modality, `/id`, `/split`, `/label` (unless the clips have no labels), `/class_names` and the attributes
+    `similarity`, `model` (the model's facts) and, where a clip's sound has a row for each caption, `once`.
+    `aadml evaluate --embeddings` reads this file.
 
     Args:
         model: a model, or the path of a run or a model folder.
         features: a feature file of any layout; captioned sound where the model reads that.
-        output: where to write.
-        allow_other_features: take features of another extractor than the model was trained on.
+        output: path of the output.
+        allow_other_features: accept features of another extractor than the training features.
         trust_code: import the code from outside aadml that the model names as `module:name`.
         on_note: called with notes for the user.
 
     Returns:
-        How many clips, and the name of the similarity that belongs to the embeddings. Further texts of a clip have rows
-        of their own.
+        Number of clips, and name of the similarity of the embeddings. Further texts of a clip have rows of their own.
 
     Raises:
-        InputError: the file's modalities, dimensions or features are not those the model was trained on, or the output
-            is a file of another kind.
+        InputError: modalities, dimensions or features differ from the training features, or the output is a file of
+            another kind.
     """
     refuse_other_kind(output, "a file of embeddings", is_embeddings_file)
     model = model if isinstance(model, Model) else load(model)
@@ -69,31 +68,29 @@ def embed_file(
     vectors = {m: model.embed_features(clips[m], m) for m in model.modalities}
     splits = dict(zip(content.ids, content.splits, strict=True))
     texts = {"id": clips.ids, "split": [splits[name] for name in clips.ids], "class_names": content.class_names}
-    present = {m: there.numpy() for m, there in clips.present.items()}
+    present = {m: mask.numpy() for m, mask in clips.present.items()}
     _write(Path(output), model, vectors, clips.labels.numpy(), texts, present)
     return len(content.ids), model.method.similarity
 
 
 def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str]:
-    """Embed media, or captioned sound: a row a pair of clip and caption, clips numbered through all splits as labels.
+    """Embed media, or captioned sound with a row for each caption, whose labels number the clips of all splits.
 
     Clips that cannot be decoded are left out, with a warning that names them.
     """
     splits = read_for(model, path)
     parts = {name: model.embed_clips(splits[name]) for name in ("train", "valid", "test") if len(splits[name])}
+    labels, names = [part.labels.numpy() for part in parts.values()], list(splits.train.class_names)
     if model.facts.towers is None:
-        before, labels, names = 0, [], [name for part in parts.values() for name in part.class_names]
-        for part in parts.values():
-            labels.append(part.labels.numpy() + before)
-            before += len(part.class_names)
-    else:
-        labels, names = [part.labels.numpy() for part in parts.values()], list(splits.train.class_names)
+        counts = [len(part.class_names) for part in parts.values()]
+        labels = [numbers + sum(counts[:position]) for position, numbers in enumerate(labels)]
+        names = [name for part in parts.values() for name in part.class_names]
     vectors: dict[Modality, torch.Tensor] = {}
     for modality in model.modalities:
         # packed sequences are as wide as the longest of their split
-        wide = max(part.vectors[modality].shape[1] for part in parts.values())
-        rows = [F.pad(v := part.matrix(modality), (0, wide - v.shape[1])) for part in parts.values()]
-        vectors[modality] = torch.cat(rows)
+        matrices = [part.matrix(modality) for part in parts.values()]
+        width = max(matrix.shape[1] for matrix in matrices)
+        vectors[modality] = torch.cat([F.pad(matrix, (0, width - matrix.shape[1])) for matrix in matrices])
     texts = {
         "id": [name for part in parts.values() for name in part.ids],
         "split": [name for name, part in parts.items() for _ in part.ids],
@@ -125,11 +122,11 @@ def _write(
         if once:
             file.attrs[ONCE] = list(once)
         for modality, values in vectors.items():
-            there = present.get(modality)
-            written = values.numpy() if there is None else np.where(there[:, None], values.numpy(), np.float32(0))
-            file.dataset(modality, data=written)
-            if there is not None:
-                file.dataset(f"{modality}_present", data=there)
+            mask = present.get(modality)
+            rows = values.numpy() if mask is None else np.where(mask[:, None], values.numpy(), np.float32(0))
+            file.dataset(modality, data=rows)
+            if mask is not None:
+                file.dataset(f"{modality}_present", data=mask)
         if texts["class_names"]:
             file.dataset("label", data=labels)
         if not set(vectors) <= set(MODALITIES):

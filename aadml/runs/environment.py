@@ -1,4 +1,4 @@
-"""What a run was made with: versions, commit, machine, the hash of the data."""
+"""Environment of a run: versions, commit, machine and the hash of the data."""
 
 import hashlib
 import platform
@@ -24,7 +24,7 @@ PACKAGES = ("aadml", "torch", "numpy", "scipy", "scikit-learn", "h5py", "opencv-
 
 @dataclass(frozen=True)
 class Data:
-    """The data of a run: its name, its hash, and what was done to get the splits."""
+    """Data of a run: name, SHA-256, and notes on how the splits were made."""
 
     name: str
     sha256: str
@@ -33,17 +33,17 @@ class Data:
 
 @dataclass(frozen=True)
 class Environment:
-    """The machine, the software and the data of a run, as `environment.json` has them.
+    """Machine, software and data of a run: content of `environment.json`.
 
     Attributes:
-        commit: of the checkout the package lies in; None outside one.
-        versions: package -> version, None where it is absent.
-        device: on which it was trained.
-        device_name: what that is.
-        threads: of the computations.
-        data: that it was trained on.
-        clips: split -> how many.
-        processes: that trained it together.
+        commit: commit of the package's checkout; None outside a checkout.
+        versions: package -> version; None where the package is not installed.
+        device: device of the training.
+        device_name: name of the device.
+        threads: number of threads.
+        data: training data.
+        clips: split -> number of clips.
+        processes: number of processes of the training.
     """
 
     commit: str | None
@@ -57,10 +57,10 @@ class Environment:
 
 
 def environment(splits: Splits, sha256: str, device: torch.device) -> Environment:
-    """Describe the machine, the software and the data of a run; `sha256` is that of the data."""
+    """Return the environment of a run; `sha256` is that of the data."""
     return Environment(
-        commit=commit(),
-        versions={"python": platform.python_version()} | {name: installed(name) for name in PACKAGES},
+        commit=git_commit(),
+        versions={"python": platform.python_version()} | {name: installed_version(name) for name in PACKAGES},
         device=str(device),
         device_name=torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         threads=torch.get_num_threads(),
@@ -71,38 +71,38 @@ def environment(splits: Splits, sha256: str, device: torch.device) -> Environmen
 
 
 def read_environment(folder: Path) -> Environment:
-    """Read what a run was made with.
+    """Read the environment of a run.
 
     Raises:
-        InputError: not a run, or damaged.
+        InputError: the folder is not a run, or the file is damaged.
     """
     return read_as(Environment, parse_object(read_file(folder, ENVIRONMENT), folder), folder / ENVIRONMENT)
 
 
-def installed(package: str) -> str | None:
-    """Give the version of an installed package, None where it is absent."""
+def installed_version(package: str) -> str | None:
+    """Return the version of a package; None where it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
         return None
 
 
-def commit() -> str | None:
-    """Give the commit of the checkout the package lies in, marked where files were changed; None outside one."""
+def git_commit() -> str | None:
+    """Return the commit of the package's checkout, with "-dirty" if files were changed; None outside a checkout."""
     folder = Path(__file__).parents[1]
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() or None
+    return process.stdout.strip() or None
 
 
 def data_hash(splits: Splits) -> str:
-    """Hash features, sound, captions, labels, ids and the division into splits (SHA-256).
+    """Return the SHA-256 of features, sound, captions, labels, ids and the division into splits.
 
     Raises:
-        InputError: features that are made batch by batch and cannot be told from others.
+        InputError: features are computed batch by batch and have no `content` to hash.
     """
     digest = hashlib.sha256()
     for split in ("train", "valid", "test"):
@@ -125,6 +125,4 @@ def _content(features: Features, modality: str) -> Iterator[bytes]:
     elif isinstance(features, StoredSource):
         yield from features.content()
     else:
-        raise InputError(
-            f"{modality}: {type(features).__name__} has no `content` by which it could be told from others"
-        )
+        raise InputError(f"{modality}: {type(features).__name__} has no `content` to hash; add this method")

@@ -1,5 +1,6 @@
-"""Training by names: data and a method or loss in, a model out; with a run folder, or in memory alone."""
+"""Training of a method or loss by name, in a run folder or in memory alone."""
 
+import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,19 +17,19 @@ from aadml.configuration.overrides import Settings
 from aadml.data.splitting.splits import stratified
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Callbacks, Record, Session
+from aadml.methods.session import SILENT, Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
-from aadml.runs.config_warnings import config_warnings, remarks
-from aadml.runs.data import configured_in_memory, place_of, relevance_name, starting_config
-from aadml.runs.distributed import callbacks_of_one, check_together, folder_of_all, follow
+from aadml.runs.config_warnings import config_warnings, training_warnings
+from aadml.runs.data import configured_in_memory, data_location, relevance_name, starting_config
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
+from aadml.runs.model_data import Note
 from aadml.runs.prepare import Prepared, prepare
 from aadml.runs.run_names import new_run_folder
 from aadml.runs.sample_data import with_sample_data
 from aadml.runs.scoring import TEST, score_model
-from aadml.runs.store import begun, opened
+from aadml.runs.store import new_run, open_run
 from aadml.runs.train import fit_model, train_prior, train_run
 
 _log = logging.getLogger("aadml")
@@ -51,50 +52,50 @@ def fit(
     device: str | None = None,
     runs: str | Path | None = None,
     trust_code: bool = False,
-    on_note: Callable[[str], None] | None = None,
+    on_note: Note | None = None,
     on_run: Callable[[Path], None] | None = None,
     on_plan: Callable[[int, int], None] | None = None,
     on_epoch: Callable[[Record], None] | None = None,
     on_step: Callable[[int], None] | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Model:
-    """Fit a method; choose the epoch on validation clips; score the test split once.
+    """Train a method, choose the epoch on validation clips, and score the test split once.
 
     The same arguments give the same weights to the byte, from Python and from the command line, in memory and in a
     run folder.
 
     Args:
-        data: a feature file of any layout, captioned sound, or what `aadml.read` returned (which has drawn a missing
-            validation split by a seed of its own); `Clips` alone are trained on, and a share of them validates. None
-            takes the sample clips.
-        method: a name of `aadml list methods`; its shipped config is the starting point.
-        loss: a name of `aadml list losses`; "aa-LOSS" sees the anchors as anchor-aware proxies.
+        data: a feature file of any layout, captioned sound, or the result of `aadml.read` (which draws a missing
+            validation split by a seed of its own). A share of `Clips` is set aside for validation. None stands for the
+            sample clips.
+        method: a name of `aadml list methods`; its preset is the starting point.
+        loss: a name of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
         k: neighbors of the anchor-aware proxy.
-        config: a YAML file, or the name of a shipped one; the default is that of the method, else "aadml", or "pairs"
+        config: a YAML file or the name of a preset; the default is the preset of the method, else "aadml", or "pairs"
             where the clips are not of one class each.
         settings: any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
-        seed: decides weights, order, draws, and the validation split where one is made.
+        seed: seed of weights, order, draws, and of a validation split drawn from train.
         epochs: passes over the training clips.
-        criterion: validation metric that selects the epoch, "recall@10" for example; by default the method's own.
-        relevance: what is relevant where clips are scored: "own", "label", "labels", "labels-graded", or a file of
-            judgments; by default the data decide it.
-        modalities: which of the data's are read, ["audio", "visual"] or "audio,visual"; by default all.
+        criterion: validation metric that selects the epoch, for example "recall@10"; by default the method's own.
+        relevance: rule by which items are relevant in scores: "own", "label", "labels", "labels-graded", or a file of
+            judgments; by default that of the data.
+        modalities: modalities of the data to read, ["audio", "visual"] or "audio,visual"; by default all.
         device: "auto", "cpu" or "cuda".
         trust_code: import the code from outside aadml that the config file names as `module:name`; names
             among the arguments need no consent.
-        runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
-        on_note: called with notes for the user; by default it goes to the logger "aadml".
-        on_run: called with the folder of the run as soon as there is one.
-        on_plan: called once with the number of epochs, and how many of them are done.
-        on_epoch: called with the figures of every epoch.
+        runs: folder for the new run folder, which survives an interruption; None trains in memory alone.
+        on_note: called with notes for the user; by default they go to the logger "aadml".
+        on_run: called with the folder of the run once it exists.
+        on_plan: called once with the number of epochs and the number of finished epochs.
+        on_epoch: called with the record of every epoch.
         on_step: called with the number of each step within its epoch.
         on_warning: called with every warning of the training.
 
     Returns:
-        The model; `model.evaluation` says how it scored, `model.folder` where its run is.
+        The model, with its scores in `model.evaluation` and its run in `model.folder`.
 
     Raises:
-        InputError: data, names or settings that do not fit; one line says what is possible.
+        InputError: data, names or settings do not fit; the message states what is possible.
 
     Example:
         >>> small = {"network.hidden": [16], "training.batch": 100}
@@ -107,12 +108,10 @@ def fit(
     note = on_note or _log.info
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     if data is None and launch.started():
-        raise InputError("fit: several processes were started, and none may make the sample clips; name the data")
-    if not isinstance(data, str | Path | Splits | Clips | None):
-        raise InputError(f"fit: data of type {type(data).__name__}; give a path, what aadml.read returned, or Clips")
+        raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
     config = starting_config(data, config, method, note)
     complete = assemble(
-        data=place_of(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
+        data=data_location(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
         config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
         criterion=criterion, relevance=relevance_name(relevance), modalities=modalities, sample=data is None,
     )  # fmt: skip
@@ -121,32 +120,26 @@ def fit(
         note(message)
     prepared = prepare(complete, _in_memory(data, complete))
     with group.joined():
-        check_together(prepared)
-        callbacks = callbacks_of_one(callbacks)
-        return (
-            _fit_in_memory(prepared, note, callbacks)
-            if runs is None
-            else _fit_run(prepared, Path(runs), note, callbacks, on_run)
-        )
+        check_processes(prepared)
+        callbacks = callbacks if group.is_first() else SILENT
+        if runs is None:
+            return _fit_in_memory(prepared, note, callbacks)
+        return _fit_run(prepared, Path(runs), note, callbacks, on_run)
 
 
 def _fit_run(
-    prepared: Prepared,
-    runs: Path,
-    note: Callable[[str], None],
-    callbacks: Callbacks,
-    on_run: Callable[[Path], None] | None,
+    prepared: Prepared, runs: Path, note: Note, callbacks: Callbacks, on_run: Callable[[Path], None] | None
 ) -> Model:
-    """Train into a new run folder; of several processes the first writes it."""
+    """Train into a new run folder, which the first of several processes writes."""
     if not len(prepared.splits.test):
-        raise InputError("fit: a run is scored on its test clips, and there are none; train in memory, without runs")
+        raise InputError("fit: the data have no test clips, on which a run is scored; train in memory, without runs")
     label, seed = prepared.config.label(), prepared.config.common.seed
-    folder = folder_of_all(lambda: new_run_folder(runs, label, seed))
+    folder = Path(group.by_first(lambda: {"folder": str(new_run_folder(runs, label, seed))})["folder"])
     if on_run:
         on_run(folder)
     if not group.is_first():
         return follow(prepared, folder)
-    with begun(folder, made=True) as store:
+    with new_run(folder, made=True) as store:
         return train_run(prepared, store, callbacks=callbacks, on_note=note)
 
 
@@ -156,17 +149,17 @@ def resume_run(
     *,
     data: Splits | None = None,
     trust_code: bool = False,
-    on_note: Callable[[str], None] | None = None,
+    on_note: Note | None = None,
     on_plan: Callable[[int, int], None] | None = None,
     on_epoch: Callable[[Record], None] | None = None,
     on_step: Callable[[int], None] | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Model:
-    """Continue an interrupted run; it ends in the same bytes as one that was never interrupted.
+    """Continue an interrupted run, with the same bytes as a result as without interruption.
 
     Args:
-        folder: of the run.
-        data: what it was trained on, where that was in memory.
+        folder: folder of the run.
+        data: training data, where they were in memory.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: see `fit`.
         on_plan: see `fit`.
@@ -175,30 +168,32 @@ def resume_run(
         on_warning: see `fit`.
 
     Raises:
-        InputError: not a run, in use, damaged, or its data changed or are gone; nothing is touched.
+        InputError: the folder is not a run, or is in use or damaged, or its data changed or are missing; no file is
+            touched then.
     """
     place, note = Path(folder), on_note or _log.info
     if CONFIG not in read_manifest(place).files:
-        raise InputError(f"{place}: was stopped before it began; start it again")
+        raise InputError(f"{place}: was stopped before training began; start a new run")
     config = read_config(place)
-    prepared = None if is_finished(place) else prepare(config, _in_memory(data, config))
+    if is_finished(place):
+        note(f"{place} is finished; nothing to resume")
+        return load(place)
+    prepared = prepare(config, _in_memory(data, config))
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     with group.joined():
-        if prepared is not None:
-            check_together(prepared)
+        check_processes(prepared)
         if not group.is_first():
-            over = prepared is None or FACTS in read_manifest(place).files
-            return load(place) if over or prepared is None else follow(prepared, place)
-        with opened(place) as store:
-            if prepared is None or is_finished(place):
-                note(f"{place} is finished; nothing to resume")
-                return load(place)
-            return train_run(prepared, store, callbacks=callbacks, on_note=note)
+            return load(place) if FACTS in read_manifest(place).files else follow(prepared, place)
+        with open_run(place) as store:
+            if not is_finished(place):
+                return train_run(prepared, store, callbacks=callbacks, on_note=note)
+    note(f"{place} was finished by another process")
+    return load(place)
 
 
-def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: Callbacks) -> Model:
+def _fit_in_memory(prepared: Prepared, note: Note, callbacks: Callbacks) -> Model:
     session = Session(callbacks)
-    for message in remarks(prepared):
+    for message in training_warnings(prepared):
         note(message)
     train_prior(prepared, TEST, None, callbacks=callbacks, on_note=note)
     model = fit_model(prepared, session)
@@ -211,16 +206,36 @@ def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: C
 
 
 def _in_memory(data: object, config: Config) -> Splits | None:
-    """Lay data in memory out as splits; None where the config names what is to be read."""
+    """Return data in memory as configured splits; None where the data are read by the config."""
     if isinstance(data, Splits):
         return configured_in_memory(data, config)
     if not isinstance(data, Clips):
         return None
     labels, rows = data.labels.numpy(), np.arange(len(data), dtype=np.int64)
     chosen = stratified(labels, rows, config.common.validation, config.common.seed)
-    rest = torch.from_numpy(np.setdiff1d(rows, chosen))
-    how = "stratified" if data.class_names else "at random"
-    note = f"{len(chosen)} clips were set aside for validation ({how}, seed {config.common.seed})"
-    empty = data.select(torch.arange(0))
-    splits = Splits(data.select(rest), data.select(torch.from_numpy(chosen)), empty, notes=(note,))
-    return configured_in_memory(splits, config, drawn=True)
+    train, valid, test = (
+        data.select(torch.from_numpy(part)) for part in (np.setdiff1d(rows, chosen), chosen, rows[:0])
+    )  # fmt: skip
+    draw = "stratified" if data.class_names else "at random"
+    note = f"{len(chosen)} clips were set aside for validation ({draw}, seed {config.common.seed})"
+    return configured_in_memory(Splits(train, valid, test, notes=(note,)), config, drawn=True)
+
+
+def check_processes(prepared: Prepared) -> None:
+    """Raise InputError if several processes cannot train the method, or have different data or configs."""
+    if group.count() == 1:
+        return
+    if not prepared.model.method.divides_batches:
+        raise InputError(
+            f"{prepared.model.facts.label}: trains in one process; leave torchrun out, or train aadml, cctl, clip or "
+            "pairs"
+        )
+    inputs = {"data": prepared.sha256, "config": hashlib.sha256(prepared.config.yaml().encode()).hexdigest()}
+    for name, value in group.by_first(lambda: inputs).items():
+        if inputs[name] != value:
+            raise InputError(f"{prepared.splits.name}: this process has other {name} than the first one of the job")
+
+
+def follow(prepared: Prepared, folder: Path) -> Model:
+    """Train together with the process that writes the run; the model returned has no evaluation."""
+    return replace(fit_model(prepared, Session()), folder=folder)

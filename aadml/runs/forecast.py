@@ -1,4 +1,4 @@
-"""What a long training will cost in its metric loss, estimated before it begins."""
+"""Estimate of time and memory of a metric loss, before a long training begins."""
 
 import math
 
@@ -6,19 +6,19 @@ from aadml.methods.method import Method
 from aadml.methods.step_cost import estimate
 
 WORTH_TELLING = 60.0
-"""Seconds of metric loss over a whole training from which on it is estimated."""
+"""Seconds of metric loss over a training above which an estimate is reported."""
 
 
 def forecast(method: Method, clips: int, classes: int) -> str | None:
-    """Estimate time and memory of the metric loss of a training, measured on a small step.
+    """Estimate time and memory of the metric loss of a training by a small step.
 
     Args:
-        method: built, not trained.
-        clips: to train on.
-        classes: C.
+        method: untrained method.
+        clips: number of training clips.
+        classes: number of classes C.
 
     Returns:
-        A sentence, or None where it takes less than a minute or the method has no metric loss of ours.
+        A sentence; None where the loss takes less than a minute or the method has no metric loss.
     """
     metric = method.metric_loss()
     if metric is None:

@@ -1,4 +1,4 @@
-"""The manifest of a run folder: which files are the run, and how each is checked when it is read."""
+"""Manifest of a run folder: the files of the run, and the checksums by which they are checked."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,6 @@ from pathlib import Path
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
-from aadml.model.files import FIRST_EDITION
 
 MANIFEST = "manifest.json"
 LOG = "metrics.jsonl"
@@ -16,7 +15,7 @@ CONFIG = "config.yaml"
 ENVIRONMENT = "environment.json"
 EVALUATION = "evaluation.json"
 RESERVED = (MANIFEST, CONFIG, ENVIRONMENT, LOG, EVALUATION, "model.safetensors", "model.json", "README.md")
-"""Names that a run gives its files; a folder in which one of them lies already is not taken for a new run."""
+"""Names of the files of a run; a folder that contains one of them is not accepted for a new run."""
 
 FORMAT = "aadml-run"
 VERSION = 2
@@ -26,15 +25,15 @@ _EMPTY_LOG = FileSum.of(b"")
 
 
 @dataclass(frozen=True)
-class Manifest:
-    """What a commit says.
+class RunManifest:
+    """Content of a commit.
 
     Attributes:
-        run: a name no other run has.
-        generation: of the commit, from 1.
-        log: how much of `metrics.jsonl` counts, and its SHA-256.
-        files: name -> sum.
-        seconds: spent fitting so far.
+        run: unique name of the run.
+        generation: number of the commit, from 1.
+        log: size and SHA-256 of the valid part of `metrics.jsonl`.
+        files: name -> size and SHA-256.
+        seconds: seconds spent fitting so far.
     """
 
     run: str
@@ -44,81 +43,75 @@ class Manifest:
     seconds: float = 0.0
 
     def to_bytes(self) -> bytes:
-        """Write the manifest as it stands on disk."""
+        """Return the content of `manifest.json`."""
         ordered = replace(self, files=dict(sorted(self.files.items())))
         return seal({"format": FORMAT, "version": VERSION, **asdict(ordered)})
 
     def numbered(self, kind: str) -> str | None:
-        """Name the file of a kind ("state", "best"); None where there is none."""
-        return next((name for name in self.files if (found := NUMBERED.fullmatch(name)) and found[1] == kind), None)
+        """Return the file name of a kind ("state", "best"); None where there is no such file."""
+        return next((name for name in self.files if (match := NUMBERED.fullmatch(name)) and match[1] == kind), None)
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> RunManifest:
     """Read the manifest of a run folder.
 
     Raises:
-        InputError: not a run folder, one of the first edition, or a damaged manifest.
+        InputError: the folder is not a run, or its manifest is damaged.
     """
     path = folder / MANIFEST
     try:
         content = read_sealed(path, FORMAT, VERSION)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder}: {_why_not_a_run(folder)}") from None
-    found = read_as(Manifest, {key: value for key, value in content.items() if key not in ("format", "version")}, path)
-    for name in found.files:
-        _check_inside(name, path)
-    return found
+    values = {key: value for key, value in content.items() if key not in ("format", "version")}
+    manifest = read_as(RunManifest, values, path)
+    for name in manifest.files:
+        if name.startswith("/") or ".." in Path(name).parts:
+            raise InputError(f"{path}: names '{name}', which is not in its folder")
+    return manifest
 
 
 def is_run(folder: Path) -> bool:
-    """Tell whether a folder holds a run, finished or not."""
+    """Return whether a folder holds a run, finished or not."""
     return (folder / MANIFEST).is_file()
 
 
 def is_finished(folder: Path) -> bool:
-    """Tell whether a folder holds a run that was trained and scored to the end."""
+    """Return whether a folder holds a run that was trained and scored to the end."""
     return (folder / EVALUATION).is_file() and is_run(folder) and EVALUATION in read_manifest(folder).files
 
 
-def read_file(folder: Path, name: str, manifest: Manifest | None = None) -> bytes:
+def read_file(folder: Path, name: str, manifest: RunManifest | None = None) -> bytes:
     """Read a file of a run and check it against the manifest.
 
     Raises:
-        InputError: the manifest does not name it, or it is missing, damaged or changed.
+        InputError: the file is not in the manifest, or is missing, damaged or changed.
     """
-    manifest = manifest or read_manifest(folder)
-    path = folder / name
+    manifest, path = manifest or read_manifest(folder), folder / name
     if name not in manifest.files:
         raise InputError(f"{path}: no such file in this run; it was not trained to the end")
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}), though the run names it") from error
+    data = _bytes_of(path)
     manifest.files[name].check(data, path)
     return data
 
 
-def read_log(folder: Path, manifest: Manifest | None = None) -> bytes:
-    """Read the part of the log that counts, and check it.
+def read_log(folder: Path, manifest: RunManifest | None = None) -> bytes:
+    """Read the valid part of the log and check it.
 
     Raises:
-        InputError: it is missing, damaged or changed.
+        InputError: the log is missing, damaged or changed.
     """
-    manifest = manifest or read_manifest(folder)
-    path = folder / LOG
-    try:
-        data = path.read_bytes() if manifest.log.size else b""
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}), though the run names it") from error
-    data = data[: manifest.log.size]
+    manifest, path = manifest or read_manifest(folder), folder / LOG
+    data = _bytes_of(path)[: manifest.log.size] if manifest.log.size else b""
     manifest.log.check(data, path)
     return data
 
 
-def _check_inside(name: str, manifest: Path) -> None:
-    """Refuse the name of a file that leads out of the folder."""
-    if name.startswith("/") or ".." in Path(name).parts:
-        raise InputError(f"{manifest}: names '{name}', which is not in its folder")
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}), but the run names it") from error
 
 
 def _why_not_a_run(folder: Path) -> str:
@@ -126,6 +119,4 @@ def _why_not_a_run(folder: Path) -> str:
         return "no such folder; `aadml train` makes one"
     if not folder.is_dir():
         return "is a file; a run is a folder"
-    if (folder / "checkpoint.safetensors").is_file():
-        return FIRST_EDITION
     return f"not a run folder (no {MANIFEST} in it); `aadml train` makes one"

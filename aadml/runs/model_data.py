@@ -1,9 +1,10 @@
-"""Data that a model meets after its training: read, checked against what the model expects, and laid out by split."""
+"""Data for a trained model: read, checked against the model's features, and divided by split."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from aadml.comparison.clips import Clips, Splits
@@ -15,38 +16,41 @@ from aadml.data.sources.media_sets import read_media, with_media
 from aadml.data.splitting.splits import clips_of
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.model.facts import difference, fingerprint
 from aadml.model.model import Model
-from aadml.runs.data import read_captioned, takes_captions
+from aadml.runs.data import each_split, read_captioned, takes_captions
 
 Note = Callable[[str], None]
+SPLITS = ("train", "valid", "test")
 
 
 def read_for(
-    model: Model, path: str | Path, *, allow_other_features: bool = False, on_note: Note | None = None
+    model: Model, path: str | Path | Splits, *, allow_other_features: bool = False, on_note: Note | None = None
 ) -> Splits:
-    """Read data for a trained model; splits that the file does not have are empty.
+    """Read data for a trained model; splits that a file lacks are empty.
 
     Args:
-        model: whose modalities and features are expected.
-        path: a feature file of any layout, or captioned sound where the model reads that.
-        allow_other_features: take features of another extractor than the model was trained on.
+        model: model whose modalities and features are expected.
+        path: a feature file of any layout, captioned sound where the model reads that, or data in memory.
+        allow_other_features: accept features of another extractor than the training features.
         on_note: called with notes for the user.
 
     Raises:
-        InputError: a modality is missing, or has another width, or was made by another extractor.
+        InputError: a modality is missing, has another width, or was made by another extractor.
     """
+    if isinstance(path, Splits):
+        if any(isinstance(features, Matrix) for split in SPLITS for features in path[split].features.values()):
+            check_features(model, path, path.name or "the data", allow=allow_other_features, on_note=on_note)
+        return each_split(path, lambda part: _numbered(part.keeping(model.modalities), model.class_names))
     if model.facts.towers is not None:
         content, manifest = read_media(path, model.modalities)
         return with_media(_divided(content, str(path), model, on_note), manifest)
     options = model.facts.method.arguments
     reads_sound = takes_captions(options)
     if reads_sound != is_captioned(path):
-        if reads_sound:
-            raise InputError(f"{path}: is not captioned sound, which the model reads")
-        names = ", ".join(model.modalities)
-        raise InputError(f"{path}: is captioned sound; the model reads features of {names} (`aadml extract`)")
+        kind = "features, not captioned sound" if reads_sound else "captioned sound"
+        needed = "captioned sound" if reads_sound else f"features of {', '.join(model.modalities)} (`aadml extract`)"
+        raise InputError(f"{path}: is {kind}; the model reads {needed}")
     if reads_sound:
         return read_captioned(path, options)
     content = open_data(path)
@@ -54,73 +58,46 @@ def read_for(
     return _divided(content, str(path), model, on_note)
 
 
-def suited(model: Model, splits: Splits, *, allow_other_features: bool = False, on_note: Note | None = None) -> Splits:
-    """Lay data in memory out for a trained model, as `read_for` does those of a file."""
-    parts = [splits.train, splits.valid, splits.test]
-    widths = {m: values.shape[1] for part in parts for m, values in part.features.items() if isinstance(values, Matrix)}
-    if widths:
-        place = splits.name or "the data"
-        _check(model, widths, splits.provenance, place, model.modalities, allow=allow_other_features, note=on_note)
-    train, valid, test = (_numbered(part.keeping(model.modalities), model.class_names) for part in parts)
-    return replace(splits, train=train, valid=valid, test=test)
-
-
 def check_features(
     model: Model,
-    content: FeatureFile,
+    content: FeatureFile | Splits,
     place: str,
     *,
     allow: bool,
     on_note: Note | None = None,
     modalities: Collection[Modality] | None = None,
 ) -> None:
-    """Refuse features that are not what a model was trained on.
+    """Check that features are those of a model's training.
 
     Args:
-        model: that is to take them.
+        model: the trained model.
         content: the features.
-        place: where they come from, for the message.
-        allow: take features of another extractor.
+        place: origin of the features, for the message.
+        allow: accept features of another extractor.
         on_note: called with notes for the user.
-        modalities: that must be there; by default all of the model.
+        modalities: required modalities; by default all of the model.
 
     Raises:
         InputError: a modality is missing, has another width, or was made by another extractor or variant.
     """
-    widths = {modality: values.shape[1] for modality, values in content.features.items()}
-    wanted = model.modalities if modalities is None else modalities
-    _check(model, widths, content.provenance, place, wanted, allow=allow, note=on_note)
-
-
-def _check(
-    model: Model,
-    widths: Mapping[Modality, int],
-    provenance: Mapping[str, JsonObject],
-    place: str,
-    modalities: Collection[Modality],
-    *,
-    allow: bool,
-    note: Note | None,
-) -> None:
-    for modality in modalities:
-        if modality not in widths:
-            raise InputError(f"{place}: has no {modality} features; there are {', '.join(widths)}")
-        given, wanted = widths[modality], model.facts.dimensions[modality]
-        if given != wanted:
-            raise InputError(f"{place}: {modality} has {given} dimensions; the model was trained on {wanted}")
-        expected = model.facts.features.get(modality, {})
-        found = fingerprint(provenance.get(modality, {}))
-        if not expected or not found:
-            if note and expected:
-                note(f"warning: {place} does not say what made its {modality} features; the model expects "
-                        f"{expected['extractor']}")  # fmt: skip
-            continue
-        other = difference(expected, found)
-        if other and not allow:
+    parts = [content.features] if isinstance(content, FeatureFile) else [content[split].features for split in SPLITS]
+    arrays = {m: values for part in parts for m, values in part.items() if isinstance(values, np.ndarray | Matrix)}
+    for modality in model.modalities if modalities is None else modalities:
+        if modality not in arrays:
+            raise InputError(f"{place}: has no {modality} features, which the model needs; it has {', '.join(arrays)}")
+        width, expected_width = arrays[modality].shape[1], model.facts.dimensions[modality]
+        if width != expected_width:
+            raise InputError(f"{place}: {modality} has {width} dimensions; the model was trained on {expected_width}")
+        expected = model.facts.features.get(modality)
+        origin = fingerprint(content.provenance.get(modality, {}))
+        if expected and origin and not allow and (other := difference(expected, origin)):
             raise InputError(
-                f"{place}: its {modality} features were made by {other}, on which the model was not trained; give "
-                "--allow-other-features if that is meant"
+                f"{place}: its {modality} features were made by {other}, on which the model was not trained; pass "
+                "--allow-other-features to accept them"
             )
+        if expected and not origin and on_note:
+            on_note(f"warning: {place} does not name the extractor of its {modality} features; the model expects "
+                    f"{expected['extractor']}")  # fmt: skip
 
 
 def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | None = None) -> Splits:
@@ -128,33 +105,32 @@ def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | Non
     new = [name for name in names if name not in model.class_names]
     if new and model.class_names and on_note:
         shown = ", ".join(new[:3]) + (", ..." if len(new) > 3 else "")
-        on_note(f"{place}: {len(new)} of its {len(names)} classes ({shown}) are none that the model was trained on")
-    whole = _numbered(clips_of(content, model.modalities), model.class_names)
-    rows = [torch.from_numpy(content.rows(split)) for split in ("train", "valid", "test")]
-    train, valid, test = (every_text(whole.select(own)) for own in rows)
+        on_note(f"{place}: the model was not trained on {len(new)} of its {len(names)} classes ({shown})")
+    clips = _numbered(clips_of(content, model.modalities), model.class_names)
+    train, valid, test = (every_text(clips.select(torch.from_numpy(content.rows(split)))) for split in SPLITS)
     return Splits(train, valid, test, name=place, notes=content.notes(), provenance=content.provenance)
 
 
 def _numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
-    """Number the classes of clips as among `names`, where they are all there."""
-    own = clips.class_names
-    if not own or own == names or not set(own) <= set(names):
+    """Return clips whose classes are numbered as in `names`; unchanged where a class is not among them."""
+    classes = clips.class_names
+    if not classes or classes == names or not set(classes) <= set(names):
         return clips
-    codes = torch.tensor([names.index(name) for name in own])
+    codes = torch.tensor([names.index(name) for name in classes])
     labels, marked = torch.cat([codes, torch.tensor([UNLABELLED])])[clips.labels], clips.all_labels
     if marked is not None:
         marked = torch.zeros(len(clips), len(names), dtype=torch.bool).index_copy(1, codes, marked)
     return replace(clips, labels=labels, class_names=names, all_labels=marked)
 
 
-def not_empty(splits: Splits, split: str) -> Clips:
+def nonempty_split(splits: Splits, split: str) -> Clips:
     """Return a split.
 
     Raises:
-        InputError: it has no clips.
+        InputError: the split has no clips.
     """
     clips = splits[split]
     if not len(clips):
-        counts = ", ".join(f"{len(splits[part])} {part}" for part in ("train", "valid", "test"))
-        raise InputError(f"{splits.name}: has no {split} clips (there are {counts}); choose another --split")
+        counts = ", ".join(f"{len(splits[part])} {part}" for part in SPLITS)
+        raise InputError(f"{splits.name}: has no {split} clips (it has {counts}); choose another --split")
     return clips

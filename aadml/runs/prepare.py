@@ -1,4 +1,4 @@
-"""A training that can begin: data read, method built, everything refused that a wrong config or data would stop."""
+"""Prepared trainings: data read, method built, config and data checked against each other."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from aadml.comparison.clips import Clips, Splits
-from aadml.comparison.features import Features, Matrix
+from aadml.comparison.features import Matrix
 from aadml.comparison.processes import group
 from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
@@ -16,23 +16,23 @@ from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.settings import AUTO
-from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
+from aadml.model.facts import Facts, MethodFacts, TrainingData, fingerprint
 from aadml.model.files import build_method
 from aadml.model.model import Model
 from aadml.retrieval.metric_functions import check_cutoff
-from aadml.runs.data import load_splits, protocol_of
+from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A training that can begin: everything that a wrong config or data would refuse has been built.
+    """A training that can begin, as its config and data were checked.
 
     Attributes:
-        config: complete; its precision is that which is trained in here, not "auto".
-        splits: the data, divided.
-        sha256: of the data.
-        model: its scaling fitted on the training clips, its method not trained.
+        config: complete config, whose precision is that of this machine instead of "auto".
+        splits: the divided data.
+        sha256: SHA-256 of the data.
+        model: model with fitted scaling and untrained method.
     """
 
     config: Config
@@ -45,11 +45,11 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     """Read the data of a config and build its method.
 
     Args:
-        config: complete.
-        splits: the data, where it is in memory; None reads what the config names.
+        config: complete config.
+        splits: data in memory; None reads the data of the config.
 
     Raises:
-        InputError: data or config do not fit.
+        InputError: data and config do not fit.
     """
     splits = load_splits(config) if splits is None else splits
     sha256 = data_hash(splits)
@@ -58,12 +58,18 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     if config.training.criterion != AUTO and len(splits.valid):
         check_cutoff(config.training.criterion, len(splits.valid))
     config = config.trained_in(model.method.precision)
-    facts = replace(model.facts, training=config.training, data=training_data(splits, sha256))
+    counts = {split: len(splits[split]) for split in ("train", "valid", "test")}
+    data = TrainingData(Path(splits.name).name, sha256, counts, splits.notes)
+    facts = replace(model.facts, training=config.training, data=data)
     return Prepared(config, splits, sha256, replace(model, facts=facts))
 
 
 def untrained_model(config: Config, splits: Splits, device: torch.device) -> Model:
-    """Build the model of a config for the data, its scaling fitted on the training clips; nothing is trained yet."""
+    """Build the model of a config with an untrained method and a scaling fitted on the training clips.
+
+    Raises:
+        InputError: the method cannot be trained on such data or with such a config.
+    """
     facts = _facts(config, splits)
     classes = len(facts.class_names) if splits.train.one_label_each else 0
     unlabelled = splits.train.unlabelled + splits.valid.unlabelled if classes else 0
@@ -71,36 +77,38 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     method = build_method(
         config.method, config.arguments(), facts.training, context, towers=config.towers, inputs=config.inputs
     )
-    if splits.train.drawn_by is not None and (why := method.needs_same_texts):
-        raise InputError(f"texts: drawn takes other texts each epoch, and {config.method} {why}; take first or all")
+    if splits.train.drawn_by is not None and (reason := method.needs_same_texts):
+        raise InputError(
+            f"texts: drawn changes the texts in each epoch, but {config.method} {reason}; use first or all"
+        )
     if not method.takes_statistics and config.inputs.scaling not in ("none", "l2"):
         raise InputError(
-            f"inputs.scaling: {config.inputs.scaling} given; {config.method} learns nothing, so none or l2"
+            f"inputs.scaling: {config.inputs.scaling} given, but {config.method} learns nothing; use none or l2"
         )
     return Model(method, fit_scaling(splits.train, config.inputs), facts)
 
 
-def fitted_on(model: Model, splits: Splits) -> tuple[Clips, Clips]:
-    """Give what a method is fitted on, scaled: where it needs all modalities of a clip, the clips that have them.
+def clips_to_fit(model: Model, splits: Splits) -> tuple[Clips, Clips]:
+    """Return scaled training and validation clips; only complete clips for a method that needs all modalities.
 
-    Of these, validation clips that are only looked at keep the rows of their further texts, to rank them too.
+    Validation clips that are scored but not fitted on keep the rows of further texts, which are ranked too.
 
     Raises:
-        InputError: there are none.
+        InputError: no clip is complete.
     """
     train, valid = (model.scaling.clips(part) for part in (splits.train, splits.valid))
     if model.method.takes_missing:
         return train, valid
-    return _whole(train, splits.name), _whole(valid, splits.name, texts=not model.method.fits_validation)
+    return _complete(train, splits.name), _complete(valid, splits.name, texts=not model.method.fits_validation)
 
 
-def _whole(clips: Clips, place: str, *, texts: bool = False) -> Clips:
+def _complete(clips: Clips, place: str, *, texts: bool = False) -> Clips:
     if not clips.present or not len(clips):
         return clips
     if not len(clips.whole):
         raise InputError(
-            f"{place or 'the data'}: no clip has all of {', '.join(clips.modalities)}; choose fewer "
-            "(--set modalities=A,B), or take a method that learns from the others too (pairs, clip)"
+            f"{place or 'the data'}: no clip has all of {', '.join(clips.modalities)}; choose fewer modalities "
+            "(--set modalities=A,B), or a method that learns from incomplete clips (pairs, clip)"
         )
     if not texts:
         return clips.select(clips.whole)
@@ -111,27 +119,24 @@ def _whole(clips: Clips, place: str, *, texts: bool = False) -> Clips:
 def _facts(config: Config, splits: Splits) -> Facts:
     train = splits.train
     arguments = {key: _without_path(key, value) for key, value in config.arguments().items()}
+    widths = {m: values.shape[1] if isinstance(values, Matrix) else 0 for m, values in train.features.items()}
     return Facts(
         label=config.label(),
         method=MethodFacts(config.method, arguments),
         training=config.training,
         inputs=config.inputs,
-        dimensions={m: _dimension(train[m]) for m in train.modalities},
+        dimensions=widths,
         class_names=train.class_names,
         clips=train.per_epoch,
         seed=config.common.seed,
         towers=config.towers and config.towers.without_folders(),
-        protocol=protocol_of(config),
+        protocol="inductive" if config.common.unseen_classes is None else "unseen-classes",
         features={m: fingerprint(splits.provenance.get(m, {})) for m in train.modalities},
     )
 
 
 def _without_path(key: str, value: Json) -> Json:
-    """Leave of a file that an option names only its name: a model travels, and needs none of them."""
+    """Return the value of an option with the name of a file instead of its path, which the model does not need."""
     if isinstance(value, str) and value.startswith(PREFIX):
         return without_folder(value)
     return Path(value).name if isinstance(value, str) and (key == "start" or key.endswith("_weights")) else value
-
-
-def _dimension(features: Features) -> int:
-    return features.shape[1] if isinstance(features, Matrix) else 0

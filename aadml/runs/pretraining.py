@@ -1,4 +1,4 @@
-"""A model that another training needs first: its config, and the folder that holds it and no other."""
+"""A model that another training needs first: its config and its folder."""
 
 import hashlib
 from collections.abc import Iterator
@@ -11,44 +11,44 @@ from aadml.feature_extraction.ground.options import schema, sections
 from aadml.methods import METHODS
 from aadml.methods.method import Prior
 from aadml.model.packing import WEIGHTS
-from aadml.runs.environment import installed
+from aadml.runs.environment import installed_version
 
 
-def config_of(config: Config, prior: Prior) -> Config:
-    """Give the config of the model that a run of `config` needs first.
+def prior_config(config: Config, prior: Prior) -> Config:
+    """Return the config of the model that a run of `config` needs first.
 
     Args:
-        config: complete.
-        prior: what its method asks for.
+        config: complete config of the run.
+        prior: the model that its method needs.
     """
     build = METHODS[prior.method]
     known, foreign = schema(build), set(sections(METHODS[config.method])) - set(sections(build))
-    own = {key: value for key, value in config.options.items() if key in known}
+    options = {key: value for key, value in config.options.items() if key in known}
     values = {key: value for key, value in config.values.items() if key not in foreign}
-    changed: JsonObject = {"method": {**own, "name": prior.method}, "training": vars(prior.training)}
+    changed: JsonObject = {"method": {**options, "name": prior.method}, "training": vars(prior.training)}
     return resolve({**values, **changed})
 
 
-def folder_of(place: Path, config: Config, prior: Prior) -> Path:
-    """Name the folder of a model in `place` by all that determines it: config, weight files, device, versions.
+def prior_folder(place: Path, config: Config, prior: Prior) -> Path:
+    """Return the folder of a model in `place`, named by a hash of config, weight files, device and versions.
 
-    Its data are not part of the name: their hash stands in the run, and is compared before it is used.
+    The data are not hashed: a run compares their SHA-256 before it uses the model.
 
     Args:
-        place: that holds such models.
-        config: of the model.
-        prior: what it is.
+        place: folder of such models.
+        config: config of the model.
+        prior: the model.
     """
     digest = hashlib.sha256(config.yaml().encode())
     digest.update(chosen_device(config.common.device, "config").type.encode())
-    digest.update(f"{installed('aadml')} {installed('torch')}".encode())
-    for part in _content(config):
+    digest.update(f"{installed_version('aadml')} {installed_version('torch')}".encode())
+    for part in _initial_weights(config):
         digest.update(part)
     return place / f"{prior.name}-{digest.hexdigest()[:12]}_seed{config.common.seed}"
 
 
-def _content(config: Config) -> Iterator[bytes]:
-    """Give the bytes of the files that training begins with."""
+def _initial_weights(config: Config) -> Iterator[bytes]:
+    """Yield name and SHA-256 of each file with which training begins."""
     for key, value in config.options.items():
         if not isinstance(value, str) or not value or not (key.endswith("_weights") or key == "start"):
             continue

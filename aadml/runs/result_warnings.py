@@ -1,4 +1,4 @@
-"""Verdicts on a finished training: what a person must know before believing its number."""
+"""Warnings on a finished training: reasons not to trust its score."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,34 +12,30 @@ from aadml.retrieval import Evaluation
 from aadml.retrieval.intervals import bootstrap_interval
 
 RAN_AWAY = 10.0
-"""A loss that ends so many times above that of the first batch ran away."""
+"""Ratio of the last loss to the loss of the first batch above which a training diverged."""
 
 FEWEST_EPOCHS = 5
-"""Trainings of fewer epochs are trials, in which the choice of the first or the last epoch says nothing."""
+"""Number of epochs below which the chosen epoch is not judged: such trainings are trials."""
 
 
-def verdicts(evaluation: Evaluation, train: Clips, history: Sequence[Record], facts: Facts) -> list[str]:
-    """Say what is wrong with a training, a sentence each; nothing where all is well.
+def result_warnings(evaluation: Evaluation, train: Clips, history: Sequence[Record], facts: Facts) -> list[str]:
+    """Return a sentence for each fault of a training; none where there is no fault.
 
     Args:
-        evaluation: of the trained model.
-        train: clips that were fitted on, unscaled.
+        evaluation: evaluation of the trained model.
+        train: training clips, unscaled.
         history: records of all epochs.
-        facts: of the model; the selected epoch is looked at.
+        facts: facts of the model, with the selected epoch.
     """
-    return [*_views(train), *_chance(evaluation), *_losses(history), *_epochs(history, facts)]
+    return [*_constant_features(train), *_chance(evaluation), *_diverged(history), *_selected_epoch(history, facts)]
 
 
-def _views(train: Clips) -> Iterator[str]:
+def _constant_features(train: Clips) -> Iterator[str]:
     for modality, features in train.features.items():
-        if isinstance(features, Matrix) and len(features) > 1 and _are_one(features):
-            yield f"all {len(features)} training clips have the same {modality} features: nothing can be learned"
-
-
-def _are_one(features: Matrix) -> bool:
-    parts = iter(features.split(BLOCK))
-    first = next(parts)
-    return bool((first == first[0]).all()) and all(bool((part == first[0]).all()) for part in parts)
+        if isinstance(features, Matrix) and len(features) > 1:
+            first = next(iter(features.split(BLOCK)))[0]
+            if all(bool((part == first).all()) for part in features.split(BLOCK)):
+                yield f"all {len(features)} training clips have the same {modality} features: nothing can be learned"
 
 
 def _chance(evaluation: Evaluation) -> Iterator[str]:
@@ -53,10 +49,10 @@ def _chance(evaluation: Evaluation) -> Iterator[str]:
             )
 
 
-def _losses(history: Sequence[Record]) -> Iterator[str]:
-    """Look at each stage by itself: another stage minimizes another loss.
+def _diverged(history: Sequence[Record]) -> Iterator[str]:
+    """Yield a sentence for each stage whose loss grew; stages minimize different losses.
 
-    It begins with the loss of its very first batch: the mean of a first epoch may have run away already.
+    The reference is the loss of the first batch, as the mean of a first epoch may be diverged already.
     """
     for stage in dict.fromkeys(record.get("stage") for record in history):
         records = [numbers(record) for record in history if record.get("stage") == stage and "loss" in record]
@@ -66,16 +62,12 @@ def _losses(history: Sequence[Record]) -> Iterator[str]:
             yield f"the loss ran away, from {first:.3g} to {last:.3g}; lower training.learning_rate"
 
 
-def _chooses(key: str) -> bool:
-    """Tell whether a figure of an epoch is a validation score; the validation loss is for people alone."""
-    return key.startswith("valid ") and key != "valid loss"
-
-
-def _epochs(history: Sequence[Record], facts: Facts) -> Iterator[str]:
-    scored = [record for record in history if any(_chooses(key) for key in record)]
+def _selected_epoch(history: Sequence[Record], facts: Facts) -> Iterator[str]:
+    """Yield a sentence if the first or last epoch with a validation score was chosen; its loss is not a score."""
+    scored = [record for record in history if any(key.startswith("valid ") for key in record.keys() - {"valid loss"})]
     if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training.select == "last":
         return
     if facts.selected_epoch == scored[0]["epoch"]:
-        yield "the very first epoch was chosen: training on made it worse on the validation clips"
+        yield "the very first epoch was chosen: further training lowered the validation score"
     elif facts.selected_epoch == scored[-1]["epoch"]:
         yield "the very last epoch was chosen: training longer (training.epochs) may help"

@@ -1,4 +1,4 @@
-"""Training a run again on changed data: what was fitted or chosen on the test split shows in the weights."""
+"""Repeated training of a run on changed data, which reveals fitting or choosing on the test split."""
 
 import tempfile
 from collections.abc import Mapping
@@ -23,43 +23,43 @@ from aadml.runs.prepare import prepare
 from aadml.runs.train import fit_model
 
 CLOSE = 1e-4
-"""Largest relative difference of weights that another order of sums may cause."""
+"""Largest relative difference of weights that is attributed to another order of sums."""
 
 REPEATED = 0.05
-"""MAP by which a training that cannot be repeated to the byte (another machine, other versions) may differ."""
+"""Largest difference of MAP that is attributed to another machine or other versions."""
 
 CHECK = "fitted without test"
 
 
 def fitted_without_test(run: Run, split: str) -> Finding:
-    """Train a run again, as it is and with its test clips replaced; compare weights and scores.
+    """Train a run again on unchanged and changed test clips, and compare weights and scores.
 
-    Trained three times: on the data as they are, with noise in the place of the test clips, and with the labels of the
-    test clips permuted. A run that never saw them has the same weights each time.
+    There are three trainings: on the unchanged data, with noise instead of the test clips, and with permuted labels of
+    the test clips. A training that does not read the test clips gives the same weights each time.
 
     Args:
-        run: with its data.
-        split: whose clips are replaced.
+        run: the run with its data.
+        split: split whose clips are replaced.
     """
     if is_captioned(run.config.data):
         return Finding(CHECK, Verdict.NOT_CHECKABLE, "captioned sound cannot be rewritten with other test clips")
     content = open_data(run.config.data)
-    as_it_is = _trained(run.config, content)
+    repetition = _trained(run.config, content)
     changes = {
-        "with noise for test clips": _changed(_trained(run.config, _with_noise(content, split)), as_it_is),
-        "with permuted test labels": _changed(_trained(run.config, _with_permuted(content, split)), as_it_is),
-        "as it is": _changed(run.model, as_it_is),
+        "with noise for test clips": _difference(_trained(run.config, _with_noise(content, split)), repetition),
+        "with permuted test labels": _difference(_trained(run.config, _with_permuted(content, split)), repetition),
+        "as it is": _difference(run.model, repetition),
     }
     differences = ", ".join(f"{name} {change:.2g}" for name, change in changes.items())
     evidence = f"trained again: weights differ (relative) {differences}"
-    repeated = changes.pop("as it is") <= CLOSE
+    is_repeated = changes.pop("as it is") <= CLOSE
     if max(changes.values()) > CLOSE:
         return Finding(CHECK, Verdict.FAIL, f"{evidence}; training depends on the {split} clips")
-    if repeated:
+    if is_repeated:
         return Finding(CHECK, Verdict.PASS, evidence)
-    ours, again = (evaluate(model.embed_clips(run.splits[split])).map_mean for model in (run.model, as_it_is))
-    evidence += f"; MAP of the run {ours:.4f}, of its repetition {again:.4f}"
-    if ours > again + REPEATED:
+    score, repeated = (evaluate(model.embed_clips(run.splits[split])).map_mean for model in (run.model, repetition))
+    evidence += f"; MAP of the run {score:.4f}, of its repetition {repeated:.4f}"
+    if score > repeated + REPEATED:
         return Finding(CHECK, Verdict.FAIL, f"{evidence}; its config does not give these weights")
     return Finding(CHECK, Verdict.PASS, f"{evidence}; the run could not be repeated to the byte here")
 
@@ -94,19 +94,19 @@ def _with_permuted(content: FeatureFile, split: str) -> FeatureFile:
     return replace(content, labels=labels, sequences={})
 
 
-def _changed(model: Model, other: Model) -> float:
-    """Give the largest difference of a tensor of two models, relative to its length; infinity where shapes differ."""
-    one, two = _tensors(model), _tensors(other)
-    if one.keys() != two.keys() or any(one[key].shape != two[key].shape for key in one):
+def _difference(model: Model, other: Model) -> float:
+    """Return the largest difference of a tensor, relative to its length; infinity where shapes differ."""
+    before, after = _tensors(other), _tensors(model)
+    if before.keys() != after.keys() or any(before[key].shape != after[key].shape for key in before):
         return float("inf")
-    return max((_relative(one[key], two[key]) for key in one), default=0.0)
+    return max((_relative(after[key], before[key]) for key in after), default=0.0)
 
 
 def _tensors(model: Model) -> Mapping[str, Tensor]:
     return {**model.method.state(), **{f"inputs.{key}": value for key, value in model.scaling.state().items()}}
 
 
-def _relative(one: Tensor, two: Tensor) -> float:
-    if torch.equal(one, two):
+def _relative(tensor: Tensor, reference: Tensor) -> float:
+    if torch.equal(tensor, reference):
         return 0.0
-    return float((one.double() - two.double()).norm() / two.double().norm().clamp_min(1e-12))
+    return float((tensor.double() - reference.double()).norm() / reference.double().norm().clamp_min(1e-12))

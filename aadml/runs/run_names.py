@@ -7,14 +7,14 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import InputError
 
-EVALUATIONS, LONGEST = "evaluations", 100
+LONGEST = 100
 
 
 def file_name(text: str) -> str:
-    """Return a name of at most 109 of the characters `[A-Za-z0-9._-]`.
+    """Return a file name of at most 109 of the characters `[A-Za-z0-9._-]`; different texts have different names.
 
-    A text that is such a name stays as it is, and `=` becomes `--`. Every other text gets a hash, and so does a text
-    with `--` or `-=`, so that different texts have different names.
+    A text that is such a name stays unchanged, and `=` becomes `--`. Every other text gets a hash, and so does a text
+    with `--` or `-=`.
     """
     written = text.replace("=", "--")
     plain = re.sub("[^A-Za-z0-9._-]+", "-", written).strip("-.")
@@ -24,7 +24,7 @@ def file_name(text: str) -> str:
 
 
 def new_run_folder(runs: Path, label: str, seed: int) -> Path:
-    """Make an empty folder for a run, named by time, what is trained, and seed.
+    """Create an empty folder for a run, named by time, label and seed.
 
     Raises:
         InputError: `runs` cannot be written.
@@ -36,16 +36,16 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
             folder.mkdir(parents=True)
         except FileExistsError:
             if not runs.is_dir():
-                raise InputError(f"{runs}: is a file; --runs wants a folder") from None
+                raise InputError(f"{runs}: is a file; pass a folder to --runs") from None
             continue
         except OSError as error:
             raise InputError(
-                f"{folder}: cannot be made ({error.strerror}); choose another place with --runs"
+                f"{folder}: cannot be created ({error.strerror}); choose another place with --runs"
             ) from error
         return folder
-    raise InputError(f"{runs}: a thousand runs of this second are there already")
+    raise InputError(f"{runs}: contains a thousand runs of this second already; choose another place with --runs")
 
 
-def file_of(protocol: str, split: str, *changed: str) -> str:
-    """Return the name of the file of a further evaluation in its run; every changed option is part of the name."""
-    return f"{EVALUATIONS}/{file_name('-'.join([protocol, split, *changed]))}.json"
+def evaluation_file(protocol: str, split: str, *changed: str) -> str:
+    """Return the file name of a further evaluation in its run, with every changed option in the name."""
+    return f"evaluations/{file_name('-'.join([protocol, split, *changed]))}.json"

@@ -1,4 +1,4 @@
-"""The sample clips as data where none are named: rendered and extracted once, in the cache."""
+"""Sample clips as default data: rendered and extracted once, in the cache."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +14,11 @@ from aadml.runs.data import takes_captions
 
 
 def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
-    """Name the sample clips as data where a config names none; they are rendered and extracted once.
+    """Return a config with the sample clips as data, unless the config has data.
 
     Args:
-        config: returned as it is where it names data.
-        say: called with one line for each thing that happens.
+        config: complete config.
+        say: called with a sentence for each step.
     """
     if config.common.data:
         return config
@@ -27,35 +27,28 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
     return config.on(str(path))
 
 
-def sample_folder(wanted: SampleClips) -> Path:
-    """Name the place of rendered sample clips in the cache."""
-    return weights_folder().parent / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
-
-
 def sample_manifest(say: Callable[[str], None]) -> Path:
-    """Return the manifest of the default sample clips, which are rendered where they are not there yet."""
-    wanted = SampleClips()
-    folder = sample_folder(wanted)
+    """Return the manifest of the default sample clips, rendered unless they exist."""
+    clips = SampleClips()
+    folder = weights_folder().parent / "sample-clips" / f"{clips.clips}-{clips.seconds:g}s-seed{clips.seed}"
     manifest = folder / "manifest.csv"
     if not manifest.is_file():
-        say(f"rendering {wanted.clips} sample clips into {folder}")
-        write_sample_clips(folder, wanted)
+        say(f"rendering {clips.clips} sample clips into {folder}")
+        write_sample_clips(folder, clips)
     return manifest
 
 
 def sample_features(say: Callable[[str], None]) -> Path:
-    """Return the feature file of the default sample clips, made in the cache where it is not there yet."""
-    wanted = SampleClips()
-    folder = sample_folder(wanted)
-    features = folder / "features.h5"
+    """Return the feature file of the default sample clips, extracted in the cache unless it exists."""
+    manifest = sample_manifest(say)
+    features = manifest.with_name("features.h5")
     if features.is_file():
         return features
-    manifest = sample_manifest(say)
     say("extracting log-mel and hog-color features")
-    outcome = extract(
-        read_manifest(manifest), features, [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
-    )
+    extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
+    outcome = extract(read_manifest(manifest), features, extractors)
     if outcome.failures:
-        features.unlink(missing_ok=True)  # the next call would take it
-        raise InputError(f"{folder}: {len(outcome.failures)} sample clips could not be read back; delete the folder")
+        features.unlink(missing_ok=True)  # else the next call would use the incomplete file
+        count = len(outcome.failures)
+        raise InputError(f"{manifest.parent}: {count} sample clips could not be read; delete the folder and try again")
     return features

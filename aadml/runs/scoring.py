@@ -1,4 +1,4 @@
-"""The one look at the split that is scored, once training is over."""
+"""The single evaluation of the scored split, after training."""
 
 from dataclasses import dataclass, replace
 
@@ -9,26 +9,29 @@ from aadml.methods.train_scores import can_be_scored, train_scores
 from aadml.model.model import Model
 from aadml.retrieval import evaluate
 from aadml.retrieval.record import EvaluationRecord
-from aadml.runs.result_warnings import verdicts
+from aadml.runs.result_warnings import result_warnings
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """What is scored once training is over.
+    """Extent of the evaluation after training, and of what a run stores before.
 
     Attributes:
-        split: "test", or "valid" for a trial of a search, which must not look at test. A method without epochs to
-            choose, which would else be fitted on the validation clips too, is then kept from them.
+        split: "test", or "valid" for a trial of a search, which must not read test. A method without epochs, which
+            would be fitted on the validation clips too, is then fitted without them.
         queries: whether the average precision of each query is written too.
-        metrics: that are scored beside those of every evaluation.
-        diagnosis: epochs between two looks at the test clips, for figures of epochs alone; 0 never looks. See
+        metrics: metrics beside those of every evaluation.
+        diagnosis: epochs between two scores of the test clips, for figures of epochs alone; 0 for none. See
             `aadml.runs.test_curve`.
+        saving_share: 0 saves the state after every epoch; n skips saves that would take more than 1/n of the time, see
+            `RunSession`.
     """
 
     split: str = "test"
     queries: bool = False
     metrics: tuple[str, ...] = ()
     diagnosis: int = 0
+    saving_share: int = 0
 
 
 TEST = Scoring()
@@ -37,22 +40,22 @@ TEST = Scoring()
 def score_model(
     model: Model, config: Config, splits: Splits, session: Session, seconds: float, scoring: Scoring = TEST
 ) -> EvaluationRecord:
-    """Score a trained model on a split, once; return what `evaluation.json` says.
+    """Score a trained model on a split and return the content of `evaluation.json`.
 
     Args:
-        model: trained, up to where `session` says.
-        config: that it was trained by.
-        splits: its data.
-        session: of the training.
-        seconds: that fitting took.
-        scoring: what is scored, and in what detail.
+        model: model, trained as far as the history of `session`.
+        config: config of the training.
+        splits: training data.
+        session: session of the training.
+        seconds: duration of fitting.
+        scoring: extent of the evaluation.
     """
     facts = model.facts
     embeddings = model.embed_clips(splits[scoring.split])
     evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
     if config.common.unseen_classes is not None:
-        evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
-    steps = [int(numbers(one).get("steps", 0)) for one in session.history]
+        evaluation = replace(evaluation, label_space={})  # no dimension belongs to a tested class
+    steps = [int(numbers(record).get("steps", 0)) for record in session.history]
     return replace(
         evaluation.record(queries=scoring.queries),
         label=facts.label,
@@ -63,12 +66,12 @@ def score_model(
         train_map=_train_map(model, splits.train, session),
         seconds=round(seconds, 3),
         parameters=model.method.parameters_count(),
-        verdicts=verdicts(evaluation, splits.train, session.history, facts),
+        verdicts=result_warnings(evaluation, splits.train, session.history, facts),
     )
 
 
 def _train_map(model: Model, train: Clips, session: Session) -> float | None:
-    """Score the training clips under the weights of the chosen epoch; None where no epoch was, or nobody wants it."""
+    """Return the MAP of the training clips by the weights of the chosen epoch; None without epochs or if disabled."""
     if not session.history or not model.facts.training.train_map or not can_be_scored(train):
         return None
     return float(train_scores(model.embed_clips(train))["map_mean"])

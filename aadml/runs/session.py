@@ -1,4 +1,4 @@
-"""A training that lives in a run folder: it survives Ctrl-C and kill -9, losing at most the current epoch."""
+"""Session of a training in a run folder, which loses at most the current epoch on Ctrl-C or kill -9."""
 
 import json
 import math
@@ -8,13 +8,13 @@ from pathlib import Path
 from aadml.feature_extraction.ground.atomic import remove_leftovers
 from aadml.methods.session import SILENT, Callbacks, Checkpoint, Record, Session, Weights
 from aadml.model.packing import pack_tensors, unpack_tensors
-from aadml.runs.manifest import Manifest, read_log
+from aadml.runs.manifest import RunManifest, read_log
 from aadml.runs.store import RunStore
 from aadml.runs.test_curve import Diagnosis, without_diagnosis
 
 
-def read_records(folder: Path, manifest: Manifest | None = None) -> list[Record]:
-    """Read the records of all epochs of a run.
+def read_records(folder: Path, manifest: RunManifest | None = None) -> list[Record]:
+    """Read the records of all epochs of a run, from the log.
 
     Raises:
         InputError: the log is damaged.
@@ -23,14 +23,14 @@ def read_records(folder: Path, manifest: Manifest | None = None) -> list[Record]
 
 
 class RunSession(Session):
-    """A training whose log, best weights and state lie in a run's store; the last two are one commit.
+    """Session whose log, best weights and state are in a run's store; best weights and state share a commit.
 
     Args:
-        store: of the run, under its lock.
-        saving_share: 0 saves after every epoch; n leaves out saves that would take more than 1/n of the time, for many
-            short runs in a row, where losing some seconds of one is cheaper than writing all states.
+        store: store of the run, under its lock.
+        saving_share: 0 saves after every epoch; n skips saves that would take more than 1/n of the time. In many short
+            runs in a row, the loss of some seconds costs less than writing all states.
         callbacks: see `Session`.
-        diagnosis: what is measured after every epoch for the log on disk alone: `history` never holds it.
+        diagnosis: scores after an epoch for the log on disk alone, which `history` does not contain.
     """
 
     def __init__(
@@ -56,23 +56,23 @@ class RunSession(Session):
         return self._seconds_before + super().seconds
 
     def log(self, record: Record, weights: Weights | None = None) -> None:
-        """Append the figures of an epoch to the log, with those of the diagnosis behind them."""
-        found = self._diagnosis(int(record["epoch"]), weights) if self._diagnosis and weights else {}
-        self._store.append((json.dumps({**record, **found}) + "\n").encode())
+        """Append the record of an epoch to the log, followed by the scores of the diagnosis."""
+        scores = self._diagnosis(int(record["epoch"]), weights) if self._diagnosis and weights else {}
+        self._store.append((json.dumps({**record, **scores}) + "\n").encode())
         super().log(record)
 
     def add(self, name: str, data: bytes) -> None:
-        """Take a file of the run; the next `save` commits it with the state that follows it."""
+        """Add a file to the run; the next `save` commits it together with the following state."""
         remove_leftovers(self._store.folder / name)
         self._added[name] = data
 
     def added(self) -> dict[str, bytes]:
-        """Give the files that no commit holds yet, and forget them."""
+        """Return the added files without a commit, and clear them."""
         files, self._added = self._added, {}
         return files
 
     def keep_best(self, checkpoint: Checkpoint) -> None:
-        """Take the weights of the best epoch so far; the next `save` stores them."""
+        """Set the weights of the best epoch so far, which the next `save` commits."""
         super().keep_best(checkpoint)
         self._best_is_stored = False
 
@@ -84,7 +84,7 @@ class RunSession(Session):
         return super().best()
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Commit all that is needed to continue after this epoch, where it is time to."""
+        """Commit the state from which training continues after this epoch, unless `saving_share` skips it."""
         started = time.monotonic()
         if started - self._saved_at < self._saving_share * self._saving_seconds:
             return
@@ -94,19 +94,19 @@ class RunSession(Session):
         if best is not None and not self._best_is_stored:
             files[f"best-{number}.safetensors"] = best
             drop.append(manifest.numbered("best"))
-        packed = {name: pack_tensors(one.tensors, one.facts) for name, one in files.items()}
+        packed = {name: pack_tensors(content.tensors, content.facts) for name, content in files.items()}
         self._store.commit(packed | self.added(), drop=[name for name in drop if name], seconds=self.seconds)
         self._best_is_stored = True
         self._saved_at = time.monotonic()
         self._saving_seconds = self._saved_at - started
 
     def resume(self) -> Checkpoint | None:
-        """Read the state to continue from, and the log up to it."""
+        """Read the state from which training continues, and the log up to this state."""
         name = self._store.manifest.numbered("state")
         if name is None:
             return None
-        self.best()  # were it damaged, nothing must be trained on
-        self.history = [without_diagnosis(one) for one in read_records(self._store.folder, self._store.manifest)]
+        self.best()  # raises an error before training goes on, if the best weights are damaged
+        self.history = list(map(without_diagnosis, read_records(self._store.folder, self._store.manifest)))
         return self._read(name)
 
     def _read(self, name: str) -> Checkpoint:

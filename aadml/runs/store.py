@@ -1,9 +1,9 @@
-"""A run folder as a transactional store: replacing `manifest.json` is the only commit.
+"""Run folder as a transactional store: replacing `manifest.json` is the only commit.
 
-The manifest names every file of the run with its size and SHA-256, and how much of the log counts. A commit writes new
-files, replaces the manifest, and then removes what the old manifest named and the new one does not. State and best
-weights get names that are never used again, and a name that gets other content is taken out of the run first, so that
-a process that ends anywhere in between leaves the last commit whole. Nothing else in the folder is ever touched.
+The manifest lists every file of the run with its size and SHA-256, and the valid length of the log. A commit writes new
+files, replaces the manifest, and then removes files that only the old manifest lists. State and best weights get names
+that are never used again, and a file with new content is removed from the run first. So a process that ends at any
+point leaves the last commit intact. No other file in the folder is touched.
 """
 
 import fcntl
@@ -20,10 +20,10 @@ from pathlib import Path
 from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, write_bytes
 from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, Manifest, read_file, read_log, read_manifest
+from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, RunManifest, read_file, read_log, read_manifest
 
 FLUSH_SECONDS = 60.0
-"""Files are forced to the disk at the end of a training, and before that at most so often."""
+"""Shortest time between two flushes to the disk during a training; its end flushes too."""
 
 _PARTIAL = re.compile(
     r"\.(manifest|config|environment|evaluation|model|README|(state|best)-\d+)\.[a-z0-9_]{8}"
@@ -32,15 +32,15 @@ _PARTIAL = re.compile(
 
 
 class RunStore:
-    """A run folder under its lock, given by `begun` and `opened`.
+    """Run folder under its lock, as `new_run` and `open_run` yield it.
 
     Args:
-        folder: that exists.
-        manifest: of the last commit.
-        made: whether this process made the folder.
+        folder: existing folder.
+        manifest: manifest of the last commit.
+        made: whether this process created the folder.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, *, made: bool = False) -> None:
+    def __init__(self, folder: Path, manifest: RunManifest, *, made: bool = False) -> None:
         self.folder = folder
         self.manifest = manifest
         self._made = made
@@ -54,12 +54,12 @@ class RunStore:
         return read_file(self.folder, name, self.manifest)
 
     def next_number(self) -> int:
-        """Give a number that no state or best weights of this folder ever had."""
-        found = [int(match[2]) for path in self.folder.iterdir() if (match := NUMBERED.fullmatch(path.name))]
-        return max([self.manifest.generation, *found]) + 1
+        """Return a number that no state or best weights of this folder ever had."""
+        used = [int(match[2]) for path in self.folder.iterdir() if (match := NUMBERED.fullmatch(path.name))]
+        return max([self.manifest.generation, *used]) + 1
 
     def append(self, line: bytes) -> None:
-        """Append a line to the log; it counts from the next commit on."""
+        """Append a line to the log, which the next commit makes valid."""
         path = self.folder / LOG
         with _writing(path):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -73,13 +73,13 @@ class RunStore:
     def commit(
         self, files: Mapping[str, bytes], *, drop: Iterable[str] = (), seconds: float | None = None, flush: bool = False
     ) -> None:
-        """Make new files and what was logged part of the run.
+        """Make new files and the appended log lines part of the run.
 
         Args:
             files: name -> content.
-            drop: names that are no longer part of the run; they are removed.
-            seconds: spent fitting so far; None leaves the figure.
-            flush: whether everything must be on the disk now.
+            drop: names of files to remove from the run.
+            seconds: seconds spent fitting so far; None keeps the last value.
+            flush: whether to flush everything to the disk now.
 
         Raises:
             InputError: the folder cannot be written, or the disk is full; the last commit is untouched.
@@ -107,19 +107,19 @@ class RunStore:
                 (self.folder / name).unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        """Take back a run in which nothing was learned: its own files, and the folder if this process made it.
+        """Remove a run without any trained state: its files, and the folder if this process created it.
 
-        A folder in which anything else lies stays.
+        A folder that contains anything else stays.
         """
         if self.manifest.numbered("state") or any(name.startswith("model.") for name in self.manifest.files):
             return
         self._remove({MANIFEST, LOG, *self.manifest.files})
         if self._made:
-            with suppress(OSError):  # something else lies there
+            with suppress(OSError):  # the folder contains something else
                 self.folder.rmdir()
 
     def settle(self) -> None:
-        """Cut the log to what the manifest says, and remove what a process that was killed left of its own files."""
+        """Cut the log to its valid length, and remove files that a killed process left behind."""
         counted = read_log(self.folder, self.manifest)
         path = self.folder / LOG
         if path.is_file() and path.stat().st_size != len(counted):
@@ -130,18 +130,19 @@ class RunStore:
             if (unnamed or _PARTIAL.fullmatch(path.name)) and path.is_file():
                 path.unlink(missing_ok=True)
 
-    def _changed(self, files: Mapping[str, bytes], drop: set[str], seconds: float | None) -> Manifest:
-        kept = {name: one for name, one in self.manifest.files.items() if name not in drop}
+    def _changed(self, files: Mapping[str, bytes], drop: set[str], seconds: float | None) -> RunManifest:
+        manifest = self.manifest
+        remaining = {name: file_sum for name, file_sum in manifest.files.items() if name not in drop}
         return replace(
-            self.manifest,
-            generation=self.manifest.generation + 1,
+            manifest,
+            generation=manifest.generation + 1,
             log=FileSum(self._logged, self._log.hexdigest()),
-            files=kept | {name: FileSum.of(data) for name, data in files.items()},
-            seconds=self.manifest.seconds if seconds is None else seconds,
+            files=remaining | {name: FileSum.of(data) for name, data in files.items()},
+            seconds=manifest.seconds if seconds is None else seconds,
         )
 
     def _flush(self, names: Iterable[str]) -> None:
-        """Force to the disk what a manifest is about to name and an earlier commit did not wait for."""
+        """Flush files of the next manifest that earlier commits did not flush."""
         with _writing(self.folder):
             for path in (self.folder / name for name in [*sorted(self._unflushed & set(names)), LOG]):
                 if path.is_file():
@@ -150,37 +151,36 @@ class RunStore:
         self._flushed_at = time.monotonic()
 
     def _remove(self, names: Iterable[str]) -> None:
-        """Remove own files after a failure, as far as the system lets us."""
         for name in names:
             with suppress(OSError):
                 (self.folder / name).unlink(missing_ok=True)
 
 
 @contextmanager
-def begun(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
-    """Begin a run in a folder, which is made where it is not there; the lock is held until the end.
+def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
+    """Yield the store of a new run, under its lock; the folder is created where it does not exist.
 
-    A training that is refused before its first epoch leaves nothing behind.
+    A training that fails before its first epoch leaves nothing behind.
 
     Args:
-        folder: of the run.
-        made: whether this process made it.
+        folder: folder of the run.
+        made: whether this process created the folder before.
 
     Raises:
-        InputError: the folder cannot be made or written, holds a run or files of a run's names, or is in use.
+        InputError: the folder cannot be created or written, contains a run or files of a run's names, or is in use.
     """
     with _writing(folder):
-        made = made or not folder.exists()
+        is_new = made or not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
     with _lock(folder, wait=False):
         taken = sorted(path.name for path in folder.iterdir() if path.name in RESERVED or NUMBERED.fullmatch(path.name))
         if taken:
-            raise InputError(f"{folder}: holds a {taken[0]} already; a run wants a folder of its own")
-        store = RunStore(folder, Manifest(uuid.uuid4().hex), made=made)
+            raise InputError(f"{folder}: contains a {taken[0]} already; choose an empty folder for the run")
+        store = RunStore(folder, RunManifest(uuid.uuid4().hex), made=is_new)
         try:
             with _writing(folder):
-                store.settle()  # a process that was killed here may have left the beginning of a manifest
-            store.commit({})  # from here on the folder is known as a run
+                store.settle()  # a process that was killed here may have left a partial manifest
+            store.commit({})  # from here on the folder is a run
             yield store
         except InputError:
             store.abandon()
@@ -188,15 +188,15 @@ def begun(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
 
 
 @contextmanager
-def opened(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
-    """Open a run to continue it; the lock is held until the end, and leftovers of a killed process are cleared.
+def open_run(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
+    """Yield the store of an existing run, under its lock, without the leftovers of a killed process.
 
     Args:
-        folder: of the run.
-        wait: whether to wait for the lock, or to refuse.
+        folder: folder of the run.
+        wait: whether to wait for the lock, or to raise an error.
 
     Raises:
-        InputError: not a run, damaged, or in use.
+        InputError: the folder is not a run, or is damaged or in use.
     """
     read_manifest(folder)
     with _lock(folder, wait=wait):
@@ -224,7 +224,7 @@ def _lock(folder: Path, *, wait: bool) -> Iterator[None]:
 
 @contextmanager
 def _writing(place: Path) -> Iterator[None]:
-    """Say of what the system refuses where it happened and what to do."""
+    """Raise InputError for an error of the system, with the place and a hint."""
     try:
         yield
     except OSError as error:

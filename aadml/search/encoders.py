@@ -22,7 +22,7 @@ from aadml.methods.inputs import Inputs, Scaling, load_scaling
 from aadml.methods.settings import Training
 from aadml.methods.zero_shot import SharedSpace, shared_space
 from aadml.model.facts import Facts, MethodFacts, fingerprint
-from aadml.model.media import described, extractor_of, media_features
+from aadml.model.media import extract_items, extractor_of, media_features
 from aadml.model.model import Model
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.runs.loading import load
@@ -202,7 +202,7 @@ def _plain(features: Mapping[str, Json], dimensions: Mapping[str, Json], scaling
 def embed_media(encoder: Encoder, modality: Modality, paths: Sequence[str]) -> Tensor:
     """Embed media files, or captions where the modality is text: (n, e)."""
     if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities and encoder.space(modality):
-        return described(encoder.other_tower(modality), paths)
+        return extract_items(encoder.other_tower(modality), paths)
     if modality not in encoder.facts.modalities:
         known = ", ".join(encoder.facts.modalities)
         raise InputError(f"{modality}: this index cannot be asked with {modality}; it knows {known}")

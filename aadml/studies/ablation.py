@@ -9,7 +9,7 @@ from aadml.configuration.overrides import Settings, setting_pairs
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.retrieval.metric_functions import check_columns
-from aadml.runs.data import place_of, starting_config
+from aadml.runs.data import data_location, starting_config
 from aadml.runs.sample_data import with_sample_data
 from aadml.studies.ablation_grid import collected, jobs_of, plan_ablation
 from aadml.studies.ablation_page import write_ablation
@@ -78,7 +78,7 @@ def ablate(
     axes = axes_of(over)
     start = starting_config(data, config, method, note)
     base = assemble(
-        data=place_of(data) if data else None, method=method, config=str(start) if start else None,
+        data=data_location(data) if data else None, method=method, config=str(start) if start else None,
         settings=settings, epochs=epochs, device=device, sample=data is None,
     )  # fmt: skip
     chosen = with_sample_data(base, note)

@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.strings import listed
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.retrieval.metric_functions import check_columns
-from aadml.runs.data import place_of
+from aadml.runs.data import data_location
 from aadml.runs.sample_data import sample_features
 from aadml.studies import comparison_rows as rows_of
 from aadml.studies.ablation_grid import collected, jobs_of, run_folder
@@ -99,7 +99,7 @@ def compare(
     if config is not None and not wanted[1]:
         raise InputError(f"--config {config}: is of the losses, and each method has its own; give --losses too")
     changes = setting_pairs(settings) + ([("device", device)] if device else [])
-    place = place_of(data) if data else _sample(note)
+    place = data_location(data) if data else _sample(note)
     shared = Shared(place, tuple(changes), max_epochs, config, with_controls, with_rivals)
     folder = Path(output) if output else Path("comparisons") / _name(*wanted, shared, trials)
     columns = check_columns(metrics)

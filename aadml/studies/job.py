@@ -14,7 +14,7 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.evaluate import evaluate, evaluate_under_each
 from aadml.runs.loading import read_evaluation
 from aadml.runs.manifest import is_finished, read_manifest
-from aadml.runs.run_names import file_of
+from aadml.runs.run_names import evaluation_file
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
 
@@ -61,7 +61,7 @@ def scored(job: Job) -> EvaluationRecord:
     """
     record = read_evaluation(job.folder)
     missing = _missing(job, record)
-    name = file_of(record.protocol, job.split, *missing)
+    name = evaluation_file(record.protocol, job.split, *missing)
     if not missing or name not in read_manifest(job.folder).files:
         return record
     return record.with_figures(missing, read_evaluation(job.folder, name=name))
@@ -77,12 +77,12 @@ def scored_under(job: Job, protocol: str) -> EvaluationRecord:
     Raises:
         InputError: not there, or damaged.
     """
-    return read_evaluation(job.folder, name=file_of(protocol, job.split))
+    return read_evaluation(job.folder, name=evaluation_file(protocol, job.split))
 
 
 def _missing_protocols(job: Job) -> tuple[str, ...]:
     there = read_manifest(job.folder).files
-    return tuple(one for one in job.protocols if file_of(one, job.split) not in there)
+    return tuple(one for one in job.protocols if evaluation_file(one, job.split) not in there)
 
 
 def work_off(job: Job, note: Note | None = None) -> str:
@@ -109,9 +109,11 @@ def work_off(job: Job, note: Note | None = None) -> str:
         if not is_done(job):
             callbacks = Callbacks(on_plan=planned, on_epoch=logged)
             # a process that outlived its parent may still be at it: wait
-            scoring = Scoring(job.split, queries=True, metrics=job.metrics, diagnosis=job.diagnosis)
+            scoring = Scoring(
+                job.split, queries=True, metrics=job.metrics, diagnosis=job.diagnosis, saving_share=SAVING_SHARE
+            )
             train_into(
-                job.config, job.folder, scoring, callbacks=callbacks, saving_share=SAVING_SHARE, wait=True,
+                job.config, job.folder, scoring, callbacks=callbacks, wait=True,
                 priors=job.needs.folder.parent if job.needs else None,
             )  # fmt: skip
             if missing := _missing(job, scored(job)):  # trained before anybody asked for them

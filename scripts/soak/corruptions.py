@@ -63,7 +63,7 @@ class Corrupter:
 
     def __init__(self, root: Path) -> None:
         torch.set_num_threads(1)
-        for name_of in ("commit", "installed"):  # they are slow, and say the same every time
+        for name_of in ("git_commit", "installed_version"):  # they are slow, and say the same every time
             setattr(environment, name_of, cache(getattr(environment, name_of)))
         self.tally, self._root = Tally(), root
         self._data = write_data(root / "data")
@@ -198,7 +198,7 @@ def page(tally: Tally, seconds: float) -> str:
         "`verify` must name the file, but for damage that is none: what lies beyond the counted part of the log, a",
         "card that was edited, JSON of the same content.", "",
         f"{datetime.date.today()}, {platform.platform()}, Python {platform.python_version()}, torch "
-        f"{torch.__version__}, commit {environment.commit()}; {seconds:.0f} s.", "",
+        f"{torch.__version__}, commit {environment.git_commit()}; {seconds:.0f} s.", "",
         "| folder | command | refused | equal | different | raised |", "| --- | --- | --: | --: | --: | --: |",
     ]  # fmt: skip
     for folder, command in sorted({key[:2] for key in tally.outcomes if key[1] != "verify"}):

@@ -131,7 +131,7 @@ def kill_points(name: str, root: Path, *, every: int = 1, twice: int = 20, seed:
         seed: of the draws.
     """
     torch.set_num_threads(1)
-    for name_of in ("commit", "installed"):  # they are slow, and say the same for every training
+    for name_of in ("git_commit", "installed_version"):  # they are slow, and say the same for every training
         setattr(environment, name_of, cache(getattr(environment, name_of)))
     killer = Killer(name, config(name, write_data(root / "data")), root)
     random = Random(f"{name} {seed}")
@@ -152,7 +152,7 @@ def page(tallies: Sequence[Tally]) -> str:
         "resumed, or trained anew where it had not begun, and its folder must hold the files and bytes of the",
         "uninterrupted training (but for seconds and the run's id); files that are not the run's are untouched.", "",
         f"{datetime.date.today()}, {platform.platform()}, Python {platform.python_version()}, torch "
-        f"{torch.__version__}, commit {environment.commit()}.", "",
+        f"{torch.__version__}, commit {environment.git_commit()}.", "",
         "| training | points | kills | kills of a resume | failures |", "| --- | --: | --: | --: | --: |",
     ]  # fmt: skip
     total = Tally("**all**")

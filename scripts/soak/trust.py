@@ -44,7 +44,7 @@ from aadml.cli import cli
 from aadml.feature_extraction.ground import consent, import_paths
 from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.runs.manifest import Manifest, read_manifest
+from aadml.runs.manifest import RunManifest, read_manifest
 from aadml.search.index import Index
 
 SMALL = {"network.hidden": [8], "proxy.k": 1, "training.batch": 20, "training.epochs": 2}
@@ -159,7 +159,7 @@ def write_run_document(folder: Path, name: str, content: Any) -> None:
     manifest = read_manifest(folder)
     if name in manifest.files:
         files = {**manifest.files, name: FileSum.of(data)}
-        changed = Manifest(manifest.run, manifest.generation, manifest.log, files, manifest.seconds)
+        changed = RunManifest(manifest.run, manifest.generation, manifest.log, files, manifest.seconds)
         (folder / "manifest.json").write_bytes(changed.to_bytes())
 
 

@@ -18,8 +18,8 @@ def embeddings(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--data", "f.h5"], "data is for a model"),
-        (["--allow-other-features"], "allow_other_features is for a model on other data"),
+        (["--data", "f.h5"], "data apply to a model only"),
+        (["--allow-other-features"], "allow_other_features applies to a model on other data only"),
         (["--query-seed", "3"], "query_seed: 3 given, but no queries are drawn"),
         (["--per-query"], "--per-query applies to --json only"),
     ],
@@ -90,7 +90,7 @@ def test_of_search_beside_export(aadml, features, tmp_path, arguments):
 
 
 def test_of_audit_and_report(features, tmp_path):
-    with pytest.raises(InputError, match="protocol bank is of a run; an encoder made elsewhere embeds as it does"):
+    with pytest.raises(InputError, match="protocol bank applies to a run or model only; leave out --protocol"):
         toolkit.audit(data=features, command="none", protocol="bank")
     with pytest.raises(InputError, match="allow_other_features is for other data than the run's own; give data too"):
         toolkit.report(tmp_path, allow_other_features=True)

@@ -107,7 +107,7 @@ def test_two_of_three_are_chosen_for_a_method_of_two_views(aadml, features, tmp_
     assert list(json.loads(aadml("evaluate", folder, "--json")[1])["directions"]) == ["audio-flow", "flow-audio"]
     code, _, err = aadml("train", "--data", features, "--modalities", "audio,pose", *arguments)
     assert code == 2
-    assert "has no pose; there are audio, text, flow" in err
+    assert "has no pose; choose from audio, text, flow" in err
 
 
 @pytest.mark.parametrize(

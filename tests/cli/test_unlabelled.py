@@ -39,7 +39,7 @@ def run_of(answer, tmp_path):
 
 def test_the_data_choose_few_labels_and_queries_without_a_label_are_left_out(partly, tmp_path):
     trained = called("train", "--data", partly, "--runs", tmp_path / "runs", *SMALL)
-    assert "some clips have no label, so config 'few_labels' is taken" in trained.stderr
+    assert "some clips have no label, so config 'few_labels' is used" in trained.stderr
     run = run_of(trained, tmp_path)
     scored = json.loads((run / "evaluation.json").read_text())
     assert scored["directions"]["audio-visual"]["queries"] == 29

@@ -25,7 +25,7 @@ from aadml.methods import METHODS
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.proxies import PROXIES
-from aadml.runs.config_warnings import config_warnings, remarks
+from aadml.runs.config_warnings import config_warnings, training_warnings
 from aadml.runs.prepare import prepare
 from aadml.runs.train import fit_model
 from aadml.selections import SELECTIONS
@@ -132,7 +132,7 @@ def outcome(config):
     log = [{key: value for key, value in record.items() if key != "seconds"} for record in session.history]
     vectors = {m: model.embed_features(splits().test[m], m).numpy().tobytes() for m in splits().test.modalities}
     state = {key: value.numpy().tobytes() for key, value in model.method.state().items()}
-    return (repr(log), vectors, state), {*config_warnings(config), *remarks(prepared)}
+    return (repr(log), vectors, state), {*config_warnings(config), *training_warnings(prepared)}
 
 
 def options_of(config):

@@ -18,7 +18,7 @@ from aadml.papers.audio_text_tables import (
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
 from aadml.runs.manifest import EVALUATION
-from aadml.runs.store import begun
+from aadml.runs.store import new_run
 
 BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf_audiocaps", "3cmlf"),
          "xie": ("xie_clotho", "xie")}  # fmt: skip
@@ -87,7 +87,7 @@ def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     assert len({job.folder for run in runs for job in run.jobs}) == 16
     for seed, job in enumerate(runs[2].jobs):
         side = direction(0.1 + 0.1 * seed, recall_at={"5": 0.5})
-        with begun(job.folder) as store:
+        with new_run(job.folder) as store:
             store.commit({EVALUATION: json.dumps(record(side, side).to_json()).encode()})
     table = table_of("xie", runs, data="sets", dataset="Clotho")
     row = dict(zip(table.columns, table.rows[2], strict=True))

@@ -7,7 +7,6 @@ import torch
 
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.methods.method import Context
@@ -15,7 +14,7 @@ from aadml.methods.settings import Training
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.protocols import PROTOCOLS
-from aadml.protocols.evaluation import embed_under, evaluate_under, prepared, protocols_of
+from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
 from aadml.protocols.protocol import Subject
 
 EVERY = sorted(PROTOCOLS)
@@ -170,19 +169,12 @@ def test_what_sees_other_items_does_see_them(seen, name):
     assert not torch.allclose(embedded(seen, name).vectors["audio"][:20], embedded(half, name).vectors["audio"])
 
 
-def test_nothing_is_joined_with_itself_and_an_unknown_name_is_answered_with_the_nearest(name):
-    with pytest.raises(InputError, match="cannot be joined"):
-        protocols_of(f"{name}+{name}")
-    with pytest.raises(InputError, match=f"did you mean '{name}'"):
-        protocols_of(f"{name}s")
-
-
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "l2", "none"])
 def test_scaling_by_the_scored_clips_is_that_of_the_model_where_these_are_the_training_clips(seen, scaling):
     inputs = Inputs(scaling=scaling)
     facts = replace(seen.encoder.facts, inputs=inputs)
     encoder = replace(seen.encoder, facts=facts, scaling=fit_scaling(seen.splits.train, inputs))
-    subject, _ = prepared(replace(seen, encoder=encoder), "legacy:test-scaling", "train")
+    subject, _ = prepare_subject(replace(seen, encoder=encoder), "legacy:test-scaling", "train")
     own = {m: encoder.scaling.features(seen.splits.train[m], m) for m in seen.splits.train.modalities}
     for modality, values in own.items():
         assert torch.equal(subject.encoder.scaling.features(seen.splits.train[modality], modality), values)

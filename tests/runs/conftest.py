@@ -1,8 +1,20 @@
+"""Fixtures of runs: captioned tones, a small run, and files like its data."""
+
 import csv
+import shutil
 import wave
+from dataclasses import replace
 
 import numpy as np
 import pytest
+
+import aadml
+from aadml.configuration.from_arguments import assemble
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from tests.runs.planted import plant
+
+CONTENT = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8), difficulty=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -30,3 +42,47 @@ def write_tones(folder, *, train):
     with (folder / "manifest.csv").open("w", newline="") as file:
         csv.writer(file).writerows(rows)
     return folder / "manifest.csv"
+
+
+@pytest.fixture(scope="module")
+def random_model(tmp_path_factory):
+    """A run and its data, which nobody changes."""
+    place = tmp_path_factory.mktemp("opened")
+    write_features(place / "own.h5", CONTENT)
+    return aadml.fit(place / "own.h5", method="cca", settings={"method.dimension": 2}, runs=place / "runs")
+
+
+@pytest.fixture
+def random_run(random_model, tmp_path):
+    return shutil.copytree(random_model.folder, tmp_path / "run")
+
+
+@pytest.fixture
+def other_file(tmp_path):
+    """Write a feature file that is `CONTENT` but for some changes."""
+
+    def other_file(**changes):
+        write_features(tmp_path / "other.h5", replace(CONTENT, **changes))
+        return tmp_path / "other.h5"
+
+    return other_file
+
+
+@pytest.fixture
+def folder(tmp_path):
+    plant(tmp_path / "run")
+    return tmp_path / "run"
+
+
+SMALL = {"network.hidden": [4], "training.batch": 15, "training.epochs": 1}
+
+
+@pytest.fixture
+def config(tmp_path):
+    write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8)))
+
+    def config(method="aadml", **changes):
+        settings = changes if method != "aadml" else SMALL | changes
+        return assemble(method=method, data=str(tmp_path / "f.h5"), settings=settings)
+
+    return config

@@ -82,7 +82,7 @@ def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_w
 def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):
     from aadml.feature_extraction.ground.errors import InputError
 
-    with pytest.raises(InputError, match="learns from features; make some with"):
+    with pytest.raises(InputError, match="learns from features; extract some with"):
         call("train", "--data", manifest, "--method", "aadml", "--epochs", 1, "--runs", tmp_path)
 
 
@@ -94,9 +94,9 @@ def test_modalities_that_captioned_sound_does_not_have_are_refused(manifest):
         return load_splits(assemble(config="xie", data=str(manifest), settings=[f"modalities={names}"]))
 
     assert loaded("[audio, text]").train.modalities == ("audio", "text")
-    with pytest.raises(InputError, match="has no visual; there are audio, text"):
+    with pytest.raises(InputError, match="has no visual; choose from audio, text"):
         loaded("[audio, visual]")
-    with pytest.raises(InputError, match="text alone; two at least"):
+    with pytest.raises(InputError, match="text given; choose at least two"):
         loaded("[text]")
 
 

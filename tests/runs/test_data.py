@@ -16,9 +16,9 @@ from aadml.runs import data
 
 def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):
     monkeypatch.setattr(data, "is_captioned", lambda path: True)
-    with pytest.raises(InputError, match="holds sound and captions, cca learns from features"):
+    with pytest.raises(InputError, match="is captioned sound, but cca learns from features"):
         data.load_splits(assemble(method="cca", data="synthetic:ave"))
-    with pytest.raises(InputError, match=r"relevance: .* holds captioned sound, which has no classes"):
+    with pytest.raises(InputError, match=r"relevance: .* is captioned sound, which has no classes"):
         data.load_splits(assemble(method="cca", data="synthetic:ave", relevance="own"))
     monkeypatch.setattr(data, "captioned_splits", lambda path, **options: (path, options))
     assert aadml.read("there.csv") == ("there.csv", {"cleaning": "mei", "captions": 5})
@@ -45,12 +45,12 @@ def test_labels_decide_where_a_training_starts(tmp_path):
         assert asked(given) == (None, [])
     chosen, said = asked(written(labels=some))
     assert chosen == "few_labels"
-    assert said[0].startswith("some clips have no label, so config 'few_labels' is taken; name another with --config")
+    assert said[0].startswith("some clips have no label, so config 'few_labels' is used; choose another with --config")
     without = written(labels=np.full(45, -1), class_names=())
     for given in (without, aadml.read(without), aadml.read(without).train):
         chosen, said = asked(given)
         assert chosen == "pairs"
-        assert said[0].startswith("the clips are not of one class each, so config 'pairs' is taken")
+        assert said[0].startswith("the clips are not of one class each, so config 'pairs' is used")
     assert asked(without, config="mine.yaml") == ("mine.yaml", [])
     assert asked(without, method="cca") == (None, [])
     random = np.random.default_rng(0).standard_normal((6, 3)).astype("f4")
@@ -67,9 +67,9 @@ def test_modalities_are_kept_by_name_and_it_is_said_which_were_left_out(tmp_path
     some = data.with_modalities(splits, ["visual", "flow"])
     assert [set(part.modalities) for part in (some.train, some.valid, some.test)] == [{"visual", "flow"}] * 3
     assert some.notes == (*splits.notes, "of its modalities, audio was left out (modalities)")
-    with pytest.raises(InputError, match=r"modalities: .*f\.h5 has no text; there are audio, visual, flow"):
+    with pytest.raises(InputError, match=r"modalities: .*f\.h5 has no text; choose from audio, visual, flow"):
         data.with_modalities(splits, ["audio", "text"])
-    with pytest.raises(InputError, match=r"modalities: visual alone; two at least are compared"):
+    with pytest.raises(InputError, match=r"modalities: visual, visual given; choose at least two"):
         data.with_modalities(splits, ["visual", "visual"])
 
 
@@ -88,8 +88,8 @@ def test_a_rule_of_relevance_is_set_in_every_part_and_said(tmp_path):
 
 def test_names_stay_and_paths_become_whole(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert data.place_of("synthetic:ave") == "synthetic:ave"
-    assert data.place_of("f.h5") == str(tmp_path / "f.h5")
+    assert data.data_location("synthetic:ave") == "synthetic:ave"
+    assert data.data_location("f.h5") == str(tmp_path / "f.h5")
     assert data.relevance_name(None) is None
     assert data.relevance_name("own") == "own"
     assert data.relevance_name("judged.csv") == str(tmp_path / "judged.csv")

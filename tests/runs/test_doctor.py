@@ -10,7 +10,8 @@ import aadml
 from aadml.feature_extraction.self_test import WeightCheck
 from aadml.feature_extraction.weights.table import WEIGHTS
 from aadml.runs import doctor as doctors
-from aadml.runs.environment import commit, installed
+from aadml.runs import environment
+from aadml.runs.environment import git_commit, installed_version
 
 
 @pytest.fixture
@@ -39,10 +40,10 @@ def test_what_an_examination_says_is_passed_on(monkeypatch, tmp_path):
 
 
 def test_packages_that_are_there_have_their_versions(found, monkeypatch):
-    assert found["packages"]["torch"] == installed("torch")
+    assert found["packages"]["torch"] == installed_version("torch")
     assert None not in found["packages"].values()
     assert found["extras"]["parquet"].keys() == {"pyarrow"}
-    monkeypatch.setattr(doctors, "installed", lambda name: None)
+    monkeypatch.setattr(doctors, "installed_version", lambda name: None)
     bare = doctors.doctor()
     assert bare["packages"] == {}
     assert bare["extras"]["hub"] == {"transformers": None, "tokenizers": None, "pillow": None}
@@ -60,10 +61,10 @@ def test_the_machine_is_described(monkeypatch, units, said):
 
 
 def test_a_commit_is_told_where_there_is_a_checkout_and_git(monkeypatch, tmp_path):
-    assert installed("no-such-package") is None
+    assert installed_version("no-such-package") is None
     (tmp_path / "aadml").mkdir()
-    monkeypatch.setattr(aadml, "__file__", str(tmp_path / "aadml" / "__init__.py"))
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "aadml" / "runs" / "environment.py"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert commit() is None
+    assert git_commit() is None
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert commit() is None
+    assert git_commit() is None

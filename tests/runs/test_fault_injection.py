@@ -21,7 +21,7 @@ from aadml.methods.session import Callbacks
 from aadml.runs.evaluate import evaluate
 from aadml.runs.fit import fit, resume_run
 from aadml.runs.manifest import MANIFEST, is_run, read_manifest
-from aadml.runs.store import opened
+from aadml.runs.store import open_run
 from aadml.runs.train import train_into
 from aadml.runs.verify import verify
 from aadml.studies.job import FAILURE, Job, work_off
@@ -159,7 +159,7 @@ def command(*arguments):
 
 @pytest.mark.slow
 def test_of_two_resumes_at_once_one_is_refused_and_the_other_ends_in_the_same_bytes(interrupted, whole):
-    with opened(interrupted):  # as the first of them does
+    with open_run(interrupted):  # as the first of them does
         done = subprocess.run(command("train", "--resume", interrupted), capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "another process is training this run" in done.stderr
@@ -201,7 +201,7 @@ def test_evaluating_a_run_that_cannot_be_written_gives_the_result_and_says_that_
     assert work.code == 0, work.text
     value, said = work.text.split(" ", 1)
     assert 0 < float(value) <= 1
-    assert "not kept in the run" in said
+    assert "not added to the run" in said
     assert os.strerror(errno.EROFS) in said
     assert contents(whole) == before
 

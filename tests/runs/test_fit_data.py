@@ -25,7 +25,7 @@ def test_of_several_processes_none_makes_the_sample_clips(monkeypatch, tmp_path)
     monkeypatch.setattr("aadml.runs.fit.with_sample_data", lambda *_: pytest.fail("clips were made"))
     with pytest.raises(InputError, match="no such file"):  # what is named is looked for, however many they are
         aadml.fit(tmp_path / "absent.h5", epochs=1)
-    with pytest.raises(InputError, match="none may make the sample clips; name the data"):
+    with pytest.raises(InputError, match="sample clips cannot be rendered by several processes; pass data"):
         aadml.fit(epochs=1)
 
 
@@ -52,21 +52,6 @@ def test_it_is_said_how_clips_in_memory_were_set_aside_for_validation(labels, ho
     features = {m: random.standard_normal((40, 5)).astype("f4") for m in ("audio", "visual")}
     model = aadml.fit(Clips.of(labels, **features), method="random")
     assert f"4 clips were set aside for validation ({how}, seed 0)" in model.card()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [({}, True), ({"settings": {"training.select": "last"}}, False), ({"method": "cca"}, False)],
-)
-def test_it_is_said_where_no_epoch_can_be_chosen(options, said):
-    draw = np.random.default_rng(0).normal
-    clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
-    settings = {"method.dimension": 2} if "method" in options else {"network.hidden": [4], "training.epochs": 2}
-    options = options | {"settings": settings | options.get("settings", {})}
-    for valid, expected in ((clips.select(torch.arange(0)), said), (clips, False)):
-        heard = []
-        aadml.fit(aadml.Splits(clips, valid, clips), on_note=heard.append, **options)
-        assert ("there are no validation clips to choose an epoch on: the last one is kept" in heard) == expected
 
 
 def test_a_closed_form_is_kept_from_validation_clips_that_are_scored_or_of_other_classes(tmp_path):
@@ -106,7 +91,7 @@ def test_keys_that_divide_data_anew_are_refused_of_data_in_memory(key, kind):
     splits = aadml.read("synthetic:ave")
     data = splits if kind == "splits" else splits.train
     value = {"unseen_classes": 0.3, "train_per_class": 4}[key]
-    with pytest.raises(InputError, match=f"{key}: these data are in memory and divided; give their path"):
+    with pytest.raises(InputError, match=f"{key}: the data in memory are already divided; pass their path"):
         aadml.fit(data, method="random", settings={key: value})
 
 
@@ -116,7 +101,7 @@ def test_a_share_of_validation_clips_that_are_not_drawn_is_said_to_change_nothin
     parts["drawn"] = replace(parts["own"], splits=splits)
     for name, content in parts.items():
         write_features(tmp_path / f"{name}.h5", content)
-    said = "validation=0.4 changes nothing: the data have validation clips of their own"
+    said = "validation=0.4 changes nothing: the data have a validation split"
     for name, expected in (("own", True), ("drawn", False)):
         read = aadml.read(tmp_path / f"{name}.h5")
         for data, idle in ((tmp_path / f"{name}.h5", expected), (read, True), (read.train, False)):
@@ -145,41 +130,3 @@ def test_a_run_of_data_in_memory_goes_on_with_the_modalities_that_it_began_with(
     resumed = aadml.resume(run, data=splits)
     assert resumed.modalities == ("audio", "flow")
     assert (run / "model.safetensors").read_bytes() == (whole.folder / "model.safetensors").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"training.epochs": 7}, ["training.epochs=7 changes nothing: cca trains in no epochs"]),
-        (
-            {"training.batch": 5, "training.select": "last"},
-            ["training.batch=5, training.select=last change nothing: cca trains in no epochs"],
-        ),
-        ({}, []),
-    ],
-)
-def test_keys_of_the_loop_are_said_to_change_nothing_where_there_is_none(options, said):
-    draw, heard = np.random.default_rng(0).normal, []
-    clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
-    aadml.fit(clips, method="cca", settings={"method.dimension": 2} | options, on_note=heard.append)
-    assert [line for line in heard if "training." in line] == said
-
-
-def test_what_looks_at_validation_clips_is_said_to_change_nothing_where_there_are_none():
-    draw = np.random.default_rng(0).normal
-    clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
-    looking = {"training.patience": 2, "training.schedule": "plateau", "training.criterion": "recall@2"}
-    settings = {"network.hidden": [4], "training.epochs": 1, "training.select": "last"} | looking
-    for valid, idle in ((clips.select(torch.arange(0)), True), (clips, False)):
-        heard = []
-        aadml.fit(aadml.Splits(clips, valid, clips), settings=settings, loss="triplet", on_note=heard.append)
-        for key, value in looking.items():
-            assert (f"{key}={value} changes nothing: there are no validation clips to look at" in heard) == idle
-
-
-def test_an_option_that_cannot_act_beside_the_others_is_said_to_change_nothing():
-    draw, heard = np.random.default_rng(0).normal, []
-    clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
-    settings = {"network.hidden": [4], "training.epochs": 1, "training.momentum": 0.9}
-    aadml.fit(clips, settings=settings, loss="triplet", on_note=heard.append)
-    assert "training.momentum=0.9 changes nothing: it acts with optimizer sgd or rmsprop, not adam" in heard

@@ -1,4 +1,4 @@
-"""The audit of the kept epoch: what the config asked to be kept, by the log."""
+"""Audit of the kept epoch: the log must show the epoch that the config selects."""
 
 from types import SimpleNamespace
 
@@ -10,6 +10,7 @@ from aadml.feature_extraction.feature_file import write_features
 from aadml.methods.settings import Training
 from aadml.protocols.audit import Verdict
 from aadml.runs import audit
+from aadml.runs.loading import load_run
 
 SMALL = {"network.hidden": [4], "training.batch": 20}
 
@@ -17,14 +18,15 @@ SMALL = {"network.hidden": [4], "training.batch": 20}
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """A run that kept its best epoch and one that kept its last, of three."""
-    made, features = {}, tmp_path_factory.mktemp("features") / "f.h5"
+    trained, features = {}, tmp_path_factory.mktemp("features") / "f.h5"
     write_features(features, synthetic(classes=3, train=60, valid=15, test=15, dimensions=(6, 8)))
     for select in ("best", "last"):
         folder = tmp_path_factory.mktemp(select)
         settings = {**SMALL, "training.select": select}
         aadml.fit(features, loss="triplet", epochs=3, settings=settings, runs=folder)
-        (made[select],) = folder.iterdir()
-    return made
+        (run,) = folder.iterdir()
+        trained[select] = load_run(run)
+    return trained
 
 
 def logged(monkeypatch, scores, stages=None):
@@ -73,20 +75,19 @@ def test_runs_as_they_are_pass(runs, select):
     assert audit._kept_epoch(runs[select]).verdict is Verdict.PASS
 
 
-def test_the_criterion_of_the_config_is_what_the_log_is_searched_for(monkeypatch, tmp_path):
+def test_the_log_is_searched_for_the_criterion_of_the_config(monkeypatch, tmp_path):
     rows = [(0.1, 0.9), (0.2, 0.4), (0.3, 0.1)]
     records = [{"epoch": i, "valid map_mean": one, "valid recall@2": two} for i, (one, two) in enumerate(rows, 1)]
     monkeypatch.setattr(audit, "read_records", lambda _: [*records, {"epoch": 4, "loss": 1.0}])
-    found = {}
+    findings = {}
     for criterion in ("auto", "recall@2"):
-        config = SimpleNamespace(training=Training(criterion=criterion))
-        monkeypatch.setattr(audit, "read_config", lambda _, config=config: config)
+        run = SimpleNamespace(folder=tmp_path, config=SimpleNamespace(training=Training(criterion=criterion)))
         for epoch in (1, 3):
             kept(monkeypatch, epoch)
-            found[criterion, epoch] = audit._kept_epoch(tmp_path)
-    assert [one.verdict for one in found.values()] == [Verdict.FAIL, Verdict.PASS, Verdict.PASS, Verdict.FAIL]
-    assert "the best validation MAP of the log is epoch 3" in found["auto", 1].evidence
-    assert "the best validation recall@2 of the log is epoch 1" in found["recall@2", 3].evidence
+            findings[criterion, epoch] = audit._kept_epoch(run)
+    assert [one.verdict for one in findings.values()] == [Verdict.FAIL, Verdict.PASS, Verdict.PASS, Verdict.FAIL]
+    assert "the best validation MAP of the log is epoch 3" in findings["auto", 1].evidence
+    assert "the best validation recall@2 of the log is epoch 1" in findings["recall@2", 3].evidence
 
 
 @pytest.mark.parametrize(("epoch", "scores"), [(None, [0.2, 0.4]), (1, [])])

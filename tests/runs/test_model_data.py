@@ -1,7 +1,9 @@
 """Data that a model meets after its training: what is not as it was is said."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import aadml
@@ -9,6 +11,9 @@ from aadml.data.splitting.splits import clips_of, without_classes
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.runs import model_data
+from aadml.runs.model_data import nonempty_split, read_for
+from tests.runs.conftest import CONTENT
 
 SHAPE = {"classes": 5, "dimensions": (6, 8), "train": 60, "valid": 15, "test": 30}
 
@@ -24,14 +29,14 @@ def model(tmp_path_factory):
     ("renamed", "said"),
     [
         ({}, []),
-        ({"class 1": "bell"}, ["1 of its 5 classes (bell) are none that the model was trained on"]),
+        ({"class 1": "bell"}, ["the model was not trained on 1 of its 5 classes (bell)"]),
         (
             {f"class {i}": f"new {i}" for i in range(5)},
-            ["5 of its 5 classes (new 0, new 1, new 2, ...) are none that the model was trained on"],
+            ["the model was not trained on 5 of its 5 classes (new 0, new 1, new 2, ...)"],
         ),
     ],
 )
-def test_classes_that_the_model_never_saw_are_named(model, renamed, said, tmp_path):
+def test_classes_without_training_are_named(model, renamed, said, tmp_path):
     content = synthetic(**SHAPE)
     names = tuple(renamed.get(name, name) for name in content.class_names)
     write_features(tmp_path / "other.h5", replace(content, class_names=names))
@@ -68,9 +73,12 @@ def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"once": "audio", "data": True}, "once is for embeddings"),
-        ({"embeddings": True, "data": True}, "data is for a model; embeddings are scored as they are"),
-        ({"embeddings": True, "allow_other_features": True}, "allow_other_features is for a model on other data"),
+        ({"once": "audio", "data": True}, "once applies to embeddings only"),
+        ({"embeddings": True, "data": True}, "data apply to a model only"),
+        (
+            {"embeddings": True, "allow_other_features": True},
+            "allow_other_features applies to a model on other data only",
+        ),
         ({"query_seed": 3, "data": True}, "query_seed: 3 given, but no queries are drawn"),
     ],
 )
@@ -80,3 +88,73 @@ def test_what_an_evaluation_would_not_follow_is_refused(model, options, said):
     given = {key: known[key] if value is True and key in known else value for key, value in options.items()}
     with pytest.raises(InputError, match=said):
         aadml.evaluate(None if "embeddings" in options else model, **given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"features": {"audio": CONTENT.features["audio"]}},
+            r"has no visual features, which the model needs; it has audio",
+        ),
+        (
+            {"features": {"audio": CONTENT.features["visual"], "visual": CONTENT.features["visual"]}},
+            "audio has 8 dimensions; the model was trained on 6",
+        ),
+    ],
+)
+def test_features_that_do_not_fit_a_model_are_refused(random_model, other_file, changes, message):
+    with pytest.raises(InputError, match=message):
+        read_for(random_model, other_file(**changes))
+
+
+def test_classes_are_known_again_by_their_names(random_model, other_file):
+    a, b, c = random_model.class_names
+    for names in ((c, a, b), (c, a)):
+        labels = np.minimum(CONTENT.labels, len(names) - 1)
+        labels[0] = -1
+        splits = read_for(random_model, other_file(labels=labels, class_names=names))
+        for name in ("train", "valid", "test"):
+            rows = CONTENT.rows(name)
+            expected = [-1 if label < 0 else random_model.class_names.index(names[label]) for label in labels[rows]]
+            assert splits[name].labels.tolist() == expected
+            assert splits[name].class_names == random_model.class_names
+    splits = read_for(random_model, other_file(class_names=(a, b, "unheard of")))
+    assert splits.test.class_names == (a, b, "unheard of")
+    assert splits.test.labels.tolist() == CONTENT.labels[CONTENT.rows("test")].tolist()
+
+
+def test_of_clips_of_several_classes_each_is_known_again(random_model):
+    _, b, c = random_model.class_names
+    marked = np.random.default_rng(0).integers(0, 2, (51, 2)).astype(np.uint8)
+    marked[:, 0] |= 1 - marked[:, 1]
+    content = replace(CONTENT, labels=marked.argmax(1), class_names=(c, b), all_labels=marked)
+    splits = model_data._divided(content, "there", random_model)
+    assert splits.name == "there"
+    for name in ("train", "valid", "test"):
+        own = marked[CONTENT.rows(name)].astype(bool)
+        assert np.array_equal(splits[name].all_labels.numpy()[:, 2], own[:, 0])
+        assert np.array_equal(splits[name].all_labels.numpy()[:, 1], own[:, 1])
+        assert not splits[name].all_labels[:, 0].any()
+
+
+def test_a_split_without_clips_is_refused_with_what_there_is(random_model, other_file):
+    splits = read_for(random_model, other_file(splits=tuple("train" if s == "valid" else s for s in CONTENT.splits)))
+    assert len(nonempty_split(splits, "test")) == 12
+    with pytest.raises(InputError, match=r"has no valid clips \(it has 39 train, 0 valid, 12 test\)"):
+        nonempty_split(splits, "valid")
+
+
+def test_captioned_sound_and_features_are_told_apart(random_model, monkeypatch):
+    monkeypatch.setattr(model_data, "is_captioned", lambda path: True)
+    with pytest.raises(InputError, match="is captioned sound; the model reads features of audio, visual"):
+        read_for(random_model, "sound.csv")
+    facts = replace(
+        random_model.facts, method=replace(random_model.facts.method, arguments={"cleaning": "mei", "captions": 5})
+    )
+    reads = SimpleNamespace(facts=facts, modalities=("audio", "text"))
+    monkeypatch.setattr(model_data, "read_captioned", lambda path, options: (path, options["captions"]))
+    assert read_for(reads, "sound.csv") == ("sound.csv", 5)
+    monkeypatch.setattr(model_data, "is_captioned", lambda path: False)
+    with pytest.raises(InputError, match="is features, not captioned sound; the model reads captioned sound"):
+        read_for(reads, "features.h5")

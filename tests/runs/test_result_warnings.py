@@ -9,8 +9,7 @@ import torch
 import aadml
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.runs import result_warnings
-from aadml.runs.result_warnings import verdicts
+from aadml.runs.result_warnings import result_warnings
 from aadml.runs.session import read_records
 
 SMALL = {"network.hidden": [16], "training.batch": 20, "training.learning_rate": 0.01}
@@ -61,12 +60,12 @@ def test_shuffled_labels_are_within_noise_of_chance(splits):
 
 @pytest.mark.parametrize(("odd", "named"), [(None, True), (0, False), (31, False), (59, False)])
 def test_a_view_is_constant_only_where_all_its_blocks_are(splits, healthy, monkeypatch, odd, named):
-    monkeypatch.setattr(result_warnings, "BLOCK", 25)
+    monkeypatch.setattr("aadml.runs.result_warnings.BLOCK", 25)
     view = torch.ones_like(splits.train["audio"])
     if odd is not None:
         view[odd, 2] = 2.0
     train = replace(splits.train, features={"audio": view, "visual": splits.train["visual"]})
-    found = verdicts(aadml.evaluate(healthy, data=splits), train, [], healthy.facts)
+    found = result_warnings(aadml.evaluate(healthy, data=splits), train, [], healthy.facts)
     assert any("the same audio features" in one for one in found) == named
 
 
@@ -87,7 +86,7 @@ HISTORY = [{"epoch": n, "stage": "", "loss": 1.0 / n, "valid map_mean": 0.5} for
 def test_an_epoch_chosen_at_an_end_is_told(healthy, splits, epoch, epochs, select, wanted):
     training = replace(healthy.facts.training, select=select)
     facts = replace(healthy.facts, selected_epoch=epoch, training=training)
-    found = verdicts(aadml.evaluate(healthy, data=splits), splits.train, HISTORY[:epochs], facts)
+    found = result_warnings(aadml.evaluate(healthy, data=splits), splits.train, HISTORY[:epochs], facts)
     assert [one.split(":")[0].split(" (")[0] for one in found] == ([] if wanted is None else [found[0].split(":")[0]])
     assert wanted is None or found[0].startswith(wanted)
 
@@ -95,7 +94,7 @@ def test_an_epoch_chosen_at_an_end_is_told(healthy, splits, epoch, epochs, selec
 def test_no_epoch_is_chosen_by_a_loss(healthy, splits):
     losses = [{"epoch": n, "loss": 1.0 / n, "valid loss": 1.0} for n in range(1, 7)]
     facts = replace(healthy.facts, selected_epoch=6)
-    assert verdicts(aadml.evaluate(healthy, data=splits), splits.train, losses, facts) == []
+    assert result_warnings(aadml.evaluate(healthy, data=splits), splits.train, losses, facts) == []
 
 
 @pytest.mark.parametrize(
@@ -104,14 +103,14 @@ def test_no_epoch_is_chosen_by_a_loss(healthy, splits):
 )
 def test_a_loss_ran_away_above_ten_times_its_first_value(healthy, splits, losses, ran_away):
     history = [{"epoch": n + 1, "stage": "a", "loss": loss} for n, loss in enumerate(losses)]
-    found = verdicts(aadml.evaluate(healthy, data=splits), splits.train, history, healthy.facts)
+    found = result_warnings(aadml.evaluate(healthy, data=splits), splits.train, history, healthy.facts)
     assert any("ran away" in one for one in found) == ran_away
 
 
 def test_each_stage_is_looked_at_by_itself(healthy, splits):
     history = [{"epoch": n + 1, "stage": stage, "loss": loss} for n, (stage, loss) in
                enumerate([("a", 0.01), ("a", 0.01), ("b", 5.0), ("b", 4.0)])]  # fmt: skip
-    assert verdicts(aadml.evaluate(healthy, data=splits), splits.train, history, healthy.facts) == []
+    assert result_warnings(aadml.evaluate(healthy, data=splits), splits.train, history, healthy.facts) == []
 
 
 def test_verdicts_stand_in_the_run_in_the_log_on_the_card_and_on_the_page(splits, tmp_path):

@@ -149,16 +149,16 @@ def test_captioned_sound_is_not_trained_again(monkeypatch):
 
 
 def test_models_differ_by_the_tensor_that_differs_most_relative_to_its_length():
-    assert retrain._changed(model_of(3, 4), model_of(3, 4)) == 0
-    assert retrain._changed(model_of(0, 0), model_of(0, 0)) == 0
-    assert retrain._changed(model_of(6, 8), model_of(3, 4)) == pytest.approx(1)
-    assert retrain._changed(model_of(3, 4), model_of(6, 8)) == pytest.approx(0.5)
-    assert retrain._changed(model_of(1, 0), model_of(0, 0)) > 1
-    assert retrain._changed(model_of(1), model_of(1, 1)) == math.inf
-    assert retrain._changed(model_of(1), model_of(1, key="v")) == math.inf
+    assert retrain._difference(model_of(3, 4), model_of(3, 4)) == 0
+    assert retrain._difference(model_of(0, 0), model_of(0, 0)) == 0
+    assert retrain._difference(model_of(6, 8), model_of(3, 4)) == pytest.approx(1)
+    assert retrain._difference(model_of(3, 4), model_of(6, 8)) == pytest.approx(0.5)
+    assert retrain._difference(model_of(1, 0), model_of(0, 0)) > 1
+    assert retrain._difference(model_of(1), model_of(1, 1)) == math.inf
+    assert retrain._difference(model_of(1), model_of(1, key="v")) == math.inf
     one, two = model_of(1), model_of(1)
     one.scaling.state, two.scaling.state = lambda: {"mean": torch.ones(1)}, lambda: {"mean": torch.full((1,), 4.0)}
-    assert retrain._changed(one, two) == pytest.approx(0.75)
+    assert retrain._difference(one, two) == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])

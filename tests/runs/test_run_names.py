@@ -30,9 +30,9 @@ def test_runs_of_one_second_get_folders_of_their_own(tmp_path):
 def test_a_file_or_a_link_to_nowhere_in_the_place_of_the_runs_is_told(tmp_path):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"file/.*: cannot be made \(Not a directory\)"):
+    with pytest.raises(InputError, match=r"file/.*: cannot be created \(Not a directory\)"):
         run_names.new_run_folder(tmp_path / "file", "cca", 0)
-    with pytest.raises(InputError, match=r"link: .*--runs wants a folder"):
+    with pytest.raises(InputError, match=r"link: .*pass a folder to --runs"):
         run_names.new_run_folder(tmp_path / "link", "cca", 0)
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -51,12 +51,12 @@ def test_the_search_for_a_free_name_ends(tmp_path, monkeypatch):
 
 
 def test_what_was_scored_otherwise_is_part_of_the_name():
-    assert run_names.file_of("inductive", "test") == "evaluations/inductive-test.json"
-    assert run_names.file_of("inductive", "valid", "euclidean") == "evaluations/inductive-valid-euclidean.json"
-    other = run_names.file_of("legacy:pca", "test")
+    assert run_names.evaluation_file("inductive", "test") == "evaluations/inductive-test.json"
+    assert run_names.evaluation_file("inductive", "valid", "euclidean") == "evaluations/inductive-valid-euclidean.json"
+    other = run_names.evaluation_file("legacy:pca", "test")
     assert re.fullmatch(r"evaluations/legacy-pca-test-[0-9a-f]{8}\.json", other)
-    assert other != run_names.file_of("legacy-pca", "test")
-    assert len(run_names.file_of("inductive", "test", *(f"recall@{k}" for k in range(1, 100)))) < 130
+    assert other != run_names.evaluation_file("legacy-pca", "test")
+    assert len(run_names.evaluation_file("inductive", "test", *(f"recall@{k}" for k in range(1, 100)))) < 130
 
 
 def test_a_run_folder_of_outside_code_has_a_plain_name_of_its_own(tmp_path):

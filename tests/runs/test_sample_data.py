@@ -51,7 +51,7 @@ def test_sample_clips_that_cannot_be_read_back_are_told(sample, monkeypatch):
 
     monkeypatch.setattr(sample_data, "extract", in_part)
     for _ in range(2):  # the second time too: what could be read is not all of the clips
-        with pytest.raises(InputError, match="2 sample clips could not be read back; delete the folder"):
+        with pytest.raises(InputError, match="2 sample clips could not be read; delete the folder"):
             sample_data.sample_features(lambda _: None)
 
 

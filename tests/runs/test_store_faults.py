@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from aadml.runs.manifest import LOG, MANIFEST, read_log, read_manifest
-from aadml.runs.store import begun, opened
+from aadml.runs.store import new_run, open_run
 from tests.runs.planted import committed, own, plant
 
 
 def train(folder):
     """A training in small: three epochs of log and state, then the model."""
-    with begun(folder) if not (folder / MANIFEST).exists() else opened(folder) as store:
+    with new_run(folder) if not (folder / MANIFEST).exists() else open_run(folder) as store:
         if "config.yaml" not in store.manifest.files:
             store.commit({"config.yaml": b"c"})
         for epoch in range(len(read_log(folder).splitlines()), 3):
@@ -60,7 +60,7 @@ def test_what_the_system_refuses_at_any_point_is_one_line_and_loses_nothing_that
         assert len(ending.text.splitlines()) <= 1
         refused += ending.code == 2
         train(place) if not is_done(place) else None
-        with opened(place):
+        with open_run(place):
             pass
         assert committed(place) == DONE, (number, found[number])
         assert own(place).keys() == {MANIFEST, *DONE}
@@ -79,7 +79,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp()) / "run"
         plant(self.folder)
         self.known, self.log, self.pending = {}, b"", b""
-        self.entered = begun(self.folder)
+        self.entered = new_run(self.folder)
         self.store = self.entered.__enter__()
 
     @rule(line=st.binary(min_size=1, max_size=20))
@@ -117,7 +117,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule()
     def reopened(self):
         self.entered.__exit__(None, None, None)
-        self.entered = opened(self.folder)
+        self.entered = open_run(self.folder)
         self.store = self.entered.__enter__()
         self.pending = b""
 

@@ -76,7 +76,7 @@ def test_the_training_is_given_no_test_clips_and_nothing_back(data, tmp_path):
 def test_the_diagnosed_figures_are_those_of_the_protocol_that_chooses_on_test(data, tmp_path):
     run = load_run(trained(data, tmp_path / "run", 1))
     logged = [record[f"{PREFIX}map_mean"] for record in records(run.folder)]
-    found = evaluate_under(subject_of(run.config, run.splits, run.model), "legacy:test-selection")
+    found = evaluate_under(subject_of(run), "legacy:test-selection")
     assert max(logged) == pytest.approx(found.map_mean, abs=1e-6)
     inductive = json.loads((run.folder / "evaluation.json").read_text())["map_mean"]
     assert logged[run.model.facts.selected_epoch - 1] == pytest.approx(inductive, abs=1e-6)

@@ -91,7 +91,7 @@ def test_losses_of_pairs_train_without_a_further_word(unlabelled, loss):
     notes = []
     model = aadml.fit(unlabelled, loss=loss, settings=SMALL, on_note=notes.append)
     assert model.facts.method.name == "pairs"
-    assert any("config 'pairs' is taken" in note for note in notes)
+    assert any("config 'pairs' is used" in note for note in notes)
     assert model.evaluation["relevance"] == "own"
 
 

@@ -39,16 +39,19 @@ def index(pictures, clip_model, tmp_path_factory):
     return Index.build(pictures, place, audio=None, visual=f"hf:{clip_model}", workers=1)
 
 
-def described(model, modality, items):
-    from aadml.model.media import described
+def extract_items(model, modality, items):
+    from aadml.model.media import extract_items
 
-    return described(extractor(f"hf:{model}", modality, {}), items).double().numpy()
+    return extract_items(extractor(f"hf:{model}", modality, {}), items).double().numpy()
 
 
 @pytest.mark.slow
 def test_words_rank_pictures_as_the_towers_do(index, pictures, clip_model):
     paths = sorted(pictures.iterdir())
-    items, words = described(clip_model, "visual", list(map(str, paths))), described(clip_model, "text", [WORDS])[0]
+    items, words = (
+        extract_items(clip_model, "visual", list(map(str, paths))),
+        extract_items(clip_model, "text", [WORDS])[0],
+    )
     scores = items @ words / np.linalg.norm(items, axis=1) / np.linalg.norm(words)
     found = index.search(text=WORDS, to="visual", k=6)
     assert [hit.id for hit in found.hits] == [paths[n].name for n in np.argsort(-scores)]

@@ -8,7 +8,7 @@ from aadml.configuration.config import resolve
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve
 from aadml.retrieval.significance import Difference, paired_t, seeds_and_queries
 from aadml.runs.manifest import EVALUATION
-from aadml.runs.store import begun
+from aadml.runs.store import new_run
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job
 from aadml.studies.results import CellScores, difference, differences, how_tested, in_words, mean_map, read_run
@@ -32,7 +32,7 @@ def run(folder, first, second, ids=None):
         map_mean=float(np.mean([one.map for one in directions.values()])), label="cca", seed=0, seconds=1.5,
         parameters=7, verdicts=[],
     )  # fmt: skip
-    with begun(folder) as store:
+    with new_run(folder) as store:
         store.commit({EVALUATION: json.dumps(record.to_json()).encode()})
     return read_run(Job(folder, resolve({"method": "cca", "data": "x"})))
 

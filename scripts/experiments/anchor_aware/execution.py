@@ -9,7 +9,7 @@ from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import setting_pairs
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.procedure import Plan
-from aadml.runs.data import load_splits, place_of
+from aadml.runs.data import data_location, load_splits
 from aadml.studies.dependencies import work_off_needed
 from aadml.studies.folder import refuse_foreign, sole_owner
 from aadml.studies.grid import applied
@@ -82,7 +82,7 @@ def shard_folders(folder: Path) -> list[Path]:
 def _data_sets(data: Sequence[str], plan: Plan) -> dict[str, DataSet]:
     """Read what the schedules need to know of the data, and write down what they are."""
     places: dict[str, str] = {}
-    for place in map(place_of, data):
+    for place in map(data_location, data):
         name = Path(place).stem
         if figure_name(name, "") in {figure_name(other, "") for other in places}:
             raise InputError(f"two files are called {name}; give them different names")

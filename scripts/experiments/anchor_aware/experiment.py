@@ -14,7 +14,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.session import numbers
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Values
-from aadml.runs.environment import commit, read_environment
+from aadml.runs.environment import git_commit, read_environment
 from aadml.runs.run_names import file_name
 from aadml.studies.comparison_rows import Setting, Settings, fitted_config, values_of
 from aadml.studies.folder import RUNS
@@ -130,7 +130,7 @@ class Run:
         key, job = self.key, outcome.job
         row = Row(data_set=key.data_set, method=key.method, options=key.options, seed=key.seed)
         if outcome.reason:
-            return replace(row, commit=commit() or "", failed=outcome.reason), None
+            return replace(row, commit=git_commit() or "", failed=outcome.reason), None
         found = read_run(job)
         record, tested = found.record, self.split == "test"
         kept = next((one for one in map(numbers, found.epochs) if one["epoch"] == record.selected_epoch), {})

@@ -127,7 +127,7 @@ MEETINGS = {
         None,
     ),
     "another variant": (AUDIO | {"parameters": {"patch": 48}}, "log-mel with patch 48 instead of 96", None),
-    "unknown": ({}, None, "does not say what made its audio features; the model expects log-mel"),
+    "unknown": ({}, None, "does not name the extractor of its audio features; the model expects log-mel"),
 }
 
 
@@ -179,13 +179,13 @@ def test_media_are_refused_where_their_features_cannot_be_made_again(model, cont
     clip = tmp_path / "clip.mp4"
     clip.write_bytes(b"x")
     for origin, message in {
-        "an extractor that is not here": ({"extractor": "clap", "parameters": {}}, "clap, which is not an extractor"),
-        "another setting of it": (VISUAL, "the model was trained on other features than can be made here: hog-color"),
+        "an extractor that is not here": ({"extractor": "clap", "parameters": {}}, "clap, is not installed"),
+        "another setting of it": (VISUAL, "the extractor here differs from the model's .hog-color"),
         "fitted matrices": (
             origin_of("visual", "inception-v3", {"weights": "untrained", "reduction": "own-pca"}),
             "fitted on the training clips",
         ),
-        "nothing known": ({}, "does not know what made its features"),
+        "nothing known": ({}, "the extractor of the model's features is unknown"),
         "weights of one's own": (
             {"extractor": "hog-color", "parameters": VISUAL["parameters"] | {"weights": "0" * 64}},
             "instead of 0000",

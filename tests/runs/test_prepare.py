@@ -12,7 +12,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.inputs import SCALINGS, Inputs, fit_scaling
-from aadml.runs.prepare import fitted_on
+from aadml.runs.prepare import clips_to_fit
 
 WIDTHS = {"audio": 6, "visual": 5, "flow": 7}
 SMALL = {"network.hidden": [12], "training.batch": 16, "training.epochs": 2, "training.learning_rate": 0.01}
@@ -105,7 +105,7 @@ def test_a_method_that_needs_all_modalities_refuses_where_no_clip_has_them():
         even.int(), present={"audio": even, "flow": ~even}, audio=torch.rand(20, 2), flow=torch.rand(20, 2)
     )
     with pytest.raises(
-        InputError, match=r"no clip has all of audio, flow; choose fewer \(--set modalities=A,B\), or take a"
+        InputError, match=r"no clip has all of audio, flow; choose fewer modalities \(--set modalities=A,B\), or a"
     ):
         aadml.fit(clips, method="cca", settings={"method.dimension": 2})
 
@@ -117,7 +117,7 @@ def test_only_validation_clips_that_are_looked_at_keep_rows_of_further_texts_wit
     clips = Clips({"audio": rows, "text": rows}, torch.zeros(4).long(), tuple("aabc"), ("x",), present={"audio": there})
     method = SimpleNamespace(takes_missing=missing, fits_validation=fits)
     model = SimpleNamespace(method=method, scaling=SimpleNamespace(clips=lambda given: given))
-    train, valid = fitted_on(model, Splits(clips, clips, clips))
+    train, valid = clips_to_fit(model, Splits(clips, clips, clips))
     assert train["text"][:, 0].tolist() == ([0, 2, 4, 6] if missing else [0, 4])
     assert valid["text"][:, 0].tolist() == ([0, 2, 4, 6] if missing else [0, 4] if fits else [0, 2, 4])
 

@@ -18,7 +18,7 @@ from aadml.papers import cost
 from aadml.papers.audio_text_runs import runs_of, table_of
 from aadml.runs.loading import read_evaluation
 from aadml.runs.prepare import prepare
-from aadml.runs.pretraining import config_of, folder_of
+from aadml.runs.pretraining import prior_config, prior_folder
 from aadml.runs.train import train_into
 from aadml.studies.dependencies import with_needed, work_off_needed
 from aadml.studies.job import is_done
@@ -84,7 +84,7 @@ def test_a_training_in_memory_gives_the_same_weights(manifest, alone):
 def test_what_determines_it_is_in_its_name(manifest, tmp_path):
     def name(**changes):
         of = config(manifest, **changes)
-        return folder_of(tmp_path, config_of(of, prior_of(of)), prior_of(of)).name
+        return prior_folder(tmp_path, prior_config(of, prior_of(of)), prior_of(of)).name
 
     own = name()
     assert own == name(**{"method.until": "easy"}) == name(**{"method.pair": "audio"})
@@ -101,7 +101,7 @@ def test_the_content_of_a_weight_file_is_in_its_name(manifest, tmp_path):
     for content in (b"some", b"other"):
         file.write_bytes(content)
         of = config(manifest, **{"method.audio_weights": str(file)})
-        names.add(folder_of(tmp_path, config_of(of, prior_of(of)), prior_of(of)).name)
+        names.add(prior_folder(tmp_path, prior_config(of, prior_of(of)), prior_of(of)).name)
     assert len(names) == 2
 
 
@@ -112,7 +112,7 @@ def test_the_folder_that_a_command_is_called_in_is_not_in_its_name(manifest, tmp
         monkeypatch.chdir(tmp_path / content.decode())
         Path("model.safetensors").write_bytes(content)
         of = config(manifest, **{"method.start": ""})
-        names.add(folder_of(tmp_path, of, prior_of(of)).name)
+        names.add(prior_folder(tmp_path, of, prior_of(of)).name)
     assert len(names) == 1
 
 

@@ -1,0 +1,42 @@
+"""Models embed, compare and rank as their evaluations do, and are saved once into a folder."""
+
+import numpy as np
+import pytest
+import torch
+
+import aadml
+from aadml.feature_extraction.ground.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def model():
+    return aadml.fit("synthetic:ave", method="cca")
+
+
+@pytest.fixture(scope="module")
+def clips():
+    return aadml.read("synthetic:ave").test
+
+
+def test_top_k_is_the_stable_order_of_the_similarity(model, clips):
+    queries, gallery = model.embed(audio=clips["audio"][:5].numpy(), visual=clips["visual"].numpy()).values()
+    scores = model.similarity(queries, gallery)
+    best = model.top_k(queries, gallery, k=4)
+    assert np.array_equal(best.indices, np.argsort(-scores, axis=1, kind="stable")[:, :4])
+    assert np.array_equal(best.scores, np.take_along_axis(scores, best.indices, 1))
+    with pytest.raises(InputError, match="k: 190 given; the gallery holds 189 items, choose 1 to 189"):
+        model.top_k(queries, gallery, k=190)
+
+
+def test_a_model_rescaled_by_its_training_clips_embeds_the_same(model, clips):
+    rescaled = model.rescaled(aadml.read("synthetic:ave").train)
+    for modality, vectors in model.embed_clips(clips).vectors.items():
+        assert torch.equal(rescaled.embed_clips(clips).vectors[modality], vectors)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.json", "README.md"])
+def test_a_model_is_not_saved_over_a_file(model, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=f"contains a {name} already; choose another folder"):
+        model.save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]

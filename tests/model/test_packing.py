@@ -1,0 +1,25 @@
+"""Tensors and facts are packed into equal bytes, and incomplete bytes are refused."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.model.packing import pack_tensors, unpack_tensors
+
+
+def test_equal_content_has_equal_bytes_and_comes_back():
+    tensors = {"b": torch.arange(6.0).reshape(2, 3).T, "a": torch.zeros(0, 2)}
+    data = pack_tensors(tensors, {"epoch": 3, "label": "x"})
+    assert data == pack_tensors(dict(reversed(tensors.items())), {"label": "x", "epoch": 3})
+    unpacked, facts = unpack_tensors(data, Path("weights"))
+    assert facts == {"epoch": 3, "label": "x"}
+    assert unpacked.keys() == tensors.keys()
+    assert all(torch.equal(unpacked[name], tensor) for name, tensor in tensors.items())
+
+
+@pytest.mark.parametrize("data", [b"", b"no safetensors", pack_tensors({"a": torch.ones(3)}, {})[:-1]])
+def test_incomplete_bytes_are_refused_with_their_place(data):
+    with pytest.raises(InputError, match="weights: is not a complete safetensors file"):
+        unpack_tensors(data, Path("weights"))

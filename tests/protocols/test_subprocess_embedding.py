@@ -1,0 +1,49 @@
+"""Fresh processes of the audit: limits, errors and isolated state."""
+
+import os
+import signal
+import time
+
+import pytest
+import torch
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.protocols.audit import audit
+from aadml.protocols.audit_checks import CHECKS
+from aadml.protocols.pipelines import FunctionPipeline
+from aadml.protocols.subprocess_embedding import in_fresh_process
+
+
+def test_an_encoder_that_hangs_is_ended(subject):
+    def hangs(features, labels):
+        time.sleep(60)
+
+    with pytest.raises(InputError, match=r"longer than 0\.5 s"):
+        audit(FunctionPipeline(hangs), subject.splits, CHECKS, seconds=0.5)
+
+
+def test_results_come_back_and_state_does_not():
+    state = []
+
+    def work():
+        state.append(1)
+        return [{"audio": torch.ones(2, 3)}, {"visual": torch.zeros(1, 2), "audio": torch.zeros(0, 2)}]
+
+    first, second = in_fresh_process(work, seconds=30.0)
+    assert state == []
+    assert torch.equal(first["audio"], torch.ones(2, 3))
+    assert list(second) == ["visual", "audio"]
+    assert second["audio"].shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda: os._exit(3), "the process of the encoder ended without a result"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "the process of the encoder ended without a result"),
+    ],
+)
+def test_a_failure_is_one_sentence(failure, message):
+    with pytest.raises(InputError, match=message):
+        in_fresh_process(failure, seconds=30.0)

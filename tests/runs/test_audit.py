@@ -1,0 +1,146 @@
+"""Who is audited, on which clips, and what of it stays in a run; the checks themselves are tested elsewhere."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+import aadml
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.protocols.audit import Finding, Verdict
+from aadml.protocols.pipelines import ProtocolPipeline
+from aadml.runs import audit
+from aadml.runs.evaluate import add_to_run
+from aadml.runs.loading import load_run, read_evaluation
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the checks are asked to look at, (pipeline, splits) each; no process is started."""
+    given = []
+    monkeypatch.setattr(audit, "run_checks", lambda pipeline, splits, *_, **__: given.append((pipeline, splits)) or [])
+    return given
+
+
+def write(path, test):
+    write_features(path, synthetic(classes=3, train=30, valid=9, test=test, dimensions=(6, 8), difficulty=0.2))
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    place = tmp_path_factory.mktemp("audited")
+    data = write(place / "own.h5", 12)
+    return aadml.fit(data, method="random", runs=place / "runs").folder, write(place / "other.h5", 15)
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    return shutil.copytree(made[0], tmp_path / "run")
+
+
+def test_a_run_is_audited_on_its_own_clips_and_on_others_where_they_are_given(asked, run, made):
+    for data in (None, made[1]):
+        aadml.audit(run, data=data)
+    assert [len(splits.test) for _, splits in asked] == [12, 15]
+    assert {type(pipeline) for pipeline, _ in asked} == {ProtocolPipeline}
+
+
+def test_a_model_needs_data(asked, run, made, tmp_path):
+    model = aadml.load(run).save(tmp_path / "model")
+    with pytest.raises(InputError, match="data"):
+        aadml.audit(model)
+    aadml.audit(model, data=made[1])
+    assert [len(splits.test) for _, splits in asked] == [15]
+
+
+def test_what_was_made_elsewhere_is_audited_as_it_was_named(asked, made):
+    def encoder(features, labels):
+        return features
+
+    aadml.audit(encoder=encoder, data=made[1])
+    aadml.audit(command="mine {input} {output}", data=made[1])
+    (function, _), (command, _) = asked
+    assert (function.function, command.command) == (encoder, "mine {input} {output}")
+    with pytest.raises(InputError, match="an encoder made elsewhere needs data; pass --data"):
+        aadml.audit(encoder=encoder)
+
+
+def test_a_score_that_is_not_that_of_the_model_is_found(asked, run):
+    def stored_score():
+        return next(one for one in aadml.audit(run) if one.check == "stored score")
+
+    assert stored_score().verdict is Verdict.PASS
+    evaluation = audit.read_evaluation(run)
+    better = {**evaluation.to_json(), "map_mean": evaluation.map_mean + 0.01}
+    add_to_run(run, {"evaluation.json": json.dumps(better).encode()}, pytest.fail)
+    assert stored_score().verdict is Verdict.FAIL
+
+
+def test_the_audit_of_a_run_is_added_to_the_run(asked, run):
+    add_to_run(run, {"audit.json": b"{}"}, pytest.fail)
+    assert (run / "audit.json").read_bytes() == b"{}"
+
+
+def test_an_audit_wants_one_subject(random_run, random_model):
+    for given in ({}, {"run": random_run, "command": "mine"}, {"encoder": "a:b", "command": "mine"}):
+        with pytest.raises(InputError, match="pass one of RUN"):
+            aadml.audit(**given)
+    for given in ({"command": "mine", "data": "f.h5"}, {"run": random_run, "data": "f.h5"}):
+        with pytest.raises(InputError, match="--retrain applies to a run on its own data only"):
+            aadml.audit(**given, retrain=True)
+
+
+def test_an_encoder_is_a_function_or_the_name_of_one_beside_the_data(other_file, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(audit, "run_checks", lambda pipeline, *_, **__: asked.append(pipeline) or [])
+    (tmp_path / "encoder_of_this_test.py").write_text("def same(features, labels):\n    return features\n")
+    aadml.audit(encoder="encoder_of_this_test:same", data=other_file())
+    assert asked[0].function({"audio": 1}, None) == {"audio": 1}
+    with pytest.raises(InputError, match="--encoder same: not a name of a function; write it as module:function"):
+        aadml.audit(encoder="same", data=other_file())
+
+
+def test_what_training_again_answers_takes_the_place_of_what_was_not_checkable(random_run, monkeypatch):
+    seen = [Finding("selection", verdict, "") for verdict in (Verdict.NOT_CHECKABLE, Verdict.PASS)]
+    seen.append(Finding("partner", Verdict.NOT_CHECKABLE, ""))
+    monkeypatch.setattr(audit, "run_checks", lambda *_, **__: list(seen))
+    answer = Finding("fitted without test", Verdict.PASS, "")
+    monkeypatch.setattr(audit, "fitted_without_test", lambda random_run, split: answer)
+    plain = aadml.audit(random_run)
+    assert plain[:3] == seen
+    assert [one.check for one in plain[3:]] == ["kept epoch", "stored score"]
+    assert aadml.audit(random_run, retrain=True) == [*seen[1:], *plain[3:], answer]
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"), [({}, True), ({"split": "valid"}, False), ({"protocol": "legacy:partner"}, False)]
+)
+def test_only_the_audit_of_the_scored_clips_under_the_own_protocol_is_kept(random_run, monkeypatch, options, kept):
+    findings = [Finding("partner", Verdict.FAIL, "seen")]
+    monkeypatch.setattr(audit, "run_checks", lambda *_, **__: findings)
+    found = aadml.audit(random_run, **options)
+    assert (random_run / "audit.json").exists() == kept
+    assert bool(aadml.load(random_run).audit) == kept
+    if kept:
+        content = json.loads((random_run / "audit.json").read_text())
+        assert [one["check"] for one in content["findings"]] == [one.check for one in found]
+        assert (content["protocol"], content["split"]) == ("inductive", "test")
+        assert content["verdict"] == aadml.load(random_run).audit
+        assert f"Audit: {content['verdict']}" in (random_run / "README.md").read_text()
+    assert aadml.verify(random_run) == []
+
+
+@pytest.mark.parametrize(
+    ("apart", "passes"), [(0.0, True), (9e-4, True), (-9e-4, True), (1.1e-3, False), (-1.1e-3, False)]
+)
+def test_a_stored_score_is_that_of_the_model_within_a_thousandth(random_run, monkeypatch, apart, passes):
+    opened, stored = load_run(random_run), read_evaluation(random_run)
+    monkeypatch.setattr(audit, "read_evaluation", lambda folder: replace(stored, map_mean=stored.map_mean + apart))
+    finding = audit._stored_score(opened)
+    assert (finding.verdict is Verdict.PASS) == passes
+    assert f"MAP {stored.map_mean + apart:.5f} in evaluation.json" in finding.evidence
+    assert f"MAP of the model {stored.map_mean:.5f}" in finding.evidence

@@ -1,0 +1,95 @@
+"""Evaluation of models on data of every kind."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+
+import aadml
+from aadml.comparison.clips import Clips
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.runs.evaluate import Options, evaluate_under_each
+from aadml.runs.loading import load_run
+from tests.protocols.conftest import clips
+
+
+def test_clips_are_scored_whole():
+    model = aadml.fit(clips("abc"), epochs=1, settings={"network.hidden": [8], "training.batch": 12})
+    later = clips("abc")
+    none = later.select(np.arange(0))
+    found, as_test = (aadml.evaluate(model, data=data) for data in (later, aadml.Splits(none, none, later)))
+    assert (found.split, found.map_mean) == ("all", as_test.map_mean)
+    assert found.record().directions.keys() == {"audio-visual", "visual-audio"}
+    with pytest.raises(InputError, match="split 'test' given, but Clips are scored whole; leave it out"):
+        aadml.evaluate(model, data=later, split="test")
+
+
+def test_evaluate_wants_one_thing_to_score_and_one_gallery(random_model, random_run, other_file):
+    for given in ({}, {"model": random_model, "embeddings": "e.h5"}):
+        with pytest.raises(InputError, match="pass either a model"):
+            aadml.evaluate(**given)
+    with pytest.raises(InputError, match="a model in memory needs data"):
+        aadml.evaluate(random_model)
+    with pytest.raises(InputError, match="exclude_partner and disjoint given"):
+        aadml.evaluate(random_model, data=other_file(), exclude_partner=True, disjoint=True)
+    whole = aadml.evaluate(random_model, data=other_file(), split="train")
+    without = aadml.evaluate(random_model, data=other_file(), split="train", exclude_partner=True)
+    halves = aadml.evaluate(random_model, data=other_file(), split="train", disjoint=True)
+    assert len({one.map_mean for one in (whole, without, halves)}) == 3
+
+
+def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(random_model, random_run, tmp_path):
+    aadml.evaluate(random_run)
+    aadml.evaluate(random_run, similarity="euclidean", metrics="recall@3", queries=5, query_seed=7)
+    aadml.evaluate(random_run, split="valid", relevance="own")
+    evaluate_under_each(random_run, ["legacy:partner"], split="valid")
+    for folder in (tmp_path / "one", tmp_path / "other"):  # judgments of one name in two places
+        folder.mkdir()
+        ids = load_run(random_run).splits.valid.ids
+        (folder / "judged.txt").write_text("".join(f"{name} 0 {name} 1\n" for name in ids))
+        aadml.evaluate(random_run, split="valid", relevance=folder / "judged.txt")
+    kept = sorted(path.name for path in (random_run / "evaluations").iterdir())
+    expected = [
+        r"inductive-test-euclidean-recall-3-queries-5-seed-7-[0-9a-f]{8}\.json", r"inductive-test\.json",
+        *[r"inductive-valid-relevance-[A-Za-z0-9._-]+-[0-9a-f]{8}\.json"] * 2, r"inductive-valid-relevance-own\.json",
+        r"legacy-partner-valid-[0-9a-f]{8}\.json",
+    ]  # fmt: skip
+    assert len(kept) == len(expected)
+    assert all(re.fullmatch(pattern, name) for pattern, name in zip(expected, kept, strict=True)), kept
+    record = json.loads((random_run / "evaluations" / "inductive-test.json").read_text())
+    assert (record["label"], record["seed"], record["split"]) == ("cca", 0, "test")
+    assert record["map_mean"] == random_model.evaluation["map_mean"]
+    assert Options().changed() == []
+    assert Options(precision="float64", gallery="disjoint").changed() == ["float64", "disjoint"]
+
+
+def test_scores_of_other_classes_have_no_label_space(other_file):
+    settings = {"network.hidden": [4], "training.batch": 30}
+    model = aadml.fit(other_file(), loss="triplet", epochs=1, settings=settings)
+    assert aadml.evaluate(model, data=other_file()).label_space
+    foreign = other_file(class_names=("x", "y", "z"))
+    assert aadml.evaluate(model, data=foreign).label_space == {}
+
+
+def test_embeddings_in_memory_are_scored_as_they_are(random_model):
+    vectors = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
+    given = Clips.of(np.arange(20) % 2, audio=vectors.numpy(), visual=vectors.numpy()).embedded(
+        {"audio": vectors, "visual": vectors}
+    )
+    found = aadml.evaluate(embeddings=given)
+    assert (found.protocol, found.split) == ("unstated", "all")
+    partner = aadml.evaluate(embeddings=given, relevance="own", split="test", protocol="mine")
+    assert (partner.protocol, partner.split, partner.map_mean) == ("mine", "test", 1.0)
+    assert found.map_mean < 1
+
+
+def test_a_file_of_embeddings_without_splits_is_scored_whole_and_this_is_said(tmp_path):
+    vectors = np.random.default_rng(0).standard_normal((12, 4)).astype("f4")
+    np.savez(tmp_path / "e.npz", audio=vectors, visual=vectors, label=np.arange(12) % 3)
+    said = []
+    found = aadml.evaluate(embeddings=tmp_path / "e.npz", split="test", on_note=said.append)
+    assert found.split == "all"
+    assert said == [f"{tmp_path / 'e.npz'}: has no 'split', so all its 12 clips are scored"]
+    aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=pytest.fail)

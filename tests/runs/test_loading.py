@@ -1,0 +1,69 @@
+"""What a training left is opened again: on which data, and what is said where something is missing or of others."""
+
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import aadml
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.runs.loading import load_run, read_evaluation
+from aadml.runs.manifest import LOG, MANIFEST, is_finished, is_run
+from aadml.runs.store import new_run
+from tests.runs.conftest import CONTENT
+
+
+def test_a_run_is_opened_with_its_data_as_they_were(random_model, random_run):
+    opened = load_run(random_run)
+    assert opened.config.data == str(random_model.folder.parents[1] / "own.h5")
+    assert [len(opened.splits[name]) for name in ("train", "valid", "test")] == [30, 9, 12]
+    assert opened.model.evaluation == random_model.evaluation == read_evaluation(random_run).to_json()
+    (random_run / LOG).write_text("{}")
+    assert (
+        aadml.load(random_run).evaluation == random_model.evaluation
+    )  # the log of a closed form is empty, whatever is appended
+
+
+def test_a_run_whose_data_changed_or_went_is_told(tmp_path):
+    write_features(tmp_path / "own.h5", CONTENT)
+    folder = aadml.fit(tmp_path / "own.h5", method="random", runs=tmp_path / "runs").folder
+    write_features(tmp_path / "own.h5", replace(CONTENT, labels=np.roll(CONTENT.labels, 1)))
+    with pytest.raises(InputError, match=f"the data changed since {folder} was trained; pass --data"):
+        load_run(folder)
+    (tmp_path / "own.h5").unlink()
+    with pytest.raises(InputError, match=f"restore the data of {folder}, or pass --data"):
+        load_run(folder)
+    assert aadml.load(folder).facts.label == "random"
+
+
+def test_what_is_no_run_says_what_it_is(random_model, tmp_path):
+    saved = random_model.save(tmp_path / "model")
+    (tmp_path / "empty").mkdir()
+    for place, said in (
+        (saved, "is a model without its run; pass --data"),
+        (tmp_path / "nowhere", "no such folder; `aadml train` makes one"),
+        (saved / "model.json", "is a file; a run is a folder"),
+        (tmp_path / "empty", f"not a run folder .no {MANIFEST} in it."),
+    ):
+        with pytest.raises(InputError, match=said):
+            load_run(place)
+        assert not is_run(place)
+        assert not is_finished(place)
+
+
+def test_a_run_that_was_stopped_holds_no_model_and_no_evaluation(tmp_path):
+    with new_run(tmp_path / "run") as store:
+        store.commit({"config.yaml": b"c"})
+    assert not is_finished(tmp_path / "run")
+    shutil.copytree(tmp_path / "run", tmp_path / "my run")
+    for folder, written in (("run", f"{tmp_path}/run"), ("my run", f"'{tmp_path}/my run'")):
+        wanted = f"was not trained to the end; continue it with `aadml train --resume {written}`"
+        with pytest.raises(InputError, match=re.escape(wanted)):
+            aadml.load(tmp_path / folder)
+    with pytest.raises(InputError, match=r"evaluation\.json: no such file in this run; it was not trained to the end"):
+        read_evaluation(tmp_path / "run")
+    with pytest.raises(InputError, match=r"config\.yaml"):
+        aadml.resume(tmp_path / "run")

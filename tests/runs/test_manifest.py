@@ -1,0 +1,51 @@
+"""The manifest decides which files are the run, and checks them."""
+
+from dataclasses import replace
+
+import pytest
+
+import aadml
+from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.runs.manifest import (
+    FORMAT,
+    LOG,
+    MANIFEST,
+    VERSION,
+    is_finished,
+    read_file,
+    read_manifest,
+)
+from aadml.runs.store import new_run, open_run
+
+
+def test_an_evaluation_that_the_manifest_does_not_name_finishes_no_run(random_run):
+    manifest = read_manifest(random_run)
+    files = {name: one for name, one in manifest.files.items() if name != "evaluation.json"}
+    (random_run / MANIFEST).write_bytes(replace(manifest, files=files).to_bytes())
+    assert not is_finished(random_run)
+    assert aadml.load(random_run).evaluation is None
+
+
+def test_a_file_that_was_changed_is_not_read(random_run):
+    (random_run / "config.yaml").write_text("method: random\n")
+    with pytest.raises(InputError, match=r"config\.yaml"):
+        read_file(random_run, "config.yaml")
+    manifest = replace(read_manifest(random_run), log=FileSum.of(b"a line\n"))
+    (random_run / MANIFEST).write_bytes(manifest.to_bytes())
+    (random_run / LOG).unlink(missing_ok=True)
+    assert len(aadml.verify(random_run)) == 2
+    assert any(f"{random_run / LOG}: cannot be read" in one for one in aadml.verify(random_run))
+
+
+@pytest.mark.parametrize("name", ["../precious", "/etc/precious", "a/../../precious"])
+def test_a_manifest_that_names_a_file_outside_its_folder_is_refused(tmp_path, name):
+    (tmp_path / "precious").write_bytes(b"p")
+    with new_run(tmp_path / "run"):
+        pass
+    content = {"format": FORMAT, "version": VERSION, "run": "r", "generation": 1, "seconds": 0.0}
+    sums = {"log": vars(FileSum.of(b"")), "files": {name: vars(FileSum.of(b"p"))}}
+    (tmp_path / "run" / MANIFEST).write_bytes(seal(content | sums))
+    with pytest.raises(InputError, match="not in its folder"), open_run(tmp_path / "run"):
+        pass
+    assert (tmp_path / "precious").read_bytes() == b"p"

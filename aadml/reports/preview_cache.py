@@ -13,14 +13,14 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.weights.table import weights_folder
-from aadml.reports.previews import Preview, Source, one_preview, quiet, rules
+from aadml.reports.previews import Preview, PreviewSource, one_preview, quiet, rules
 
 PROCESSOR_SECONDS = 60.0
 """That the preview of one clip may take."""
 
 
 def make_previews(
-    sources: Sequence[Source], *, cache: Path | None = None, on_note: Callable[[str], None] | None = None
+    sources: Sequence[PreviewSource], *, cache: Path | None = None, on_note: Callable[[str], None] | None = None
 ) -> list[Preview]:
     """Make the previews of clips, in processes of their own: whatever a file does to its decoder costs one clip.
 
@@ -48,7 +48,7 @@ def make_previews(
     return [found.get(key) or Preview(reason="missing") for key in keys]
 
 
-def _made(sources: Mapping[str, Source]) -> Iterator[tuple[str, Preview]]:
+def _made(sources: Mapping[str, PreviewSource]) -> Iterator[tuple[str, Preview]]:
     """Make previews in processes, as many as there are cores; each comes with its key."""
     workers = max(1, min(len(sources), processors()))
     conditions = Conditions(30 * PROCESSOR_SECONDS, PROCESSOR_SECONDS, setup=quiet)
@@ -60,7 +60,7 @@ def _made(sources: Mapping[str, Source]) -> Iterator[tuple[str, Preview]]:
                 yield event.task[0], Preview(reason="timeout" if event.late else "crashed")
 
 
-def _key(source: Source) -> str:
+def _key(source: PreviewSource) -> str:
     """Name a preview by all that decides on its bytes; empty where there is no file to read."""
     sums = {path: _sum(path) for path in dict.fromkeys((source.visual, source.audio)) if path}
     if not any(sums.values()):

@@ -43,7 +43,7 @@ _QUALITY = 80  # of a JPEG
 
 
 @dataclass(frozen=True)
-class Source:
+class PreviewSource:
     """The files of a clip; empty where a modality has none."""
 
     visual: str
@@ -76,7 +76,7 @@ class Preview:
         return Preview(picture=self.picture, reason=self.reason)
 
 
-def preview_of(source: Source) -> Preview:
+def preview_of(source: PreviewSource) -> Preview:
     """Make the preview of a clip in this process; a file that cannot be decoded gives a reason."""
     frames, reason = _tried(source.visual, _frames)
     sound, silence = _tried(source.audio, _sound)
@@ -156,7 +156,7 @@ def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def one_preview(task: tuple[str, Source], report: object) -> Preview:
+def one_preview(task: tuple[str, PreviewSource], report: object) -> Preview:
     """Make the preview of a clip that comes with a key; the work of a process of a pool."""
     return preview_of(task[1])
 

@@ -91,16 +91,15 @@ def write_report(
     parts = [_training(records, model.facts), _scope(evaluation), _classes(evaluation, embeddings)]
     last = _provenance(opened.config, read_environment(folder)) if data is None else _card(model)
     taken = len(summary) + sum(len(part.content) for part in (*parts, last))
-    gallery = players.find_gallery(Path(media) if media else None, place)
-    shown, played = queries_part.queries(embeddings, evaluation, gallery, LARGEST - taken, on_note=on_note)
+    clips = players.find_media(Path(media) if media else None, place)
+    shown, played = queries_part.queries(embeddings, evaluation, clips, LARGEST - taken, on_note=on_note)
     html = page.document(
         f"{model.facts.label}, seed {model.facts.seed}",
         "Run report" if data is None else f"Report on {Path(data).name}",
         summary,
         [*parts, shown, last],
         data=played.data(),
-        style=queries_part.STYLE + players.STYLE,
-        script=players.SCRIPT if played.previews else "",
+        script=page.PLAYER_SCRIPT if played.previews else "",
     )
     write_text(target, html)
     return target
@@ -132,10 +131,8 @@ def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], note
         f"Audit for leaks: {model.audit or 'not audited; aadml audit RUN does it'}.",
         *notes,
     ]
-    warnings = "".join(f'<p class="warning"><b>Warning</b>: {page.text(verdict)}.</p>' for verdict in verdicts)
-    said = "".join(f'<p class="note">{page.text(remark)}</p>' for remark in remarks)
-    verdict = f'<p class="verdict">{page.text(_verdict(record))}</p>'
-    return verdict + page.facts(shown) + warnings + said + page.table(_figures(evaluation))
+    warnings = [f"{verdict}." for verdict in verdicts]
+    return page.summary(shown, remarks, verdict=_verdict(record), warnings=warnings) + page.table(_figures(evaluation))
 
 
 def _without_partner(record: EvaluationRecord) -> str:
@@ -251,7 +248,7 @@ def _plane(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
 
 
 def _card(model: Model) -> Section:
-    return Section("The model", f"<pre>{page.text(model.card())}</pre>")
+    return Section("The model", page.preformatted(model.card()))
 
 
 def _provenance(config: Config, environment: Environment) -> Section:

@@ -22,7 +22,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import STYLE
 from aadml.reports.preview_cache import make_previews
-from aadml.reports.previews import Source
+from aadml.reports.previews import PreviewSource
 from aadml.search.access import HEADERS, Access, Guard
 from aadml.search.encoders import ModelEncoder
 from aadml.search.index import Index
@@ -97,7 +97,7 @@ class Service:
         if len(numbers) > MOST_PREVIEWS:
             raise Refused(400, f"numbers: {len(numbers)} given; at most {MOST_PREVIEWS} are possible")
         media = [self._index.item(number)[1] for number in numbers]
-        sources = [Source(one.get("visual", ""), one.get("audio", "")) for one in media]
+        sources = [PreviewSource(one.get("visual", ""), one.get("audio", "")) for one in media]
         async with self._previews:
             made = await run_in_threadpool(make_previews, sources)
         return [

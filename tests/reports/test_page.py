@@ -61,7 +61,7 @@ def whole(name):
     """A page in every part of which a name stands."""
     table = page.table(Table((name, "MAP"), ((name, 0.5), (name, None)), caption=name))
     content = table + page.properties([(name, name)]) + page.details(name, name)
-    summary = page.facts([Fact(name, name, name)]) + page.command(name)
+    summary = page.summary([Fact(name, name, name)], [name], verdict=name, warnings=[name]) + page.command(name)
     return page.document(name, name, summary, [Section(name, content, [name])])
 
 
@@ -170,6 +170,14 @@ def test_a_figure_takes_the_colors_of_the_page_and_keeps_its_ids_to_itself(drawn
     for color in (figures.INK, figures.FAINT, figures.COLORS[0]):
         assert color not in html
     assert "var(--c0)" in html
+
+
+def test_the_stylesheet_defines_the_colors_of_figures():
+    colors = {"ink": figures.INK, "faint": figures.FAINT}
+    colors |= {f"c{number}": color for number, color in enumerate(figures.COLORS)}
+    for name, color in colors.items():
+        assert page.STYLE.count(f"--{name}: #") == 2  # light and dark
+        assert page.STYLE.count(f"--{name}: {color};") == 1
 
 
 def test_the_same_figure_gives_the_same_bytes(drawn):

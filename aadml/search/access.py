@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from aadml.search.uploads import Limits, discard
+from aadml.search.uploads import ClientLimits, discard
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -68,7 +68,7 @@ class Guard:
         limits: of clients.
     """
 
-    def __init__(self, app: ASGIApp, access: Access, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, access: Access, limits: ClientLimits) -> None:
         self._app, self._access, self._limits = app, access, limits
         self._hosts = frozenset(f"{name}:{access.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
 

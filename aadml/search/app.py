@@ -27,7 +27,7 @@ from aadml.search.access import HEADERS, Access, Guard
 from aadml.search.encoders import ModelEncoder
 from aadml.search.index import Index
 from aadml.search.results import Found
-from aadml.search.uploads import Limits, Refused, uploaded
+from aadml.search.uploads import ClientLimits, RequestRefused, uploaded
 
 MOST_HITS, MOST_PREVIEWS = 100, 8
 
@@ -42,7 +42,7 @@ class Service:
         limits: of clients.
     """
 
-    def __init__(self, index: Index, limits: Limits) -> None:
+    def __init__(self, index: Index, limits: ClientLimits) -> None:
         self._index, self._limits = index, limits
         self._answers, self._previews = asyncio.Semaphore(limits.answers), asyncio.Semaphore(1)
 
@@ -76,7 +76,7 @@ class Service:
             words = request.query_params.get("text", "")[:1000]
             return await self._answered(lambda: self._index.search(text=words, to=to, k=k, where=where))
         if kind not in ("audio", "visual", "clip"):
-            raise Refused(400, f"kind: {kind!r} given; audio, visual, clip or text are possible")
+            raise RequestRefused(400, f"kind: {kind!r} given; audio, visual, clip or text are possible")
         async with uploaded(request, self._limits) as path:
             given: Any = {kind: path}
             try:
@@ -95,7 +95,7 @@ class Service:
         """Give players and pictures of clips of the index, by their numbers; nothing else has a number."""
         numbers = [_number(one) for one in request.query_params.get("numbers", "").split(",")]
         if len(numbers) > MOST_PREVIEWS:
-            raise Refused(400, f"numbers: {len(numbers)} given; at most {MOST_PREVIEWS} are possible")
+            raise RequestRefused(400, f"numbers: {len(numbers)} given; at most {MOST_PREVIEWS} are possible")
         media = [self._index.item(number)[1] for number in numbers]
         sources = [PreviewSource(one.get("visual", ""), one.get("audio", "")) for one in media]
         async with self._previews:
@@ -111,7 +111,7 @@ class Service:
             async with asyncio.timeout(self._limits.waiting):
                 await self._answers.acquire()
         except TimeoutError:
-            raise Refused(503, "too many questions at a time; try again") from None
+            raise RequestRefused(503, "too many questions at a time; try again") from None
         try:
             found = await run_in_threadpool(work)
         finally:
@@ -132,19 +132,19 @@ def _asked(request: Request) -> tuple[str, Modality, int, str | None]:
     values = request.query_params
     k = _number(values.get("k", "12"))
     if not 1 <= k <= MOST_HITS:
-        raise Refused(400, f"k: {k} given; 1 to {MOST_HITS} are possible")
+        raise RequestRefused(400, f"k: {k} given; 1 to {MOST_HITS} are possible")
     return values.get("kind", ""), _modality(values.get("to")), k, values.get("where") or None
 
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 15:
-        raise Refused(400, f"{text[:40]!r}: a number is wanted")
+        raise RequestRefused(400, f"{text[:40]!r}: a number is wanted")
     return int(text)
 
 
 def _modality(name: str | None) -> Modality:
     if name not in MODALITIES:
-        raise Refused(400, f"{str(name)[:40]!r} is no modality; there are {', '.join(MODALITIES)}")
+        raise RequestRefused(400, f"{str(name)[:40]!r} is no modality; there are {', '.join(MODALITIES)}")
     return name
 
 
@@ -154,7 +154,7 @@ def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
             return JSONResponse(await handler(request), headers=HEADERS)
-        except Refused as refused:
+        except RequestRefused as refused:
             closing = {"Connection": "close"} if refused.status in (408, 413) else {}
             return JSONResponse({"error": str(refused)}, refused.status, HEADERS | closing)
         except InputError as error:
@@ -173,7 +173,7 @@ def _file(name: str, kind: str, before: str = "") -> Callable[[Request], Awaitab
     return answer
 
 
-def application(index: Index, access: Access, limits: Limits) -> Starlette:
+def application(index: Index, access: Access, limits: ClientLimits) -> Starlette:
     """Build the app of an index.
 
     Args:
@@ -232,5 +232,5 @@ def serve(
 
     opened = Index(index, model=model, trust_code=trust_code)
     _ = opened.encoder  # a model that is not there is better known now
-    limits, access = Limits(), Access(port, on_note or (lambda _: None))
+    limits, access = ClientLimits(), Access(port, on_note or (lambda _: None))
     run(application(opened, access, limits), port, limits, access.renew)

@@ -25,7 +25,7 @@ SCHEMA = tuple(
 
 
 @dataclass(frozen=True)
-class Moments:
+class MomentVectors:
     """The vectors over time of one modality of one clip.
 
     Attributes:
@@ -50,7 +50,7 @@ class Moment:
     score: float
 
 
-def best_moment(moments: Moments | None, queries: Tensor, similarity: str) -> Moment | None:
+def best_moment(moments: MomentVectors | None, queries: Tensor, similarity: str) -> Moment | None:
     """Find the stretch that fits the queries (q, d) best, the first of equal ones; None where there is no choice."""
     if moments is None or len(moments.times) < 2:
         return None
@@ -59,14 +59,14 @@ def best_moment(moments: Moments | None, queries: Tensor, similarity: str) -> Mo
     return Moment(float(moments.times[best]), float(scores[best]))
 
 
-def write_moments(database: sqlite3.Connection, number: int, found: Mapping[Modality, Moments]) -> None:
+def write_moments(database: sqlite3.Connection, number: int, found: Mapping[Modality, MomentVectors]) -> None:
     """Write the moments of an item."""
     for modality, one in found.items():
         blobs = (one.times.astype("<f8").tobytes(), np.ascontiguousarray(one.vectors, dtype="<f4").tobytes())
         database.execute(f"INSERT INTO moment_{modality} VALUES (?, ?, ?)", (number, *blobs))
 
 
-def read_moments(database: sqlite3.Connection, modality: Modality, number: int) -> Moments | None:
+def read_moments(database: sqlite3.Connection, modality: Modality, number: int) -> MomentVectors | None:
     """Read the moments of an item; None where it has none, or the index is older than they are."""
     if modality not in modalities_over_time(database):
         return None
@@ -77,7 +77,7 @@ def read_moments(database: sqlite3.Connection, modality: Modality, number: int) 
     if rest or not count or len(row[1]) % (4 * count):
         raise sqlite3.DatabaseError(f"the {modality} moments of clip number {number} are damaged")
     times, values = np.frombuffer(row[0], dtype="<f8"), np.frombuffer(row[1], dtype="<f4")
-    return Moments(times.astype(np.float64), values.astype(np.float32).reshape(count, -1))
+    return MomentVectors(times.astype(np.float64), values.astype(np.float32).reshape(count, -1))
 
 
 def modalities_over_time(database: sqlite3.Connection) -> list[str]:

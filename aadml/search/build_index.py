@@ -19,7 +19,7 @@ from aadml.model.model import Model
 from aadml.runs.model_data import check_features
 from aadml.search.build_ivf import approximate_index
 from aadml.search.encoders import (
-    Encoder,
+    IndexEncoder,
     ModelEncoder,
     extractors_of,
     load_encoder,
@@ -30,7 +30,7 @@ from aadml.search.encoders import (
 from aadml.search.fit_calibration import calibrate_index
 from aadml.search.items import digests_of, meta_of
 from aadml.search.raw_media import of_raw_media
-from aadml.search.sources import Source, Work, is_media, of_features, of_media
+from aadml.search.sources import IndexSource, Work, is_media, of_features, of_media
 from aadml.search.store import connect, only_writer, reading
 from aadml.search.updates import Changes, write
 
@@ -173,14 +173,14 @@ def _place(place: str | Path, path: Path) -> str:
     return str(place) if str(place).startswith(SYNTHETIC) else near(place, path.parent)
 
 
-def _fit(source: Source) -> Scaling:
+def _fit(source: IndexSource) -> Scaling:
     """Scale by the items of the first build; there is nothing else to fit on."""
     statistics = {m: SCALINGS["standard"](one.features) for m, one in source.present.items()}
     inputs = Inputs()
     return Scaling({m: s[0] for m, s in statistics.items()}, {m: s[1] for m, s in statistics.items()}, inputs.clamp)
 
 
-def _same_extractors(encoder: Encoder, choices: _Choices, path: Path) -> None:
+def _same_extractors(encoder: IndexEncoder, choices: _Choices, path: Path) -> None:
     """Refuse extractors other than those of the index."""
     if isinstance(encoder, ModelEncoder):
         return
@@ -190,7 +190,7 @@ def _same_extractors(encoder: Encoder, choices: _Choices, path: Path) -> None:
             raise InputError(f"--{modality} {name}: {path} was made with {known.get(modality)}; build another index")
 
 
-def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder: Encoder | None) -> Source:
+def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder: IndexEncoder | None) -> IndexSource:
     """Read the source, as the encoder takes it."""
     if not is_media(place):
         source = of_features(place, path, choices.media, moments=choices.moments)
@@ -206,20 +206,20 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
     return of_media(place, path, _extractors(encoder, choices), job)
 
 
-def _say_left_out(source: Source, choices: _Choices) -> None:
+def _say_left_out(source: IndexSource, choices: _Choices) -> None:
     assert source.content is not None
     left = [modality for modality in source.content.features if modality not in source.present]
     if left and choices.on_note:
         choices.on_note(f"an index holds {', '.join(MODALITIES)}; left out: {', '.join(left)}")
 
 
-def _extractors(encoder: Encoder | None, choices: _Choices) -> Sequence[Extractor]:
+def _extractors(encoder: IndexEncoder | None, choices: _Choices) -> Sequence[Extractor]:
     if encoder is not None:
         return extractors_of(encoder)
     return choose_extractors({"audio": choices.audio, "visual": choices.visual}, choices.options, choices.weights)
 
 
-def _checked(source: Source, encoder: ModelEncoder, place: str, choices: _Choices) -> Source:
+def _checked(source: IndexSource, encoder: ModelEncoder, place: str, choices: _Choices) -> IndexSource:
     """Keep the modalities that the model embeds, and check that they are what it was trained on."""
     assert source.content is not None
     kept = {m: one for m, one in source.present.items() if m in encoder.model.modalities}
@@ -231,4 +231,4 @@ def _checked(source: Source, encoder: ModelEncoder, place: str, choices: _Choice
         encoder.model, source.content, place, allow=choices.allow_other_features, on_note=choices.on_note,
         modalities=list(kept),
     )  # fmt: skip
-    return Source(source.items, kept, source.origins, source.failures, source.content)
+    return IndexSource(source.items, kept, source.origins, source.failures, source.content)

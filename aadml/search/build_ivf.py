@@ -17,7 +17,7 @@ from aadml.model.model import Model
 from aadml.search.encoders import load_encoder
 from aadml.search.exact_search import Gallery
 from aadml.search.items import Vectors, cells_of, meta_of, vectors_of
-from aadml.search.ivf import QUESTIONS, Cells, K, Questions, make_cells
+from aadml.search.ivf import QUESTIONS, Cells, K, RecallQueries, make_cells
 from aadml.search.store import WrittenCells, connect, reading, set_meta
 
 APPROXIMATE = "approximate"
@@ -96,12 +96,12 @@ def summary(cells: Cells) -> str:
     return f"approximate search in {looked}, recall@{K} {found}"
 
 
-def _questions(asking: Vectors, gallery: Vectors) -> Questions:
+def _questions(asking: Vectors, gallery: Vectors) -> RecallQueries:
     """Draw items that ask, with their own rows in the gallery."""
     drawn = np.sort(np.random.default_rng(0).permutation(len(asking.numbers))[:QUESTIONS])
     rows = {int(number): row for row, number in enumerate(gallery.numbers)}
     own = [rows.get(int(asking.numbers[place]), -1) for place in drawn]
-    return Questions(torch.from_numpy(asking.values[drawn]), np.asarray(own, dtype=np.int64))
+    return RecallQueries(torch.from_numpy(asking.values[drawn]), np.asarray(own, dtype=np.int64))
 
 
 def _written(cells: Cells) -> WrittenCells:

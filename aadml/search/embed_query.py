@@ -1,4 +1,4 @@
-"""Questions: files, features or words as vectors that can be compared with the items of an index."""
+"""Queries: files, features or words as vectors that can be compared with the items of an index."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,14 +9,14 @@ from aadml.comparison.arrays import ArrayLike, to_rows
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.encoders import Encoder, PlainEncoder, embed_media
+from aadml.search.encoders import IndexEncoder, PlainEncoder, embed_media
 from aadml.search.sources import may_have
 
 Question = str | Path | ArrayLike
 """A file, words, or features (d,)."""
 
 
-def question(encoder: Encoder, given: Mapping[str, Question | None], to: Modality) -> dict[Modality, Tensor]:
+def question(encoder: IndexEncoder, given: Mapping[str, Question | None], to: Modality) -> dict[Modality, Tensor]:
     """Embed a question.
 
     Args:
@@ -49,7 +49,7 @@ def question(encoder: Encoder, given: Mapping[str, Question | None], to: Modalit
     return found
 
 
-def check(encoder: Encoder, modality: Modality, to: Modality) -> None:
+def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
     """Refuse a question that the encoder cannot compare.
 
     Raises:
@@ -67,7 +67,7 @@ def check(encoder: Encoder, modality: Modality, to: Modality) -> None:
     raise InputError(f"{modality}: the model embeds {', '.join(encoder.facts.modalities)}")
 
 
-def _embedded(encoder: Encoder, modality: Modality, value: Question) -> Tensor:
+def _embedded(encoder: IndexEncoder, modality: Modality, value: Question) -> Tensor:
     if isinstance(value, str | Path):
         if modality == "text" and not str(value).strip():
             raise InputError("--text: no words given")

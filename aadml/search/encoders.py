@@ -30,7 +30,7 @@ from aadml.runs.loading import load
 _PART = 4096  # items embedded at a time
 
 
-class Encoder(Protocol):
+class IndexEncoder(Protocol):
     """What turns features or media of one modality into vectors that can be compared."""
 
     @property
@@ -142,7 +142,7 @@ class PlainEncoder:
         return {"kind": "plain", "features": features, "dimensions": dimensions, "scaling": state}
 
 
-def load_encoder(written: JsonObject, folder: Path, model: Model | str | Path | None = None) -> Encoder:
+def load_encoder(written: JsonObject, folder: Path, model: Model | str | Path | None = None) -> IndexEncoder:
     """Make the encoder of an index again.
 
     Args:
@@ -200,7 +200,7 @@ def _plain(features: Mapping[str, Json], dimensions: Mapping[str, Json], scaling
     return PlainEncoder(facts, scaling)
 
 
-def embed_media(encoder: Encoder, modality: Modality, paths: Sequence[str]) -> Tensor:
+def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str]) -> Tensor:
     """Embed media files, or captions where the modality is text: (n, e)."""
     if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities and encoder.space(modality):
         return described(encoder.other_tower(modality), paths)
@@ -210,7 +210,7 @@ def embed_media(encoder: Encoder, modality: Modality, paths: Sequence[str]) -> T
     return encoder.embed(media_features(encoder.facts, modality, paths), modality)
 
 
-def extractors_of(encoder: Encoder) -> list[Extractor]:
+def extractors_of(encoder: IndexEncoder) -> list[Extractor]:
     """Build the extractors whose features an encoder takes."""
     return [extractor_of(encoder.facts, m) for m, width in encoder.facts.dimensions.items() if width and m != "text"]
 

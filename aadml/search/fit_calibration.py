@@ -16,7 +16,7 @@ from aadml.search.exact_search import Gallery
 from aadml.search.filters import matching
 from aadml.search.items import labels_of, meta_of, vectors_of
 from aadml.search.store import connect, reading, set_meta
-from aadml.search.validation import FORM, Asked, calibrations, other_clips, own_clips
+from aadml.search.validation import FORM, IndexContent, calibrations, other_clips, own_clips
 
 CALIBRATION, OWN = "calibration", "the index"
 """Name of the fact that holds all calibrations, and what it says of clips of the index itself."""
@@ -50,7 +50,7 @@ def calibrate_index(
         labels, valid = labels_of(database), matching(database, "split = 'valid'").tolist()
     similarity = typed(meta["state"], "similarity", str)
     galleries = {m: (one.numbers, Gallery(torch.from_numpy(one.values), similarity)) for m, one in vectors.items()}
-    index = Asked(galleries, labels, load_encoder(meta["encoder"], path.parent, model))
+    index = IndexContent(galleries, labels, load_encoder(meta["encoder"], path.parent, model))
     asking = own_clips(index, valid) if data is None else other_clips(index, data)
     found = calibrations(index, asking, precision=precision, name=str(data or OWN), on_note=on_note)
     state: JsonObject = {**meta["state"], "generation": typed(meta["state"], "generation", int) + 1}

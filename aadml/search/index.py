@@ -21,7 +21,7 @@ from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
 from aadml.search.embed_query import check, question
-from aadml.search.encoders import Encoder, load_encoder
+from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
 from aadml.search.export import export
 from aadml.search.filters import SECONDS, Value, columns_to_ask, matching
@@ -65,7 +65,7 @@ class Index:
         self._model, self._trust_code = model, trust_code
         self._lock = threading.RLock()
         self._database = connect(self.path)
-        self._encoder: Encoder | None = None
+        self._encoder: IndexEncoder | None = None
         with reading(self._database, self.path):
             self._state = read_state(self._database, self.path)
 
@@ -131,7 +131,7 @@ class Index:
             return self._database.execute("SELECT 1 FROM item WHERE label != '' LIMIT 1").fetchone() is not None
 
     @property
-    def encoder(self) -> Encoder:
+    def encoder(self) -> IndexEncoder:
         """What embeds the questions; loaded when the first one is asked."""
         with self._lock:
             if self._encoder is None:

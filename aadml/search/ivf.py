@@ -66,7 +66,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Questions:
+class RecallQueries:
     """What is asked to measure a recall.
 
     Attributes:
@@ -79,7 +79,12 @@ class Questions:
 
 
 def make_cells(
-    gallery: Gallery, asking: Mapping[Modality, Questions], *, recall: float, smallest: int | None = None, seed: int = 0
+    gallery: Gallery,
+    asking: Mapping[Modality, RecallQueries],
+    *,
+    recall: float,
+    smallest: int | None = None,
+    seed: int = 0,
 ) -> Cells | str:
     """Make twice the square root of n cells, and look into as few as reach a recall.
 
@@ -150,7 +155,7 @@ def _assigned(points: NDArray[np.float32], centers: NDArray[np.float32]) -> NDAr
     return np.concatenate(parts).astype(np.int32)
 
 
-def _exact(gallery: Gallery, asking: Questions) -> list[set[int]]:
+def _exact(gallery: Gallery, asking: RecallQueries) -> list[set[int]]:
     """Find the ten best items of each question."""
     found = [gallery.best(query, K + 1)[0] for query in asking.vectors[:, None]]
     return [set(rows[rows != own][:K].tolist()) for rows, own in zip(found, asking.own, strict=True)]

@@ -22,7 +22,7 @@ from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import Row
 from aadml.model.media import raw_media
 from aadml.search.encoders import ModelEncoder
-from aadml.search.sources import Present, Source, Work, listed, may_have, with_any
+from aadml.search.sources import IndexSource, Present, Work, listed, may_have, with_any
 
 _BATCH = 16
 
@@ -35,7 +35,7 @@ class _File:
     key: str
 
 
-def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> Source:
+def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> IndexSource:
     """Embed the media of a manifest or a folder; what was embedded before is known again by its content.
 
     Raises:
@@ -60,7 +60,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
                 present[modality] = Present(rows, torch.from_numpy(vectors))
     if not present:
         raise InputError(f"{place}: none of {len(manifest.rows)} clips can be read by this model")
-    return with_any(Source(items, present, failures=tuple(failures), embedded=True))
+    return with_any(IndexSource(items, present, failures=tuple(failures), embedded=True))
 
 
 def _found(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[list[_File], list[Failure]]:

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.uploads import Limits
+from aadml.search.uploads import ClientLimits
 
 HEADER_SECONDS = 10.0
 """From the opening of a connection, or the first byte of a further request, until its head has arrived."""
@@ -70,7 +70,7 @@ def listening(port: int) -> socket.socket:
     return opened
 
 
-def run(app: ASGIApp, port: int, limits: Limits, begun: Callable[[], None]) -> None:
+def run(app: ASGIApp, port: int, limits: ClientLimits, begun: Callable[[], None]) -> None:
     """Serve an app until the process is interrupted."""
     config = uvicorn.Config(
         app, http=Impatient, ws="none", log_level="error", access_log=False, server_header=False,

@@ -40,7 +40,7 @@ class Present:
 
 
 @dataclass(frozen=True)
-class Source:
+class IndexSource:
     """What is to stand in an index.
 
     Attributes:
@@ -88,7 +88,9 @@ def is_media(place: str | Path) -> bool:
     return path.suffix.lower() == ".csv" or (path.is_dir() and bool(_files(path)))
 
 
-def of_features(place: str | Path, index: Path, media: str | Path | None = None, *, moments: bool = False) -> Source:
+def of_features(
+    place: str | Path, index: Path, media: str | Path | None = None, *, moments: bool = False
+) -> IndexSource:
     """Take a feature file of any layout.
 
     Args:
@@ -116,7 +118,7 @@ def of_features(place: str | Path, index: Path, media: str | Path | None = None,
     present = {m: _present(content, m, moments=moments) for m in MODALITIES if m in content.features}
     if moments and all(one.timeline is None for one in present.values()):
         raise InputError(f"--moments: {place} has no descriptions over time; `aadml extract --sequence` keeps them")
-    return Source(items, present, content.provenance, content=content)
+    return IndexSource(items, present, content.provenance, content=content)
 
 
 def _present(content: FeatureFile, modality: Modality, *, moments: bool) -> Present:
@@ -142,7 +144,7 @@ def _label(content: FeatureFile, row: int) -> str:
     return LABELS_SEPARATOR.join(content.class_names[n] for n in np.flatnonzero(content.all_labels[row]))
 
 
-def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], work: Work) -> Source:
+def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], work: Work) -> IndexSource:
     """Extract a manifest or a folder of media, each modality by itself: a clip may have only one.
 
     The work is kept and goes on where it was; files are known again by their content.
@@ -166,7 +168,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
             origins[one.modality] = content.provenance[one.modality]
     if not present:
         raise InputError(f"{place}: none of {len(manifest.rows)} clips could be read{_first(failures)}")
-    return with_any(Source(items, present, origins, tuple(failures)))
+    return with_any(IndexSource(items, present, origins, tuple(failures)))
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
@@ -192,7 +194,7 @@ def _extracted(manifest: Manifest, one: Extractor, work: Work) -> tuple[FeatureF
     return None if outcome.path is None else read_features(outcome.path), outcome.failures
 
 
-def with_any(source: Source) -> Source:
+def with_any(source: IndexSource) -> IndexSource:
     """Leave out the items of which nothing could be read."""
     kept = np.unique(np.concatenate([one.rows for one in source.present.values()]))
     present = {m: replace(one, rows=np.searchsorted(kept, one.rows)) for m, one in source.present.items()}

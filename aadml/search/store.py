@@ -21,7 +21,7 @@ from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.search import best_moment
-from aadml.search.best_moment import Moments, write_moments
+from aadml.search.best_moment import MomentVectors, write_moments
 
 APPLICATION, VERSION = 0x61614D58, 1
 OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "rowid", "oid", "_rowid_")
@@ -78,7 +78,7 @@ class Entry:
     item: Item
     digest: bytes
     vectors: Mapping[Modality, NDArray[np.float32]]
-    moments: Mapping[Modality, Moments] = field(default_factory=dict)
+    moments: Mapping[Modality, MomentVectors] = field(default_factory=dict)
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.feature_extraction.jobs.failures import Failure
-from aadml.search.best_moment import Moments
-from aadml.search.encoders import Encoder
+from aadml.search.best_moment import MomentVectors
+from aadml.search.encoders import IndexEncoder
 from aadml.search.fit_calibration import CALIBRATION, outdated
-from aadml.search.sources import Source
+from aadml.search.sources import IndexSource
 from aadml.search.store import Entry, change, columns_of, create
 
 _PART = 1024  # items embedded and written at a time
@@ -46,8 +46,8 @@ class Changes:
 def write(
     path: Path,
     origin: JsonObject,
-    source: Source,
-    encoder: Encoder,
+    source: IndexSource,
+    encoder: IndexEncoder,
     before: Mapping[str, bytes],
     meta: Mapping[str, JsonObject] | None,
 ) -> Changes:
@@ -82,7 +82,7 @@ def write(
     return Changes(len(names), new, len(wanted) - new, len(removed), source.failures, counts)
 
 
-def _digests(source: Source, columns: str) -> list[bytes]:
+def _digests(source: IndexSource, columns: str) -> list[bytes]:
     """Name what each item is made from."""
     found = [hashlib.sha256(columns.encode()) for _ in source.items]
     for digest, item in zip(found, source.items, strict=True):
@@ -99,7 +99,9 @@ def _digests(source: Source, columns: str) -> list[bytes]:
     return [digest.digest() for digest in found]
 
 
-def _entries(source: Source, encoder: Encoder, digests: Sequence[bytes], wanted: Sequence[int]) -> Iterator[Entry]:
+def _entries(
+    source: IndexSource, encoder: IndexEncoder, digests: Sequence[bytes], wanted: Sequence[int]
+) -> Iterator[Entry]:
     """Embed items part by part."""
     places = {m: np.full(len(source.items), -1, dtype=np.int64) for m in source.present}
     for modality, one in source.present.items():
@@ -119,7 +121,7 @@ def _entries(source: Source, encoder: Encoder, digests: Sequence[bytes], wanted:
             yield Entry(source.items[n], digests[n], own, _moments(source, encoder, {m: places[m][n] for m in own}))
 
 
-def _moments(source: Source, encoder: Encoder, rows: Mapping[Modality, int]) -> dict[Modality, Moments]:
+def _moments(source: IndexSource, encoder: IndexEncoder, rows: Mapping[Modality, int]) -> dict[Modality, MomentVectors]:
     """Embed what was kept over time of an item, each description as a clip."""
     found = {}
     for modality, row in rows.items():
@@ -128,5 +130,5 @@ def _moments(source: Source, encoder: Encoder, rows: Mapping[Modality, int]) -> 
             own = slice(int(timeline.offsets[row]), int(timeline.offsets[row + 1]))
             assert timeline.times is not None
             vectors = encoder.embed(torch.from_numpy(timeline.values[own]), modality).numpy()
-            found[modality] = Moments(timeline.times[own], vectors)
+            found[modality] = MomentVectors(timeline.times[own], vectors)
     return found

@@ -14,7 +14,7 @@ from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES
 
 
 @dataclass(frozen=True)
-class Limits:
+class ClientLimits:
     """What a client may ask of the server.
 
     Attributes:
@@ -34,7 +34,7 @@ class Limits:
     filter: float = 0.2
 
 
-class Refused(Exception):  # noqa: N818 - said to the client, not an error of the program
+class RequestRefused(Exception):  # noqa: N818 - said to the client, not an error of the program
     """A request that is not answered, with its status and its reason."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -43,11 +43,11 @@ class Refused(Exception):  # noqa: N818 - said to the client, not an error of th
 
 
 @asynccontextmanager
-async def uploaded(request: Request, limits: Limits) -> AsyncIterator[Path]:
+async def uploaded(request: Request, limits: ClientLimits) -> AsyncIterator[Path]:
     """Receive the body of a request into a file of a folder of its own, never as a whole in memory.
 
     Raises:
-        Refused: it is empty, too large, too slow, or was broken off.
+        RequestRefused: it is empty, too large, too slow, or was broken off.
     """
     size = request.headers.get("content-length", "0")
     if not size.isascii() or not size.isdecimal() or int(size) > limits.bytes:
@@ -61,14 +61,14 @@ async def uploaded(request: Request, limits: Limits) -> AsyncIterator[Path]:
             async with asyncio.timeout(limits.seconds):
                 await _receive(request, path, limits)
         except TimeoutError:
-            raise Refused(408, f"the file took longer than {limits.seconds:g} s to arrive") from None
+            raise RequestRefused(408, f"the file took longer than {limits.seconds:g} s to arrive") from None
         except ClientDisconnect:
-            raise Refused(400, "the file did not arrive as a whole") from None
+            raise RequestRefused(400, "the file did not arrive as a whole") from None
         yield path
 
 
-def _too_large(limits: Limits) -> Refused:
-    return Refused(413, f"the file is larger than {limits.bytes / 1e6:g} MB")
+def _too_large(limits: ClientLimits) -> RequestRefused:
+    return RequestRefused(413, f"the file is larger than {limits.bytes / 1e6:g} MB")
 
 
 async def discard(request: Request, seconds: float) -> None:
@@ -81,7 +81,7 @@ async def discard(request: Request, seconds: float) -> None:
                 pass
 
 
-async def _receive(request: Request, path: Path, limits: Limits) -> None:
+async def _receive(request: Request, path: Path, limits: ClientLimits) -> None:
     count = 0
     with path.open("wb") as file:
         async for part in request.stream():
@@ -91,4 +91,4 @@ async def _receive(request: Request, path: Path, limits: Limits) -> None:
     if count > limits.bytes:
         raise _too_large(limits)
     if not count:
-        raise Refused(400, "no file arrived")
+        raise RequestRefused(400, "no file arrived")

@@ -14,7 +14,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
 from aadml.runs.model_data import check_features
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
-from aadml.search.encoders import Encoder, ModelEncoder
+from aadml.search.encoders import IndexEncoder, ModelEncoder
 from aadml.search.exact_search import Gallery
 from aadml.search.sources import of_features
 
@@ -29,7 +29,7 @@ Galleries = Mapping[Modality, tuple[NDArray[np.int64], Gallery]]
 
 
 @dataclass(frozen=True)
-class Asking:
+class ValidationQueries:
     """Validation clips that have every modality.
 
     Attributes:
@@ -47,7 +47,7 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class Asked:
+class IndexContent:
     """The index that is asked.
 
     Attributes:
@@ -58,20 +58,20 @@ class Asked:
 
     galleries: Galleries
     labels: Mapping[int, str]
-    encoder: Encoder
+    encoder: IndexEncoder
 
 
-def own_clips(index: Asked, numbers: Sequence[int]) -> Asking:
+def own_clips(index: IndexContent, numbers: Sequence[int]) -> ValidationQueries:
     """Take validation clips of the index itself, by their numbers."""
     kept = np.asarray(sorted(numbers), dtype=np.int64)
     for own, _ in index.galleries.values():
         kept = np.intersect1d(kept, own)
     kept = _drawn(kept, index)
     vectors = {m: one.vectors[torch.from_numpy(_places(own, kept))] for m, (own, one) in index.galleries.items()}
-    return Asking(vectors, tuple(index.labels.get(int(n), "") for n in kept), kept)
+    return ValidationQueries(vectors, tuple(index.labels.get(int(n), "") for n in kept), kept)
 
 
-def other_clips(index: Asked, place: str | Path) -> Asking:
+def other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
     """Take the validation clips of a feature file.
 
     Raises:
@@ -88,11 +88,16 @@ def other_clips(index: Asked, place: str | Path) -> Asking:
             raise InputError(f"{place}: {modality} has {one.features.shape[1]} dimensions; the index has {wanted}")
     rows = _drawn(source.content.rows("valid"), index)
     vectors = {m: encoder.embed(one.features[torch.from_numpy(rows)], m) for m, one in kept.items() if len(rows)}
-    return Asking(vectors, tuple(source.items[n].label for n in rows), np.full(len(rows), -1))
+    return ValidationQueries(vectors, tuple(source.items[n].label for n in rows), np.full(len(rows), -1))
 
 
 def calibrations(
-    index: Asked, asking: Asking, *, precision: float, name: str, on_note: Callable[[str], None] | None = None
+    index: IndexContent,
+    asking: ValidationQueries,
+    *,
+    precision: float,
+    name: str,
+    on_note: Callable[[str], None] | None = None,
 ) -> JsonObject:
     """Fit a calibration for every kind of question; none, with a note, where there are too few validation clips.
 
@@ -141,7 +146,7 @@ def read_calibrations(written: JsonObject, place: Path) -> dict[tuple[tuple[Moda
     return {(one.asked, one.to): one for one in found}
 
 
-def _drawn(clips: NDArray[np.int64], index: Asked) -> NDArray[np.int64]:
+def _drawn(clips: NDArray[np.int64], index: IndexContent) -> NDArray[np.int64]:
     """Draw as many clips as can be asked in a bearable time."""
     largest = max(len(one) for _, one in index.galleries.values())
     most = min(MOST, max(200, PRODUCTS // max(largest, 1)))
@@ -154,14 +159,16 @@ def _places(numbers: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np
     return np.asarray(order[np.searchsorted(numbers, wanted, sorter=order)])
 
 
-def _each_other(index: Asked, asking: Asking) -> tuple[Asked, Asking]:
+def _each_other(index: IndexContent, asking: ValidationQueries) -> tuple[IndexContent, ValidationQueries]:
     numbers = np.arange(len(asking), dtype=np.int64)
     galleries = {m: (numbers, Gallery(v, index.encoder.similarity)) for m, v in asking.vectors.items()}
     labels = dict(enumerate(asking.labels))
-    return Asked(galleries, labels, index.encoder), Asking(asking.vectors, asking.labels, numbers)
+    return IndexContent(galleries, labels, index.encoder), ValidationQueries(asking.vectors, asking.labels, numbers)
 
 
-def _questions(asking: Asking, index: Asked, *, classes: bool) -> Iterator[tuple[tuple[Modality, ...], Modality]]:
+def _questions(
+    asking: ValidationQueries, index: IndexContent, *, classes: bool
+) -> Iterator[tuple[tuple[Modality, ...], Modality]]:
     """Name what can be asked; where only a clip's partner fits, only questions of another modality."""
     there = list(asking.vectors)
     singles: list[tuple[Modality, ...]] = [(m,) for m in there]
@@ -173,7 +180,7 @@ def _questions(asking: Asking, index: Asked, *, classes: bool) -> Iterator[tuple
 
 
 def _calibrated(
-    index: Asked, asking: Asking, asked: tuple[Modality, ...], to: Modality, precision: float
+    index: IndexContent, asking: ValidationQueries, asked: tuple[Modality, ...], to: Modality, precision: float
 ) -> Calibration | None:
     """Fit on what of the best hits is of a clip's own class."""
     numbers, gallery = index.galleries[to]
@@ -198,7 +205,7 @@ def _calibrated(
 
 
 def _of_pairs(
-    index: Asked, asking: Asking, asked: tuple[Modality, ...], to: Modality, precision: float
+    index: IndexContent, asking: ValidationQueries, asked: tuple[Modality, ...], to: Modality, precision: float
 ) -> Calibration | None:
     """Fit on whether a hit is the clip itself."""
     numbers, gallery = index.galleries[to]
@@ -214,7 +221,7 @@ def _of_pairs(
     return calibrate(asked, to, sample, posteriors=False, relevance="pair", gallery=len(gallery), precision=precision)
 
 
-def _are_posteriors(asking: Asking, gallery: Gallery, asked: tuple[Modality, ...]) -> bool:
+def _are_posteriors(asking: ValidationQueries, gallery: Gallery, asked: tuple[Modality, ...]) -> bool:
     """Tell whether scores are the probability of a common class."""
     sides = [*(asking.vectors[m] for m in asked), gallery.vectors[:1000]]
     sums = [(one >= 0).all() and bool(((one.double().sum(1) - 1).abs() < 1e-4).all()) for one in sides]

@@ -17,9 +17,9 @@ from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index, access
 from aadml.search import server as server_room
-from aadml.search.uploads import Limits
+from aadml.search.uploads import ClientLimits
 
-LIMITS = Limits(bytes=200_000, seconds=1.5, connections=8)
+LIMITS = ClientLimits(bytes=200_000, seconds=1.5, connections=8)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from aadml.feature_extraction.feature_file import FeatureFile, write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index, build_index, ivf
 from aadml.search.exact_search import Gallery
-from aadml.search.ivf import Cells, Questions, make_cells
+from aadml.search.ivf import Cells, RecallQueries, make_cells
 from aadml.search.store import connect
 
 pytest.importorskip("faiss", reason="faiss is not installed (extra faiss)")
@@ -24,7 +24,7 @@ def clustered(count=ITEMS, seed=0):
 
 def asking(vectors, own=None):
     own = np.full(len(vectors), -1) if own is None else own
-    return {"audio": Questions(torch.from_numpy(vectors), own)}
+    return {"audio": RecallQueries(torch.from_numpy(vectors), own)}
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean", "hamming"])

@@ -17,25 +17,36 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aadml import losses
     from aadml.comparison.clips import Clips, Splits
+    from aadml.data.conversion import convert
+    from aadml.data.inspection.inspection import inspect
+    from aadml.data.manifests.making import manifest
     from aadml.data.sample_clips import sample_data
     from aadml.feature_extraction.ground.consent import UntrustedCodeError
     from aadml.feature_extraction.ground.errors import InputError
     from aadml.feature_extraction.jobs.job import extract
+    from aadml.feature_extraction.jobs.merge import merge
+    from aadml.feature_extraction.jobs.status import status
     from aadml.model.model import Model
+    from aadml.papers.reproduction import reproduce
     from aadml.reports.run_page import write_report as report
     from aadml.runs.audit import audit
     from aadml.runs.data import read
+    from aadml.runs.doctor import doctor
     from aadml.runs.embed import embed_file as embed
     from aadml.runs.evaluate import evaluate
     from aadml.runs.fit import fit
     from aadml.runs.fit import resume_run as resume
     from aadml.runs.loading import load
     from aadml.runs.verify import verify
+    from aadml.search.app import serve
+    from aadml.search.build_index import build as index
+    from aadml.search.index import Index
     from aadml.studies.ablation import ablate
     from aadml.studies.comparison import compare
 
 __all__ = [
     "Clips",
+    "Index",
     "InputError",
     "Model",
     "Splits",
@@ -44,40 +55,61 @@ __all__ = [
     "ablate",
     "audit",
     "compare",
+    "convert",
+    "doctor",
     "embed",
     "evaluate",
     "extract",
     "fit",
+    "index",
+    "inspect",
     "load",
     "losses",
+    "manifest",
+    "merge",
     "read",
     "report",
+    "reproduce",
     "resume",
     "sample_data",
+    "serve",
+    "status",
     "verify",
 ]
 
 _HOMES = {
     "Clips": "aadml.comparison.clips:Clips",
+    "Index": "aadml.search.index:Index",
     "InputError": "aadml.feature_extraction.ground.errors:InputError",
     "Model": "aadml.model.model:Model",
     "Splits": "aadml.comparison.clips:Splits",
     "UntrustedCodeError": "aadml.feature_extraction.ground.consent:UntrustedCodeError",
     "ablate": "aadml.studies.ablation:ablate",
-    "compare": "aadml.studies.comparison:compare",
     "audit": "aadml.runs.audit:audit",
+    "compare": "aadml.studies.comparison:compare",
+    "convert": "aadml.data.conversion:convert",
+    "doctor": "aadml.runs.doctor:doctor",
     "embed": "aadml.runs.embed:embed_file",
     "evaluate": "aadml.runs.evaluate:evaluate",
     "extract": "aadml.feature_extraction.jobs.job:extract",
     "fit": "aadml.runs.fit:fit",
+    "index": "aadml.search.build_index:build",
+    "inspect": "aadml.data.inspection.inspection:inspect",
     "load": "aadml.runs.loading:load",
     "losses": "aadml.losses:",
+    "manifest": "aadml.data.manifests.making:manifest",
+    "merge": "aadml.feature_extraction.jobs.merge:merge",
     "read": "aadml.runs.data:read",
     "report": "aadml.reports.run_page:write_report",
+    "reproduce": "aadml.papers.reproduction:reproduce",
     "resume": "aadml.runs.fit:resume_run",
     "sample_data": "aadml.data.sample_clips:sample_data",
+    "serve": "aadml.search.app:serve",
+    "status": "aadml.feature_extraction.jobs.status:status",
     "verify": "aadml.runs.verify:verify",
 }
+
+_EXTRAS = {"starlette", "uvicorn"}
 
 
 def __getattr__(name: str) -> Any:
@@ -86,10 +118,19 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'aadml' has no attribute '{name}'; there are {', '.join(__all__)}")
     module, _, attribute = _HOMES[name].partition(":")
-    found = importlib.import_module(module)
+    try:
+        home = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        from aadml.feature_extraction.ground.errors import InputError
+
+        if (error.name or "").partition(".")[0] not in _EXTRAS:
+            raise
+        raise InputError(
+            f"aadml.{name} needs {error.name}, which is not installed: pip install 'aadml[{name}]'"
+        ) from error
     if not attribute:
-        return found
-    entry = getattr(found, attribute)
+        return home
+    entry = getattr(home, attribute)
     if isinstance(entry, type):
         return entry
     from aadml.feature_extraction.ground.argument_types import checked

@@ -10,36 +10,36 @@ from aadml.cli.sweeps import sweep_options
 from aadml.cli.trust import trust_option
 
 
-@click.command(short_help="Run a grid over config keys and seeds; table, curves with spread, significance.")
+@click.command(short_help="Train a grid over config keys and seeds; table, curves with spread, significance.")
 @click.option(
     "--over",
     multiple=True,
     required=True,
     metavar="KEY=VALUES",
-    help="A config key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Repeat to form a grid.",
+    help="Configuration key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Repeat to form a grid.",
 )
 @key_flag("--data", "data", GENERAL)
-@click.option("--method", help="A method of `aadml list methods`; its configs/METHOD.yaml is the starting point.")
+@click.option("--method", help="Method of `aadml list methods`, with the preset configs/METHOD.yaml.")
 @config_options
 @key_flag("--epochs", "training.epochs", TRAINING, int)
 @click.option(
     "--baseline",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Compare each cell with itself after this change; 'none' for no comparison.  [default: itself without "
+    help="Change that gives the baseline of each cell; 'none' for no comparison.  [default: the cell without "
     "anchor-aware proxy, or the first cell]",
 )
 @sweep_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: ablations/KEYS-HASH]")
 @trust_option
 def command(as_json: bool, **options: Any) -> None:
-    """Run every combination of the values of --over with every seed, and test which differences are significant.
+    """Train every combination of the values of --over with every seed, and test which differences are significant.
 
-    Running the same command again continues where it stopped; finished runs are kept. A failed run does not stop the
-    others (exit code 1). The folder holds the runs, results.md/.csv/.tex, curves as SVG, and report.html.
+    The same command again continues an interrupted ablation; finished runs are kept. A failed run does not stop the
+    others (exit status 1). The folder holds the runs, results.md/.csv/.tex, curves as SVG, and report.html.
     """
+    import aadml
     from aadml.cli.progress import note
     from aadml.cli.sweeps import command_line, show, work
-    from aadml.studies.ablation import ablate
 
-    show(ablate(**options, command=command_line(), work=work, on_note=note), as_json=as_json)
+    show(aadml.ablate(**options, command=command_line(), work=work, on_note=note), as_json=as_json)

@@ -26,16 +26,16 @@ from aadml.cli.trust import trust_option
     "--rivals",
     "with_rivals",
     is_flag=True,
-    help="Add the rivals of every anchor-aware row: cross-batch memory on the same bank, class means, the uniform mean "
-    "of the neighbors, an affine map of the anchor.",
+    help="Add the alternatives to every anchor-aware row: cross-batch memory on the same bank, class means, the "
+    "uniform mean of the neighbors, an affine map of the anchor.",
 )
-@click.option("--baseline", help="The row that the others are compared with.  [default: aadml, or the first row]")
+@click.option("--baseline", help="Row that all other rows are compared with.  [default: aadml, or the first row]")
 @click.option(
     "--trials",
     default=1,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Give every row this many trials over its config's `tuning` section, selected on validation clips.",
+    help="Number of trials of every row over the `tuning` section of its config, selected on validation clips.",
 )
 @sweep_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: comparisons/NAME-HASH]")
@@ -43,12 +43,12 @@ from aadml.cli.trust import trust_option
 def command(as_json: bool, **options: Any) -> None:
     """Run rows of the papers' tables with several seeds on one feature file; test which differences are significant.
 
-    Beside every anchor-aware row stand its controls: the loss without proxy, the proxy over random neighbors of the
-    class, half the metric weight, no metric loss. The same command again goes on where it was stopped. A row that fails
-    does not stop the others (exit code 1).
+    Every anchor-aware row has control rows: the loss without proxy, the proxy over random neighbors of the class,
+    half the metric weight, no metric loss. The same command again continues an interrupted comparison. A failed row
+    does not stop the others (exit status 1).
     """
+    import aadml
     from aadml.cli.progress import note
     from aadml.cli.sweeps import command_line, show, work
-    from aadml.studies.comparison import compare
 
-    show(compare(**options, command=command_line(), work=work, on_note=note), as_json=as_json)
+    show(aadml.compare(**options, command=command_line(), work=work, on_note=note), as_json=as_json)

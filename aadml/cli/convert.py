@@ -26,26 +26,26 @@ import click
     type=click.Choice(["keep", "drop"]),
     default="keep",
     show_default=True,
-    help="What to do with classes that have no train or no test clips.",
+    help="Whether classes without train clips or without test clips are kept.",
 )
-@click.option("--split", metavar="RULE", help="Divide the clips anew: random:TRAIN/VALID/TEST, in shares.")
+@click.option("--split", metavar="RULE", help="Draw a new split: random:TRAIN/VALID/TEST, in shares.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed of --split.")
 @click.option(
     "--drop-duplicates",
     type=click.Choice(["train", "test"]),
-    help="Leave out the train (or the test) clips that stand in both up to noise and encoding (see `inspect`).",
+    help="Drop train (or test) clips that have a near-duplicate in the other split (see `inspect`).",
 )
 @click.option("--first-label", is_flag=True, help="Keep the first label of clips that have several.")
 def command(source: str, target: str, **options: Any) -> None:
     """Turn IN, of any supported layout, into the feature file OUT.
 
     With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS; with --layout
-    split-keys, OUT then looks like the papers' files, to rehearse on. 'synthetic:pairs' draws clips whose sound and
-    picture share more than their class; 'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1' says how much.
+    split-keys, OUT has the layout of the papers' files. 'synthetic:pairs' draws clips whose sound and picture share
+    more than their class, by as much as 'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1' states.
     """
-    from aadml.data.conversion import convert
+    import aadml
 
-    content = convert(source, target, on_note=lambda note: click.echo(f"note: {note}", err=True), **options)
+    content = aadml.convert(source, target, on_note=lambda note: click.echo(f"note: {note}", err=True), **options)
     shapes = ", ".join(f"{name} {values.shape[1]}-d" for name, values in content.features.items())
     splits = ", ".join(f"{content.splits.count(split)} {split}" for split in ("train", "valid", "test"))
     classes = f"{len(content.class_names)} classes" if content.class_names else "no labels"

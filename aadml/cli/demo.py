@@ -1,4 +1,4 @@
-"""`aadml demo`: a first session, from nothing to a score, a page and an index to ask."""
+"""`aadml demo`: a first session, from sample clips to a score, a page and an index."""
 
 import shlex
 import time
@@ -10,12 +10,12 @@ import click
 @click.command()
 @click.argument("folder", default="demo", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> None:
-    """Render sample clips into FOLDER, extract, train, evaluate, write the page, and make an index to ask.
+    """Render sample clips into FOLDER, extract, train, evaluate, write the page, and build an index.
 
-    Every command is shown before it runs, so that it can be repeated with other data. Needs the extra `plot` for the
-    page, and `serve` to open the index in a browser.
+    Every command is printed before it runs, ready to be repeated with other data. The page needs the extra `plot`;
+    opening the index in a browser needs `serve`.
     """
-    begun, runs = time.monotonic(), folder / "runs"
+    start, runs = time.monotonic(), folder / "runs"
     manifest, features, index = folder / "clips" / "manifest.csv", folder / "clips.h5", folder / "clips.index"
     before = set(runs.glob("*"))
     _run("sample-data", folder / "clips")
@@ -25,12 +25,12 @@ def command(folder: Path) -> None:
     _run("evaluate", run)
     _run("report", run, "--media", manifest)
     _run("index", features, "-o", index, "--model", run, "--media", manifest)
-    click.echo(f"\nDone in {time.monotonic() - begun:.0f} s. Open {run / 'report.html'} in a browser.")
-    click.echo(f"To ask with a sound or a picture: {shlex.join(['aadml', 'serve', str(index)])}")
+    click.echo(f"\nDone in {time.monotonic() - start:.0f} s. Open {run / 'report.html'} in a browser.")
+    click.echo(f"To search with a sound or a picture: {shlex.join(['aadml', 'serve', str(index)])}")
 
 
 def _run(*words: str | Path) -> None:
-    """Show a command and run it; one that fails ends the session with its exit code."""
+    """Print a command and run it; a failure ends the session with its exit status."""
     from aadml.cli import cli
 
     arguments = [str(word) for word in words]

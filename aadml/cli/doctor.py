@@ -1,4 +1,4 @@
-"""`aadml doctor`: what is installed, which weight files are there, and whether they work."""
+"""`aadml doctor`: installed packages, weight files and their self-tests."""
 
 from typing import TYPE_CHECKING
 
@@ -9,25 +9,25 @@ if TYPE_CHECKING:
 
 
 ENCODERS = (
-    "log-mel and hog-color need no weights: they are for the sample clips. For real data take a pretrained network",
+    "log-mel and hog-color need no weights and suit the sample clips. For real data use a pretrained network",
     "(pip install 'aadml[hub]'): --audio hf:laion/clap-htsat-unfused, --visual hf:openai/clip-vit-base-patch32 or",
     "hf:facebook/dinov2-small, or a folder of your own as hf:FOLDER; docs/encoders.md compares them",
 )
-"""What to describe real data by."""
+"""Advice on extractors for real data."""
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(as_json: bool) -> None:
-    """Show what is installed, which weights are present, and whether their self-tests pass. Nothing is fetched.
+    """Show what is installed, which weights are present, and whether their self-tests pass. Nothing is downloaded.
 
-    Exit status 1 if a weight file that is there is not the published one or fails its self-test.
+    Exit status 1 if a present weight file is not the published one or fails its self-test.
     """
-    from aadml.runs.doctor import doctor
+    import aadml
 
-    report = doctor()
+    report = aadml.doctor()
     _print(report, as_json)
-    if any(found["passed"] is False for found in report["weights"].values()):
+    if any(weights["passed"] is False for weights in report["weights"].values()):
         raise click.exceptions.Exit(1)
 
 
@@ -41,7 +41,7 @@ def _print(report: "Findings", as_json: bool) -> None:
         click.echo(f"{name:<24} {value}")
     click.echo("\nextras")
     for extra, packages in report["extras"].items():
-        missing = [name for name, found in packages.items() if not found]
+        missing = [name for name, version in packages.items() if not version]
         state = (
             f"absent: pip install 'aadml[{extra}]'" if missing else ", ".join(f"{n} {v}" for n, v in packages.items())
         )
@@ -50,6 +50,6 @@ def _print(report: "Findings", as_json: bool) -> None:
     for line in ENCODERS:
         click.echo(f"  {line}")
     click.echo(f"\nweights in {report['weights_folder']}")
-    for name, found in report["weights"].items():
-        state = {None: "absent", True: "ok", False: "BROKEN"}[found["passed"]]
-        click.echo(f"  {name:<22} {state:<7} {found['file']}: {found['detail']}")
+    for name, weights in report["weights"].items():
+        state = {None: "absent", True: "ok", False: "BROKEN"}[weights["passed"]]
+        click.echo(f"  {name:<22} {state:<7} {weights['file']}: {weights['detail']}")

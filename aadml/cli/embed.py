@@ -17,8 +17,8 @@ from aadml.cli.trust import trust_option
 @trust_option
 def command(run: Path, features: Path, output: Path, allow_other_features: bool) -> None:
     """Embed every clip of FEATURES with RUN (a run or a model folder), one item of one modality at a time."""
+    import aadml
     from aadml.cli.progress import note
-    from aadml.runs.embed import embed_file
 
-    count, similarity = embed_file(run, features, output, allow_other_features=allow_other_features, on_note=note)
+    count, similarity = aadml.embed(run, features, output, allow_other_features=allow_other_features, on_note=note)
     click.echo(f"{output}: {count} clips, compared by {similarity}")

@@ -1,4 +1,4 @@
-"""`aadml evaluate`: the score of a run, or of embeddings made elsewhere."""
+"""`aadml evaluate`: scores of a run or of external embeddings."""
 
 from pathlib import Path
 from typing import Any
@@ -8,21 +8,21 @@ import click
 from aadml.cli.trust import trust_option
 
 
-@click.command(short_help="Score a run, or embeddings made elsewhere, under a named protocol.")
+@click.command(short_help="Score a run, or external embeddings, under a named protocol.")
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--embeddings",
     type=click.Path(path_type=Path),
-    help="An npz or HDF5 file with audio, visual (or text), label, and optionally id, split; several captions a clip "
-    "as text (n, c, d), or (m, d) with text_row (m,).",
+    help="npz or HDF5 file with audio, visual (or text), label, and optionally id, split; several captions per clip as "
+    "text (n, c, d), or (m, d) with text_row (m,).",
 )
 @click.option(
     "--once",
     multiple=True,
     metavar="MODALITY",
-    help="With --embeddings: rank this modality once a label, where each clip stands in one row a caption. Repeatable.",
+    help="With --embeddings of one row per caption: the modality whose items are ranked once. Repeatable.",
 )
-@click.option("--data", help="Score the model on this data instead of the run's own.")
+@click.option("--data", help="Data to score the model on, instead of the data of the run.")
 @click.option(
     "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
@@ -30,46 +30,48 @@ from aadml.cli.trust import trust_option
 @click.option(
     "--protocol",
     default=None,
-    help="Protocol under which clips are embedded, or were embedded.  [default: the run's own, or 'unstated']",
+    help="Protocol of the embedding.  [default: that of the run, or 'unstated']",
 )
 @click.option(
     "--similarity",
     default=None,
-    help="Use cosine, dot, euclidean or hamming instead of the embeddings' own similarity.",
+    help="cosine, dot, euclidean or hamming, instead of the similarity of the embeddings.",
 )
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
     metavar="NAME[@K]",
-    help="A further metric of `aadml list metrics`, as recall@3; without a K at all of the table's. Several with "
-    "commas, or the flag again.",
+    help="Additional metric of `aadml list metrics`, such as recall@3; without K, at all cutoffs of the table. "
+    "Separate several by commas, or repeat the option.",
 )
 @click.option(
     "--relevance",
     metavar="RULE",
-    help="What is relevant: own (the partner alone), label, labels (a class shared), labels-graded, or a file of "
-    "judgments (query,item,grade, or TREC qrels) or of events in each modality (id,audio_labels,visual_labels).  "
-    "[default: the run's own, or what the data decide]",
+    help="Relevance: own (the partner alone), label, labels (a shared class), labels-graded, or a file of judgments "
+    "(query,item,grade, or TREC qrels) or of events per modality (id,audio_labels,visual_labels).  [default: that of "
+    "the run, or by the data]",
 )
 @click.option(
     "--exclude-partner",
     is_flag=True,
-    help="Take each query's own clip out of the gallery and out of what is relevant.",
+    help="Remove the clip of each query from its gallery.",
 )
 @click.option(
     "--disjoint",
     is_flag=True,
-    help="Halve the clips, class by class and by one fixed draw: each half asks, and the other is the gallery.",
+    help="Split the clips of each class into two fixed halves: queries from one half, gallery from the other.",
 )
 @click.option(
     "--queries",
     type=int,
     metavar="N",
-    help="Let N queries of each direction ask, drawn at random, each the whole gallery; MAP comes with its interval.",
+    help="Use N random queries of each direction against the whole gallery; MAP has an interval then.",
 )
-@click.option("--query-seed", type=int, default=0, show_default=True, help="Seed of that draw.")
-@click.option("--precision", default="float32", show_default=True, help="Precision of the scores: float32 or float64.")
+@click.option("--query-seed", type=int, default=0, show_default=True, help="Random seed of --queries.")
+@click.option(
+    "--precision", default="float32", show_default=True, help="Number type of the scores: float32 or float64."
+)
 @click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--per-query", is_flag=True, help="With --json: also print the average precision of each query.")
@@ -94,22 +96,22 @@ def command(
     as_json: bool,
     per_query: bool,
 ) -> None:
-    """Score RUN (a run or a model folder), or embeddings made elsewhere.
+    """Score RUN (a run or a model folder), or external embeddings.
 
-    Every query ranks the whole gallery, its own clip included; MAP without that clip stands beside. MAP is the mean
-    over queries of the mean precision at the ranks of all relevant items; tied items count by the expectation over
-    their orders, with the worst and the best order beside. Chance is the MAP of a random order.
+    Every query ranks the whole gallery, its own clip included; MAP without that clip is printed too. MAP is the mean
+    over queries of the mean precision at the ranks of all relevant items. Ties count by the expectation over their
+    orders, with the worst and the best order as bounds. Chance is the MAP of a random order.
     """
+    import aadml
     from aadml.cli.progress import note
-    from aadml.runs.evaluate import evaluate
 
     if (run is None) == (embeddings is None):
-        raise click.UsageError("give either a run or model folder, or --embeddings FILE")
+        raise click.UsageError("pass either a run or model folder, or --embeddings FILE")
     if once and embeddings is None:
-        raise click.UsageError("--once is for --embeddings; a run knows what stands in several rows")
+        raise click.UsageError("--once applies to --embeddings only; a run stores which items have several rows")
     if per_query and not as_json:
-        raise click.UsageError("--per-query goes with --json")
-    evaluation = evaluate(
+        raise click.UsageError("--per-query applies to --json only; pass --json as well")
+    evaluation = aadml.evaluate(
         run, embeddings=embeddings, data=data, split=split, protocol=protocol, similarity=similarity, metrics=metrics,
         relevance=relevance, allow_other_features=allow_other_features, once=once, precision=precision,
         exclude_partner=exclude_partner, disjoint=disjoint, queries=queries, query_seed=query_seed, on_note=note,

@@ -1,4 +1,4 @@
-"""`aadml extract`: a manifest of media becomes a feature file."""
+"""`aadml extract`: features of the media in a manifest."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,24 +20,28 @@ if TYPE_CHECKING:
 @click.option("--visual", metavar="NAME", help="Visual extractor.  [default: hog-color, if no extractor is named]")
 @click.option("--text", metavar="NAME", help="Text extractor, for a column text or caption.  [default: none]")
 @click.option(
-    "--recipe", metavar="NAME", help="Both extractors with their options by one name; see `aadml list feature-recipes`."
+    "--recipe", metavar="NAME", help="Preset of both extractors with their options; see `aadml list feature-recipes`."
 )
 @click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
 @click.option(
     "--weights",
     metavar="auto|FILE|FOLDER|untrained",
-    help="Weights for the extractors that take them: the published ones, a file or its folder, or random ones.",
+    help="Weights of the extractors that need some: published (auto), a file or its folder, or random (untrained).",
 )
 @click.option(
     "--engine",
     default="local",
     show_default=True,
     metavar="NAME",
-    help="Where clips are decoded: local, ray (this machine, or RAY_ADDRESS), or ray:ADDRESS.",
+    help="Decoding engine: local, ray (this machine, or RAY_ADDRESS), or ray:ADDRESS.",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
-@click.option("--time-limit", default=120.0, show_default=True, help="Limit on processor seconds to decode one clip.")
-@click.option("--max-seconds", default=3600.0, show_default=True, help="Refuse clips longer than this.")
+@click.option(
+    "--time-limit", default=120.0, show_default=True, help="Limit on processor time to decode one clip, in seconds."
+)
+@click.option(
+    "--max-seconds", default=3600.0, show_default=True, help="Limit on the length of a clip; longer ones fail."
+)
 @click.option(
     "--shard",
     default="0/1",
@@ -45,13 +49,13 @@ if TYPE_CHECKING:
     help="Process only shard I (from 0) of N into F.I-of-N.h5; `aadml merge -o F.h5` joins them.",
 )
 @click.option("--retry-failed", is_flag=True, help="Retry the clips that failed before.")
-@click.option("--sequence", is_flag=True, help="Also keep the features over time, not only the pooled ones.")
+@click.option("--sequence", is_flag=True, help="Also store the features over time, beside the pooled ones.")
 @click.option(
     "--incomplete",
     type=click.Choice(["keep", "drop"]),
     default="keep",
     show_default=True,
-    help="Whether clips that lack sound, picture or text and have another are kept, masked, or fail.",
+    help="Whether clips with a missing modality are kept, masked, or fail.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(
@@ -75,21 +79,22 @@ def command(
 ) -> None:
     """Turn a MANIFEST of media into a feature file.
 
-    MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split; further columns are
-    kept, media are relative to it; --text reads a column text or caption. The same command continues a job that was
-    interrupted, and does nothing twice. Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
+    MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split. Media paths are
+    relative to it, other columns are kept, and --text reads a column text or caption. The same command continues an
+    interrupted job and repeats no work. Exit status 1 if a clip failed; F.h5.failures.csv lists the reasons.
 
-    Only the modalities that --audio, --visual, --text or --recipe name are described. Without any of these, sound and
-    pictures are described by extractors that need no weights; `--audio none` or `--visual none` leaves one of them
-    out. A modality that every clip lacks is not written.
+    Only the modalities of --audio, --visual, --text or --recipe are extracted. Without these options, sound and
+    pictures are extracted by extractors without weights; `--audio none` or `--visual none` omits one of them. A
+    modality that every clip lacks is not written.
 
     NAME is an extractor of `aadml list extractors`, hf:MODEL[@revision][#pooling] for a pretrained network of
     transformers (MODEL is a folder, or a name on the Hugging Face Hub), or package.module:name.
     """
-    from aadml.cli.progress import failures, goes_on
+    import aadml
+    from aadml.cli.progress import continues, failures
     from aadml.cli.sweeps import command_line
     from aadml.feature_extraction.ground.progress_bar import Bar
-    from aadml.feature_extraction.jobs.job import DEFAULTS, extract, named_extractors
+    from aadml.feature_extraction.jobs.job import DEFAULTS, named_extractors
     from aadml.feature_extraction.jobs.shard_names import read_shard
     from aadml.feature_extraction.manifest import read_manifest
 
@@ -97,9 +102,11 @@ def command(
     names = {"audio": audio, "visual": visual, "text": text}
     defaults = [name for modality, name in DEFAULTS.items() if names[modality] is None]
     if recipe is None and defaults and not named_extractors(names):
-        click.echo(f"aadml: no extractor named: {', '.join(defaults)}, without pretrained weights", err=True)
-    with goes_on(), Bar(len(rows.rows[part[0] :: part[1]]), "clip", "extract") as bar:
-        outcome = extract(
+        click.echo(
+            f"aadml: no extractor given; using {', '.join(defaults)}, which have no pretrained weights", err=True
+        )
+    with continues(), Bar(len(rows.rows[part[0] :: part[1]]), "clip", "extract") as bar:
+        outcome = aadml.extract(
             rows, output, **names, recipe=recipe, options=options, weights=weights, engine=engine,
             workers=workers, time_limit=time_limit, max_seconds=max_seconds, shard=part,
             retry_failed=retry_failed, sequence=sequence, incomplete=incomplete, command=command_line(),
@@ -120,7 +127,9 @@ def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
         name, equals, value = setting.partition("=")
         modality, _, key = name.partition(".")
         if not equals or not key or modality not in ("audio", "visual", "text"):
-            raise InputError(f"--set {setting}: write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE")
+            raise InputError(
+                f"--set {setting} has no modality; write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE"
+            )
         try:
             options.setdefault(modality, {})[key.replace("-", "_")] = strict_yaml.load(value)
         except InputError as error:
@@ -138,34 +147,38 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
     for name, remark in outcome.warnings[:5]:
         click.echo(f"aadml: warning: {name!r}: {remark}", err=True)
     if len(outcome.warnings) > 5 and not as_json:
-        more = f"and {len(outcome.warnings) - 5} more clips with remarks; the same command with --json gives all"
+        more = f"{len(outcome.warnings) - 5} more clips have warnings; --json lists all"
         click.echo(f"aadml: warning: {more}", err=True)
-    for one in outcome.extractors:
-        if one.parameters.get("weights") == "untrained":
-            click.echo(f"aadml: warning: {one.name} is UNTRAINED (random weights); its features say so", err=True)
-        if "license" in one.about:
-            click.echo(f"aadml: {one.modality} by {one.about['model']}, license: {one.about['license']}", err=True)
+    for extractor in outcome.extractors:
+        about = extractor.about
+        if extractor.parameters.get("weights") == "untrained":
+            click.echo(
+                f"aadml: warning: {extractor.name} is UNTRAINED (random weights), as its features state", err=True
+            )
+        if "license" in about:
+            click.echo(f"aadml: {extractor.modality} by {about['model']}, license: {about['license']}", err=True)
     if as_json:
         _print_json(outcome, counts, good)
         return
-    kinds = ", ".join(f"{one.modality} {one.name} {one.dimension}-d" for one in outcome.extractors)
+    kinds = ", ".join(f"{used.modality} {used.name} {used.dimension}-d" for used in outcome.extractors)
     click.echo(f"{'ok':<10} {good:>8,}  {kinds}" + (f" -> {outcome.path}" if outcome.path else ""))
     for reason in REASONS:
         if counts[reason]:
             click.echo(f"{reason:<10} {counts[reason]:>8,}  {REASONS[reason]}")
-    written = {one.modality for one in outcome.extractors}
-    for (modality, reason), count in sorted(Counter((one.modality, one.reason) for one in outcome.lacking).items()):
+    written = {extractor.modality for extractor in outcome.extractors}
+    for (modality, reason), count in sorted(
+        Counter((missing.modality, missing.reason) for missing in outcome.lacking).items()
+    ):
         what = (
             f"kept without {modality}, masked" if modality in written else f"every clip lacks {modality}: not written"
         )
         click.echo(f"{reason:<10} {count:>8,}  {what}: {REASONS[reason]}")
-    click.echo(f"{'all':<10} {outcome.clips:>8,}  in {outcome.seconds:.1f} s, {outcome.reused:,} of them known before")
+    click.echo(f"{'all':<10} {outcome.clips:>8,}  in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call")
     if outcome.failures:
         click.echo(f"the failed clips: {outcome.path or output}.failures.csv")
     if outcome.path is None:
-        kept = Path(output).exists()
-        what = f"{output} is of an earlier call and left as it was" if kept else f"there is no {output}"
-        click.echo(f"aadml: no clip could be described: {what}", err=True)
+        state = "keeps the features of an earlier call" if Path(output).exists() else "was not written"
+        click.echo(f"aadml: no features could be extracted; {output} {state}", err=True)
 
 
 def _print_json(outcome: "Outcome", counts: Mapping[str, int], good: int) -> None:
@@ -174,13 +187,13 @@ def _print_json(outcome: "Outcome", counts: Mapping[str, int], good: int) -> Non
 
     result = {
         "path": outcome.path,
-        "modalities": [one.modality for one in outcome.extractors],
+        "modalities": [extractor.modality for extractor in outcome.extractors],
         "clips": outcome.clips,
         "ok": good,
         "failed": dict(counts),
-        "lacking": dict(Counter(one.modality for one in outcome.lacking)),
+        "lacking": dict(Counter(missing.modality for missing in outcome.lacking)),
         "warnings": len(outcome.warnings),
-        "remarks": [list(one) for one in outcome.warnings],
+        "remarks": [list(warning) for warning in outcome.warnings],
         "reused": outcome.reused,
         "seconds": round(outcome.seconds, 3),
     }

@@ -1,4 +1,4 @@
-"""`aadml index`: clips become an index that can be searched."""
+"""`aadml index`: a searchable index of clips."""
 
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     from aadml.search.updates import Changes
 
 
-@click.command("index", short_help="Make a searchable index of clips, or bring one up to date.")
+@click.command("index", short_help="Build or update a searchable index of clips.")
 @click.argument("source", type=click.Path())
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="INDEX", help="The index file to write.")
 @click.option(
-    "--model", type=click.Path(), metavar="RUN", help="A run or model folder; without it, features as they are."
+    "--model",
+    type=click.Path(),
+    metavar="RUN",
+    help="Run or model folder; without it, features are indexed as they are.",
 )
 @click.option(
     "--audio", metavar="NAME", help="Without a model: audio extractor.  [default: log-mel, if no extractor is named]"
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
 )
 @click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
 @click.option("--weights", metavar="auto|FILE|untrained", help="Weights for the extractors that take them.")
-@click.option("--media", type=click.Path(), metavar="MANIFEST", help="Where the media of a feature file are.")
-@click.option("--moments", is_flag=True, help="Keep features over time, so that a hit names its best moment.")
+@click.option("--media", type=click.Path(), metavar="MANIFEST", help="Manifest with the media of a feature file.")
+@click.option("--moments", is_flag=True, help="Store features over time, so that a hit has its best moment.")
 @click.option(
     "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
@@ -42,13 +45,13 @@ if TYPE_CHECKING:
     "--precision",
     default=0.9,
     show_default=True,
-    help="How often a best hit shall fit, unless it is said that none does.",
+    help="Share of relevant best hits above the threshold of 'nothing fits'.",
 )
 @click.option(
     "--approximate",
     type=float,
     metavar="RECALL",
-    help="In 100,000 clips and more, look at the part that holds this share of the ten best.  [default: exact]",
+    help="From 100,000 clips, approximate search with this recall of the ten best.  [default: exact]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @trust_option
@@ -69,19 +72,18 @@ def command(
     approximate: float | None,
     as_json: bool,
 ) -> None:
-    """Make an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
+    """Build an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
 
-    The same command again brings the index up to date: new, changed and removed clips are found by their content. A
-    killed job goes on where it was; whoever searches meanwhile sees the state before. With --model the clips of every
-    modality of the model can be asked for by every other; without, each modality by itself. Exit status 1 if any file
-    could not be read.
+    The same command again updates the index: new, changed and removed clips are recognized by their content. A killed
+    job continues; searches read the previous state until it ends. With --model, every modality of the model can be
+    searched by every other; without it, each modality by itself. Exit status 1 if a file could not be read.
     """
+    import aadml
     from aadml.cli.extract import read_settings
-    from aadml.cli.progress import JobBar, goes_on, note
-    from aadml.search.build_index import build
+    from aadml.cli.progress import JobBar, continues, note
 
-    with goes_on(), JobBar() as bar:
-        changes = build(
+    with continues(), JobBar() as bar:
+        changes = aadml.index(
             source, output, model=model, audio=audio, visual=visual, options=read_settings(settings), weights=weights,
             media=media, moments=moments, allow_other_features=allow_other_features, workers=workers,
             calibrate=calibrate, precision=precision, approximate=approximate, progress=bar.show, on_note=note,
@@ -96,13 +98,13 @@ def _print(changes: "Changes", output: str, as_json: bool) -> None:
         import json
 
         counts = {"items": changes.items, "new": changes.new, "changed": changes.changed, "removed": changes.removed}
-        failed = [{"id": one.id, "media": one.media, "reason": one.reason} for one in changes.failures]
+        failed = [{"id": clip.id, "media": clip.media, "reason": clip.reason} for clip in changes.failures]
         click.echo(json.dumps({"path": output, **counts, "vectors": dict(changes.vectors), "failed": failed}))
         return
     for failure in changes.failures[:10]:
         click.echo(f"aadml: {failure.media}: {failure.modality}: {failure.reason}, {failure.detail}", err=True)
     if len(changes.failures) > 10:
-        click.echo(f"aadml: and {len(changes.failures) - 10} more files could not be read", err=True)
+        click.echo(f"aadml: {len(changes.failures) - 10} more files could not be read", err=True)
     vectors = ", ".join(f"{count:,} {modality}" for modality, count in changes.vectors.items())
     click.echo(
         f"{output}: {changes.items:,} clips ({vectors}): {changes.new:,} new, {changes.changed:,} changed, "

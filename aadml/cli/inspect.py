@@ -1,4 +1,4 @@
-"""`aadml inspect`: say what is in a feature file of any layout."""
+"""`aadml inspect`: contents of a feature file in any layout."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -27,63 +27,63 @@ _SHOWN = 20
 @click.option(
     "--near-duplicates",
     is_flag=True,
-    help="Look for all near-duplicates across splits, not for a sample, however long it takes.",
+    help="Search all clips for near-duplicates across splits, instead of a sample.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, as_json: bool, **options: Any) -> None:
     """Describe FILE, a feature file in any layout: counts, ranges, duplicates, origin, warnings.
 
-    Near-duplicates are clips of one split that stand in another up to noise and encoding, by their features and by
-    the fingerprints that `aadml extract` takes; beside each is its distance, as a share of the usual one between
-    nearest neighbors. The first 20 are listed, with --json all.
+    Near-duplicates are clips with a copy in another split, up to noise and encoding, by their features and by the
+    fingerprints of `aadml extract`. Each has its distance, as a share of the usual distance of nearest neighbors. The
+    first 20 are printed; --json lists all.
     """
     from dataclasses import asdict
 
-    from aadml.data.inspection import inspection
+    import aadml
 
-    found = inspection.inspect(path, **options)
+    contents = aadml.inspect(path, **options)
     if as_json:
-        click.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(asdict(contents), indent=2, ensure_ascii=False))
         return
-    for line in _lines(path, found):
+    for line in _lines(path, contents):
         click.echo(line)
-    for warning in found.warnings:
+    for warning in contents.warnings:
         click.echo(f"warning: {warning}", err=True)
 
 
-def _lines(path: str, found: "Examination") -> list[str]:
-    splits = ", ".join(f"{count} {split}" for split, count in found.splits.items())
-    lines = [f"{path}: {found.clips} clips, {len(found.classes)} classes ({splits})"]
-    for name, figures in found.modalities.items():
+def _lines(path: str, contents: "Examination") -> list[str]:
+    splits = ", ".join(f"{count} {split}" for split, count in contents.splits.items())
+    lines = [f"{path}: {contents.clips} clips, {len(contents.classes)} classes ({splits})"]
+    for name, figures in contents.modalities.items():
         lines.append(
             f"{name}: {figures['dimensions']}-d, {figures['minimum']:.4g} to {figures['maximum']:.4g}, "
             f"mean {figures['mean']:.4g}, standard deviation {figures['standard_deviation']:.4g}, "
             f"{figures['zeros']:.1%} zeros"
         )
-        origin = found.provenance.get(name, {})
+        origin = contents.provenance.get(name, {})
         lines.append(f"  from {json.dumps(origin, ensure_ascii=False, sort_keys=True)}")
-    for name, counts in found.present.items():
-        there = ", ".join(f"{count} of {found.splits[split]} {split}" for split, count in counts.items())
-        lines.append(f"{name} is there for {there} clips; the others are masked")
-    for kind, duplicates in found.duplicates.items():
+    for name, counts in contents.present.items():
+        shares = ", ".join(f"{count} of {contents.splits[split]} {split}" for split, count in counts.items())
+        lines.append(f"{name} is present in {shares} clips; the others are masked")
+    for kind, duplicates in contents.duplicates.items():
         within = ", ".join(f"{count} in {split}" for split, count in duplicates.within.items())
         across = ", ".join(f"{count} in {pair}" for pair, count in duplicates.across.items())
         lines.append(f"duplicates of {kind}: {within}; shared: {across}")
-    lines += _duplicate_lines(found)
-    lines += _sequence_lines(found)
-    if found.columns:
-        lines.append(f"columns: {', '.join(found.columns)}")
-    if not found.classes:
+    lines += _duplicate_lines(contents)
+    lines += _sequence_lines(contents)
+    if contents.columns:
+        lines.append(f"columns: {', '.join(contents.columns)}")
+    if not contents.classes:
         return lines
-    width = max(map(len, found.classes))
-    lines.append(f"{'class':<{width}}  " + "  ".join(f"{split:>6}" for split in found.splits))
-    for name, counts in found.classes.items():
+    width = max(map(len, contents.classes))
+    lines.append(f"{'class':<{width}}  " + "  ".join(f"{split:>6}" for split in contents.splits))
+    for name, counts in contents.classes.items():
         lines.append(f"{name:<{width}}  " + "  ".join(f"{count:>6}" for count in counts.values()))
     return lines
 
 
-def _duplicate_lines(found: "Examination") -> list[str]:
-    pairs = found.near_duplicates
+def _duplicate_lines(contents: "Examination") -> list[str]:
+    pairs = contents.near_duplicates
     lines = [
         f"near-duplicate: {pair.split} {pair.id} is {pair.other_split} {pair.other} "
         f"({', '.join(f'{kind} {distance:.2f}' for kind, distance in pair.distances.items())})"
@@ -94,17 +94,17 @@ def _duplicate_lines(found: "Examination") -> list[str]:
     )
 
 
-def _sequence_lines(found: "Examination") -> list[str]:
-    """Say which rows there are over time, and how those of two modalities are joined."""
+def _sequence_lines(contents: "Examination") -> list[str]:
+    """Describe the rows over time, and how the rows of two modalities are joined."""
     lines = []
-    for name, rows in found.sequences.items():
+    for name, rows in contents.sequences.items():
         line = f"{name} sequence: {rows['rows']} rows, {rows['fewest']} to {rows['most']} a clip"
         if rows.get("step") is not None:
             line += f", one every {rows['step']:.4g} s"
         if rows.get("earliest") is not None:
             line += f", the first at {rows['earliest']:.4g} to {rows['latest']:.4g} s"
         lines.append(line if "step" in rows else f"{line}; without times (version 1): extract again to join by time")
-    if any("step" in rows for rows in found.sequences.values()):
+    if any("step" in rows for rows in contents.sequences.values()):
         lines.append(
             "join by time: of clip i, the row of a modality M that stands at second t is M_offsets[i] + "
             "searchsorted(M_times[M_offsets[i]:M_offsets[i + 1]], t, side='right') - 1, in Python "

@@ -1,4 +1,4 @@
-"""`aadml list`: what there is to choose from."""
+"""`aadml list`: entries of the registries and their options."""
 
 import json
 
@@ -24,12 +24,12 @@ KINDS = (
 @click.command("list")
 @click.argument("kind", required=False, metavar=f"[{'|'.join(KINDS[:8])}]")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(kind: str | None, name: str | None, as_json: bool) -> None:
-    """List what there is to choose from, each with a line of what it is, and where it comes from if not from here.
+    """List the entries of a kind with their descriptions, and their package if it is not aadml.
 
-    With a NAME, list the options of that entry: `aadml list methods dscmr`. `aadml list sections` names the sections
-    of a config, `aadml list sections training` the keys of one.
+    With a NAME, list the options of that entry: `aadml list methods dscmr`. `aadml list sections` lists the sections
+    of a configuration, `aadml list sections training` the keys of a section.
     """
     from aadml.feature_extraction.ground.errors import InputError
     from aadml.feature_extraction.ground.registry import suggestion
@@ -37,7 +37,7 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
     if kind is None:
         click.echo("\n".join(KINDS))
     elif kind not in KINDS:
-        raise InputError(f"list: nothing called '{kind}'; {suggestion(kind, KINDS)}")
+        raise InputError(f"list: unknown kind '{kind}'; {suggestion(kind, KINDS)}")
     elif name is None:
         _print_entries(kind, as_json)
     else:
@@ -62,12 +62,12 @@ def _print_entries(kind: str, as_json: bool) -> None:
 def _print_options(kind: str, name: str, as_json: bool) -> None:
     from aadml.configuration.catalog import options
 
-    found = options(kind, name)
+    entries = options(kind, name)
     if as_json:
-        click.echo(json.dumps({one.name: one.facts() for one in found}, indent=2))
+        click.echo(json.dumps({option.name: option.facts() for option in entries}, indent=2))
         return
-    if not found:
+    if not entries:
         click.echo(f"{name} has no options")
-    for one in found:
-        click.echo(f"{one.name} = {one.written_default or '(required)'}    ({one.possible}{one.company})")
-        click.echo(f"    {one.sentence}")
+    for option in entries:
+        click.echo(f"{option.name} = {option.written_default or '(required)'}    ({option.possible}{option.company})")
+        click.echo(f"    {option.sentence}")

@@ -1,4 +1,4 @@
-"""`aadml manifest`: list media for extraction."""
+"""`aadml manifest`: a manifest of media for extraction."""
 
 from typing import Any
 
@@ -10,34 +10,36 @@ import click
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="The manifest to write.  [default: SOURCE.manifest.csv]"
 )
-@click.option("--columns", metavar="NEW=OLD,...", help="Table: its columns, as in media=filename,label=class.")
+@click.option("--columns", metavar="NEW=OLD,...", help="Table: columns to rename, as in media=filename,label=class.")
 @click.option(
     "--split",
     metavar="RULE",
     help="random:TRAIN/VALID/TEST (shares) or column:NAME.  [default: the source's own, else random:0.7/0.1/0.2]",
 )
-@click.option("--split-by", metavar="COLUMN", help="Never divide clips with one value of COLUMN (a speaker, a video).")
+@click.option(
+    "--split-by", metavar="COLUMN", help="Clips with the same value of COLUMN (a speaker, a video) stay in one split."
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Random seed of every split.  [default: 0]")
-@click.option("--labels-separator", metavar="SEP", help="Table: what separates several labels in a cell, such as '|'.")
+@click.option("--labels-separator", metavar="SEP", help="Table: separator of several labels in a cell, such as '|'.")
 @click.option("--first-label", is_flag=True, help="Table: keep only the first of several labels.")
-@click.option("--no-labels", is_flag=True, help="Table, folder: leave out the labels.")
-@click.option("--skip-missing", is_flag=True, help="Leave out clips whose media file is missing.")
+@click.option("--no-labels", is_flag=True, help="Table, folder: omit the labels.")
+@click.option("--skip-missing", is_flag=True, help="Omit clips without a media file.")
 @click.option(
     "--media", type=click.Path(), help="Table, ave: folder of the media.  [default: the table's own, DIR/AVE]"
 )
 @click.option("--classes", type=int, help="ave: 15 (the retrieval papers, default) or 28 (all).")
-@click.option("--clock-limit", help="ave: how many clips of Clock are kept, or none.  [default: 100]")
+@click.option("--clock-limit", help="ave: number of clips of Clock, or none for no limit.  [default: 100]")
 @click.option("--folds", type=click.Path(), help="vegas: folder with one text file of ids per fold.")
 @click.option("--test-fold", type=click.IntRange(min=1), help="vegas: the fold used for testing.  [default: the last]")
 @click.option("--valid", type=float, help="class-folders: share of each class used for validation.  [default: 0.1]")
 @click.option("--test", type=float, help="class-folders: share of each class used for testing.  [default: 0.2]")
 def command(places: tuple[str, ...], **options: Any) -> None:
-    """List the media of a folder or of a table as a manifest for `aadml extract`; its place is printed.
+    """Write a manifest of the media in a folder or table, for `aadml extract`, and print its path.
 
-    FOLDER holds media, one folder per class or without labels, also in folders train, valid and test. TABLE.csv has
-    a row per clip, with any columns, separated by comma, semicolon or tab. DATASET (ave, vegas, class-folders) names
-    the layout of a data set. What is missing, repeated or shared between splits is reported on stderr.
+    FOLDER holds media, one folder per class or without labels, also below train, valid and test. TABLE.csv has a row
+    per clip, with any columns, separated by comma, semicolon or tab. DATASET (ave, vegas, class-folders) is the layout
+    of a data set. Missing and repeated clips, and clips in two splits, are reported on stderr.
     """
-    from aadml.data.manifests.making import manifest
+    import aadml
 
-    click.echo(manifest(*places, on_note=lambda line: click.echo(line, err=True), **options))
+    click.echo(aadml.manifest(*places, on_note=lambda line: click.echo(line, err=True), **options))

@@ -1,4 +1,4 @@
-"""`aadml merge`: the shards of one job become one feature file."""
+"""`aadml merge`: one feature file from the shards of a job."""
 
 import click
 
@@ -8,16 +8,15 @@ import click
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="F.h5", help="The feature file to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(shards: tuple[str, ...], output: str, as_json: bool) -> None:
-    """Join all shards of one extraction job, after checking that they are complete and match.
+    """Merge all shards of an extraction job, after checking that the shards are complete and match.
 
-    Without shards, those of F.h5 beside it are taken (F.0-of-N.h5 and so on). Exit status 1 if any clip of the job
-    failed.
+    Default shards are the files F.0-of-N.h5, F.1-of-N.h5 ... beside F.h5. Exit status 1 if a clip of the job failed.
     """
     import json
 
-    from aadml.feature_extraction.jobs.merge import merge
+    import aadml
 
-    merged = merge(shards, output)
+    merged = aadml.merge(shards, output)
     failed = len(merged.failures)
     if as_json:
         click.echo(json.dumps({"path": output, "ok": merged.clips, "failed": failed}))

@@ -1,4 +1,4 @@
-"""Progress of long work on stderr."""
+"""Progress bars and notes on stderr."""
 
 import time
 import warnings
@@ -18,17 +18,17 @@ STEP_SECONDS = 1.0
 
 
 def note(message: str) -> None:
-    """Tell people something on stderr."""
+    """Print a note on stderr."""
     click.echo(f"aadml: {message}", err=True)
 
 
 class Interrupted(KeyboardInterrupt):
-    """A command was interrupted; the message says how to go on with it."""
+    """The command was interrupted; the message is the command that continues it."""
 
 
 @contextmanager
-def goes_on() -> Iterator[None]:
-    """Say of an interruption that the same command goes on."""
+def continues() -> Iterator[None]:
+    """Raise Interrupted with "run the same command again" on Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -36,7 +36,7 @@ def goes_on() -> Iterator[None]:
 
 
 class Called(TypedDict):
-    """What a training calls; see `aadml.fit`."""
+    """Callbacks of `aadml.fit`."""
 
     on_plan: Callable[[int, int], None]
     on_epoch: "Callable[[Record], None]"
@@ -46,7 +46,7 @@ class Called(TypedDict):
 
 
 class TrainingProgress:
-    """A bar over epochs with loss and validation MAP, and the steps of an epoch that takes long."""
+    """Progress bar over epochs with loss and validation MAP, and over the steps of long epochs."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
@@ -57,27 +57,27 @@ class TrainingProgress:
         self._showing = warnings.showwarning
 
     def callbacks(self) -> Called:
-        """Give what a run session calls."""
+        """Return the callbacks of `aadml.fit`."""
         return {
             "on_plan": self._plan, "on_epoch": self._epoch, "on_step": self._step, "on_warning": self._warning,
             "on_note": note,
         }  # fmt: skip
 
     def began(self, folder: Path) -> None:
-        """Remember the run folder, for the message after an interruption."""
+        """Store the run folder, for the message after an interruption."""
         self.folder = folder
 
     def close(self) -> None:
-        """Leave the bar as it stands."""
+        """Close the bar."""
         warnings.showwarning = self._showing
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
     def _plan(self, epochs: int, done: int) -> None:
-        self.close()  # of a model that was trained before this one
+        self.close()  # the bar of a pretraining
         self._steps, self._figures = 0, ""
-        warnings.showwarning = lambda message, *_: self._warning(str(message))  # without source lines across the bar
+        warnings.showwarning = lambda message, *_: self._warning(str(message))  # no source lines across the bar
         self._shown_at = time.monotonic()
         self._bar = Bar(epochs, "epoch", "training", done=done)
 
@@ -94,7 +94,7 @@ class TrainingProgress:
         self._bar.show(self._bar.done + 1, self._figures)
 
     def _step(self, number: int) -> None:
-        """Show where a slow epoch stands, once a second."""
+        """Show the step of a slow epoch, once a second."""
         now = time.monotonic()
         if self._bar is None or now - self._shown_at < STEP_SECONDS:
             return
@@ -109,7 +109,7 @@ class TrainingProgress:
 
 
 class JobBar:
-    """A bar over the clips of a job that goes through several parts, such as the sound and the pictures of clips."""
+    """Progress bar over the clips of a job with several parts, such as sound and pictures."""
 
     def __init__(self) -> None:
         self._bar: Bar | None = None
@@ -123,7 +123,7 @@ class JobBar:
             self._bar.close()
 
     def show(self, part: str, done: int, failed: int) -> None:
-        """Show how far a part is; its name ends with the number of its clips ("audio of 20")."""
+        """Update the progress of a part, whose name ends with its number of clips ("audio of 20")."""
         if self._bar is None or part != self._part:
             self.__exit__()
             name, _, total = part.rpartition(" of ")
@@ -132,10 +132,10 @@ class JobBar:
 
 
 def failures(count: int) -> str:
-    """Say on a bar how many failed, if any did."""
+    """Return "3 failed" for the bar, or an empty text."""
     return f"{count} failed" if count else ""
 
 
 def _maps(figures: Mapping[str, float]) -> list[float]:
-    """List the MAP of each direction, of a method that chooses its epoch by another score."""
+    """Return the MAP of each direction of a method that selects its epoch by another metric."""
     return [value for key, value in figures.items() if key.startswith("valid map ")]

@@ -1,4 +1,4 @@
-"""`aadml reproduce`: a paper's tables and figures from its data sets."""
+"""`aadml reproduce`: the tables and figures of a paper."""
 
 import sys
 from functools import partial
@@ -15,17 +15,22 @@ if TYPE_CHECKING:
     from aadml.papers.cost import Forecast
 
 
-@click.command(short_help="Train a paper's tables and figures on its data sets; one page beside what was published.")
+@click.command(short_help="Reproduce a paper's tables and figures on its data sets, beside the published values.")
 @click.argument("paper", type=click.Choice(["paper", "mei", "3cmlf", "xie"]))
-@click.option("--vegas", type=click.Path(), metavar="F.h5", help="VEGAS' features, in any layout.")
-@click.option("--ave", type=click.Path(), metavar="G.h5", help="AVE's features, in any layout.")
-@click.option("--audiocaps", type=click.Path(), metavar="FOLDER", help="AudioCaps, for the papers of audio and text.")
-@click.option("--clotho", type=click.Path(), metavar="FOLDER", help="Clotho, alike.  [default: the sample clips]")
+@click.option("--vegas", type=click.Path(), metavar="F.h5", help="Features of VEGAS, in any layout.")
+@click.option("--ave", type=click.Path(), metavar="G.h5", help="Features of AVE, in any layout.")
+@click.option("--audiocaps", type=click.Path(), metavar="FOLDER", help="AudioCaps, for the audio-text papers.")
+@click.option(
+    "--clotho",
+    type=click.Path(),
+    metavar="FOLDER",
+    help="Clotho, for the audio-text papers.  [default: the sample clips]",
+)
 @click.option("--quick", is_flag=True, help="Shortened schedules and two seeds: the whole page in minutes.")
 @click.option(
     "--only",
     metavar="PARTS",
-    help="By commas: table-1, table-2, table-3, figure-3, figure-4, figure-5, clock-draw.",
+    help="Parts, separated by commas: table-1, table-2, table-3, figure-3, figure-4, figure-5, clock-draw.",
 )
 @click.option(
     "--seeds",
@@ -42,28 +47,28 @@ if TYPE_CHECKING:
 )
 @SHARDS[1]
 @SHARDS[0]
-@click.option("--yes", is_flag=True, help="Do not ask before a job of more than an hour.")
+@click.option("--yes", is_flag=True, help="Start a job of more than an hour without confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: reproductions/PAPER]")
 @trust_option
 def command(as_json: bool, yes: bool, **options: Any) -> None:
-    """Train every row of a PAPER's tables and figures, and lay them out beside the published figures.
+    """Train every row of a PAPER's tables and figures, and write them beside the published values.
 
-    PAPER is 'paper' (AADML: Tables 1 to 3 and Figures 3 to 5, from VEGAS and AVE), or one of audio and text: 'mei',
-    '3cmlf', 'xie'; a forecast comes first. The same command again goes on where it was stopped. Rows of AADML's tables
-    are scored under the honest protocol and, beside it, under each leak. The folder holds the runs, a CSV file for each
-    table and figure, and a page.
+    PAPER is 'paper' (AADML: Tables 1 to 3 and Figures 3 to 5, from VEGAS and AVE), or an audio-text paper: 'mei',
+    '3cmlf', 'xie'. A time estimate comes first. The same command again continues an interrupted job. Rows of AADML's
+    tables are scored under the honest protocol and under each leak. The folder holds the runs, a CSV file per table
+    and figure, and a page.
     """
+    import aadml
     from aadml.cli.progress import note
     from aadml.cli.sweeps import command_line, show, work
-    from aadml.papers import reproduce
 
-    result = reproduce(**options, command=command_line(), work=work, confirm=partial(_ask, yes=yes), on_note=note)
+    result = aadml.reproduce(**options, command=command_line(), work=work, confirm=partial(_ask, yes=yes), on_note=note)
     show(result, as_json=as_json)
 
 
 def _ask(forecast: "Forecast", *, yes: bool) -> None:
-    """Ask before a long job; where nobody can answer, refuse in a line that says how to go on."""
+    """Ask for confirmation of a long job; raise InputError if stdin is not a terminal."""
     from aadml.feature_extraction.ground.errors import InputError
     from aadml.papers.cost import WORTH_ASKING, in_words
 
@@ -71,7 +76,7 @@ def _ask(forecast: "Forecast", *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise InputError(
-            f"reproduce: would take about {in_words(forecast.wall)}; give --yes to begin, "
-            "--quick for a first look, --only for a part, or --shard I/N to divide it over machines"
+            f"reproduce takes about {in_words(forecast.wall)}; pass --yes to start, --quick for a short version, "
+            "--only for a part, or --shard I/N to divide the runs over machines"
         )
-    click.confirm(f"aadml: this takes about {in_words(forecast.wall)}; begin?", abort=True, err=True)
+    click.confirm(f"aadml: this takes about {in_words(forecast.wall)}; start?", abort=True, err=True)

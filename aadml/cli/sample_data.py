@@ -11,16 +11,17 @@ import click
 @click.option("--difficulty", default="normal", show_default=True, help="easy, normal, hard, or a number from 0 to 1.")
 @click.option("--workers", type=click.IntRange(min=1), help="Worker processes.  [default: one per core]")
 def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str, workers: int | None) -> None:
-    """Render sample clips of ten everyday events (real MP4 files with sound) and their manifest into DIR.
+    """Render sample clips of ten everyday events (MP4 files with sound) and their manifest into DIR.
 
-    The last line printed is the path of the manifest, ready for `aadml extract`.
+    The last line printed is the path of the manifest, for `aadml extract`.
     """
-    from aadml.cli.progress import goes_on
-    from aadml.data.sample_clips import SampleClips, sample_data
+    import aadml
+    from aadml.cli.progress import continues
+    from aadml.data.sample_clips import SampleClips
     from aadml.feature_extraction.ground.progress_bar import Bar
 
-    with goes_on(), Bar(clips, "clip", "rendering") as bar:
-        manifest = sample_data(
+    with continues(), Bar(clips, "clip", "rendering") as bar:
+        manifest = aadml.sample_data(
             folder, clips=clips, seconds=seconds, seed=seed, difficulty=difficulty, workers=workers,
             progress=lambda more: bar.show(bar.done + more),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`aadml search`: a sound, a picture, a clip or words ask an index."""
+"""`aadml search`: search an index with a sound, a picture, a clip or words."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -13,20 +13,22 @@ if TYPE_CHECKING:
 MODALITIES = click.Choice(["audio", "visual", "text"])
 
 
-@click.command("search", short_help="Ask an index with a sound, a picture, a clip or words.")
+@click.command("search", short_help="Search an index with a sound, a picture, a clip or words.")
 @click.argument("index", type=click.Path())
-@click.option("--audio", type=click.Path(), metavar="FILE", help="Ask with the sound of a file.")
-@click.option("--visual", type=click.Path(), metavar="FILE", help="Ask with a picture, or the pictures of a video.")
-@click.option("--clip", type=click.Path(), metavar="FILE", help="Ask with sound and picture of a video together.")
-@click.option("--text", metavar="WORDS", help="Ask with words, where the model reads them.")
-@click.option("--to", type=MODALITIES, help="Modality to search in; may be left out where there is only one.")
-@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="How many hits.")
-@click.option("--where", metavar="SQL", help="Search only where this holds, as \"label = 'dog' AND seconds > 3\".")
-@click.option("--model", type=click.Path(), metavar="RUN", help="Where the index's model lies, if it was moved.")
-@click.option("--exact", is_flag=True, help="Look at every item, where the index was made with --approximate.")
+@click.option("--audio", type=click.Path(), metavar="FILE", help="Query: the sound of a file.")
+@click.option("--visual", type=click.Path(), metavar="FILE", help="Query: a picture, or the pictures of a video.")
+@click.option("--clip", type=click.Path(), metavar="FILE", help="Query: sound and picture of a video together.")
+@click.option("--text", metavar="WORDS", help="Query: words, for a model with text.")
+@click.option("--to", type=MODALITIES, help="Modality to search in.  [default: the only one]")
+@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="Number of hits.")
+@click.option("--where", metavar="SQL", help="Filter, such as \"label = 'dog' AND seconds > 3\".")
+@click.option("--model", type=click.Path(), metavar="RUN", help="Folder of the model, if it was moved.")
+@click.option("--exact", is_flag=True, help="Exact search in an index built with --approximate.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--export", type=click.Path(), metavar="NAME", help="Write the vectors as NAME.MODALITY.npy instead.")
-@click.option("--format", "kind", type=click.Choice(["npy", "parquet"]), help="Of exported vectors.  [default: npy]")
+@click.option(
+    "--format", "kind", type=click.Choice(["npy", "parquet"]), help="Format of exported vectors.  [default: npy]"
+)
 @trust_option
 @click.pass_context
 def command(
@@ -41,51 +43,54 @@ def command(
     as_json: bool,
     export: str | None,
     kind: str | None,
-    **question: Any,
+    **query: Any,
 ) -> None:
-    """Search INDEX for what fits a question best.
+    """Search INDEX with a query.
 
-    Scores are those that `aadml evaluate` ranks by; equal scores stand in the order of their ids. --where reads the
-    columns id, split, label, audio, visual, and those of the manifest.
+    Scores are those of `aadml evaluate`; equal scores are ordered by id. --where reads the columns id, split, label,
+    audio, visual, and the columns of the manifest.
     """
-    from aadml.search.index import Index, search
+    import aadml
 
     if export is not None:
-        if any(question.values()):
-            raise click.UsageError("give either a question or --export")
-        _refuse_beside_export(context)
-        with Index(index, model=model) as opened:
+        if any(query.values()):
+            raise click.UsageError("a query and --export exclude each other; pass one of them")
+        _check_export_alone(context)
+        with aadml.Index(index, model=model) as opened:
             click.echo("\n".join(map(str, opened.export(export, kind=kind or "npy"))))
         return
     if kind is not None:
-        raise click.UsageError("--format goes with --export")
-    found = search(index, to=to, k=k, where=where, exact=exact, model=model, **question)
-    click.echo(json.dumps(found.to_json(), indent=2) if as_json else _table(found))
+        raise click.UsageError("--format applies to --export only; pass --export as well")
+    with aadml.Index(index, model=model) as opened:
+        results = opened.search(to=to, k=k, where=where, exact=exact, **query)
+    click.echo(json.dumps(results.to_json(), indent=2) if as_json else _table(results))
 
 
-def _refuse_beside_export(context: click.Context) -> None:
-    """Refuse flags that say which hits are shown: all vectors are written."""
+def _check_export_alone(context: click.Context) -> None:
+    """Raise UsageError if an option that selects hits is combined with --export."""
     for option in context.command.params:
-        given = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        if given and option.name in ("to", "k", "where", "exact", "as_json"):
-            raise click.UsageError(f"--export writes all vectors; leave out {option.opts[0]}")
+        typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
+        if typed and option.name in ("to", "k", "where", "exact", "as_json"):
+            raise click.UsageError(f"--export writes all vectors; omit {option.opts[0]}")
 
 
-def _table(found: "Found") -> str:
+def _table(results: "Found") -> str:
     lines = [
-        f"{'-'.join(found.asked)} to {found.to}: {len(found.hits)} of {found.among:,} clips, by {found.similarity}"
+        f"{'-'.join(results.asked)} to {results.to}: {len(results.hits)} of {results.among:,} clips, by "
+        f"{results.similarity}"
     ]
-    if found.looked_at is not None and found.looked_at < found.among:
-        lines.append(f"approximate: {found.looked_at:,} clips were looked at; --exact looks at all")
-    one = found.calibration
-    if one is None:
-        lines.append("no probabilities: the index has no validation clips for such a question")
-    elif found.nothing_fits:
+    if results.looked_at is not None and results.looked_at < results.among:
+        lines.append(f"approximate: {results.looked_at:,} clips were compared; --exact compares all")
+    calibration = results.calibration
+    if calibration is None:
+        lines.append("no probabilities: the index has no validation clips for such a query")
+    elif results.nothing_fits:
         lines.append(
-            f"nothing here fits: no hit reaches {one.threshold:.2f}, from which {one.precision:.0%} of best hits fit"
+            f"nothing fits: no hit reaches {calibration.threshold:.2f}, above which {calibration.precision:.0%} of the "
+            "best hits are relevant"
         )
-    for rank, hit in enumerate(found.hits, 1):
-        place = hit.media.get(found.to) or next(iter(hit.media.values()), "")
+    for rank, hit in enumerate(results.hits, 1):
+        place = hit.media.get(results.to) or next(iter(hit.media.values()), "")
         when = "" if hit.moment is None else f"at {hit.moment.seconds:.1f} s"
         shown = "  ".join(filter(None, (hit.id.replace("\n", " "), hit.item.label, place, when)))
         chance = "" if hit.probability is None else f"{hit.probability:>5.0%}  "

@@ -1,4 +1,4 @@
-"""The flags that make a config, shared by all commands that train."""
+"""Options that set configuration keys, shared by all commands that train."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,17 +10,17 @@ GENERAL, TRAINING, PROXY = (
     "aadml.methods.settings:Training",
     "aadml.proxies.correlation:GraphOptions",
 )
-"""Where the keys that have a flag of their own are declared."""
+"""Classes that declare the keys with an option of their own."""
 
 
 class KeyFlag(click.Option):
-    """A flag that sets one key of the config; its help is what the key's declaration says, read when it is asked for.
+    """Option that sets one configuration key; its help text is read from the declaration of the key.
 
     Args:
-        flag: as `--epochs`.
-        key: of the config, as `training.epochs`.
-        declared: the place of the class that declares the key.
-        options: of `click.Option`.
+        flag: such as `--epochs`.
+        key: such as `training.epochs`.
+        declared: "module:class" that declares the key.
+        options: arguments of `click.Option`.
     """
 
     def __init__(self, flag: list[str], *, key: str, declared: str, **options: Any) -> None:
@@ -28,7 +28,7 @@ class KeyFlag(click.Option):
         self.key, self.declared = key, declared
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Give the flag and its help."""
+        """Return the option and its help text."""
         from aadml.feature_extraction.ground.import_paths import documentation
         from aadml.feature_extraction.ground.options import sentences
 
@@ -38,7 +38,7 @@ class KeyFlag(click.Option):
 
 
 def key_flag(flag: str, key: str, declared: str, kind: type | None = None) -> Callable[[Any], Any]:
-    """Add a flag that sets a key of the config to a command."""
+    """Add an option that sets a configuration key to a command."""
     return click.option(flag, cls=KeyFlag, key=key, declared=declared, type=kind)
 
 
@@ -49,6 +49,6 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Any key of the config, for example proxy.k=5; see `aadml list sections` and `aadml list methods NAME`.",
+        help="Set a configuration key, for example proxy.k=5; see `aadml list sections` and `aadml list methods NAME`.",
     )(command)
-    return click.option("--config", help="A YAML file, or a shipped one of `aadml list configs`.")(command)
+    return click.option("--config", help="YAML file, or a preset of `aadml list configs`.")(command)

@@ -1,4 +1,4 @@
-"""`aadml status`: how far an extraction job is."""
+"""`aadml status`: progress of an extraction job."""
 
 from typing import TYPE_CHECKING
 
@@ -12,58 +12,56 @@ if TYPE_CHECKING:
 @click.argument("output", type=click.Path(), metavar="F.h5")
 @click.option("--json", "as_json", is_flag=True, help="Print the status as JSON.")
 def command(output: str, as_json: bool) -> None:
-    """Show how far the extraction of F.h5 is, running or not.
+    """Show the progress of the extraction of F.h5, running or not.
 
-    F.h5 is what `aadml extract -o` was given, of a whole job or of a shard; the shards of a job are summed up. Exit
-    status 1 if the job stopped before its end, or if any clip failed so far.
+    F.h5 is the output of `aadml extract -o`, of a job or of a shard; the shards of a job are summed. Exit status 1 if
+    the job stopped early or a clip failed.
     """
     import json
     from dataclasses import asdict
 
-    from aadml.feature_extraction.jobs.status import status
+    import aadml
 
-    found = status(output)
+    progress = aadml.status(output)
     if as_json:
-        click.echo(json.dumps(asdict(found)))
+        click.echo(json.dumps(asdict(progress)))
     else:
-        _print(found)
-    if found.state == "stopped" or found.failed:
+        _print(progress)
+    if progress.state == "stopped" or progress.failed:
         raise click.exceptions.Exit(1)
 
 
-def _print(found: "Status", indent: str = "") -> None:
+def _print(progress: "Status", indent: str = "") -> None:
     from aadml.feature_extraction.media import REASONS
 
-    share = f" ({100 * found.done // found.clips} %)" if found.clips else ""
-    counted = f"{found.done:,} of {found.clips:,} clips done{share}, {sum(found.failed.values()):,} failed"
-    click.echo(f"{indent}{found.path}: {found.state}, {counted}")
-    if found.shards:
-        for one in found.shards:
-            _print(one, indent + "  ")
-    if found.state == "running":
-        rates = [f"{found.rate:.1f} clips/s lately"] if found.rate else []
-        rates += [f"{found.rate_overall:.1f} overall"] if found.rate_overall else []
-        left = "" if found.seconds_left is None else f"about {_duration(found.seconds_left)} left"
-        click.echo(
-            indent + "  " + ("; ".join(part for part in (", ".join(rates), left) if part) or "no rate known yet")
-        )
-    if not found.shards:
+    share = f" ({100 * progress.done // progress.clips} %)" if progress.clips else ""
+    counted = f"{progress.done:,} of {progress.clips:,} clips done{share}, {sum(progress.failed.values()):,} failed"
+    click.echo(f"{indent}{progress.path}: {progress.state}, {counted}")
+    if progress.shards:
+        for shard in progress.shards:
+            _print(shard, indent + "  ")
+    if progress.state == "running":
+        rates = [f"{progress.rate:.1f} clips/s recently"] if progress.rate else []
+        rates += [f"{progress.rate_overall:.1f} overall"] if progress.rate_overall else []
+        left = "" if progress.seconds_left is None else f"about {_duration(progress.seconds_left)} left"
+        click.echo(indent + "  " + ("; ".join(part for part in (", ".join(rates), left) if part) or "no rate yet"))
+    if not progress.shards:
         for reason in REASONS:
-            if found.failed.get(reason):
-                click.echo(f"{indent}  {reason:<10} {found.failed[reason]:>8,}  {REASONS[reason]}")
-    if found.state == "stopped" and not found.shards:
-        click.echo(f"{indent}  to continue: {_continuing(found)}")
+            if progress.failed.get(reason):
+                click.echo(f"{indent}  {reason:<10} {progress.failed[reason]:>8,}  {REASONS[reason]}")
+    if progress.state == "stopped" and not progress.shards:
+        click.echo(f"{indent}  to continue: {_continuing(progress)}")
 
 
-def _continuing(found: "Status") -> str:
-    """Say what to type."""
+def _continuing(progress: "Status") -> str:
+    """Return the command that continues a job."""
     import os
     import shlex
 
-    if not found.command:
-        return f"call aadml.extract again as before (in {found.folder})"
-    away = f"cd {shlex.quote(found.folder)} && " if found.folder != os.getcwd() else ""  # noqa: PTH109
-    return away + found.command
+    if not progress.command:
+        return f"call aadml.extract again with the same arguments (in {progress.folder})"
+    away = f"cd {shlex.quote(progress.folder)} && " if progress.folder != os.getcwd() else ""  # noqa: PTH109
+    return away + progress.command
 
 
 def _duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What `ablate`, `compare` and `reproduce` share: their flags, their progress, their last words."""
+"""Options, progress bar and output shared by `ablate`, `compare` and `reproduce`."""
 
 import shlex
 import sys
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aadml.cli.progress import goes_on, note
+from aadml.cli.progress import continues, note
 from aadml.cli.settings import GENERAL, key_flag
 from aadml.feature_extraction.ground.progress_bar import Bar
 
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 
 SHARDS = (
-    click.option("--merge", is_flag=True, help="Train nothing: lay out the page, or say which runs are missing."),
-    click.option("--shard", metavar="I/N", help="Train only shard I (from 0) of N; then copy the folders into one."),
+    click.option("--merge", is_flag=True, help="Train nothing; write the page, or list the missing runs."),
+    click.option(
+        "--shard", metavar="I/N", help="Train only shard I (from 0) of N; copy the folders into one afterwards."
+    ),
 )
-"""Flags of everything that trains many runs: a part of them for each machine, then the page."""
+"""Options that divide the runs over machines and merge them."""
 
 
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,8 +45,8 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "metrics",
             multiple=True,
             metavar="NAME[@K]",
-            help="A further column: a metric of `aadml list metrics`, as recall@10. Several with commas, or the flag "
-            "again.",
+            help="Additional column: a metric of `aadml list metrics`, such as recall@10. Separate several by commas "
+            "or repeat the option.",
         ),
         click.option(
             "--seeds", default=5, show_default=True, type=click.IntRange(min=1), help="Number of seeds per cell."
@@ -55,17 +57,17 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SweepProgress:
-    """A bar over runs, those that go on counted by their epochs; a failure is reported as soon as it happens."""
+    """Progress bar over runs; a running one counts by its epochs, and a failure is printed at once."""
 
     def __init__(self, total: int) -> None:
         self._bar = Bar(total, "run", "runs")
-        self._over = self._kept = 0
-        self._parts: dict[Path, tuple[int, int]] = {}  # epochs done, and all, of a run that goes on
+        self._finished = self._kept = 0
+        self._parts: dict[Path, tuple[int, int]] = {}  # (epochs done, all epochs) of a running run
 
     def outcome(self, outcome: "Outcome") -> None:
-        """Count a run."""
+        """Count a finished or failed run."""
         self._parts.pop(outcome.job.folder, None)
-        self._over += 1
+        self._finished += 1
         if outcome.kept:
             self._kept += 1
             self._bar.start_from(self._kept)
@@ -75,52 +77,52 @@ class SweepProgress:
             note(f"{outcome.job.folder.name} failed: {outcome.reason}")
 
     def epoch(self, job: "Job", done: int, total: int) -> None:
-        """Show how far a run is."""
+        """Update the progress of a running run."""
         self._parts[job.folder] = done, total
         self._show()
 
     def _show(self) -> None:
-        done = self._over + sum(done / total for done, total in self._parts.values())
+        done = self._finished + sum(done / total for done, total in self._parts.values())
         epochs = ", ".join(f"{done}/{total}" for done, total in self._parts.values())
         self._bar.show(int(10 * done) / 10, f"epoch {epochs}" if len(self._parts) in range(1, 5) else "")
 
     def close(self) -> None:
-        """Leave the bar as it stands."""
+        """Close the bar."""
         self._bar.close()
         if self._kept:
             were = "runs were" if self._kept > 1 else "run was"
-            note(f"{self._kept} {were} finished before and kept")
+            note(f"{self._kept} {were} finished earlier and kept")
 
 
 def work(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:
-    """Run all jobs under a progress bar; an interruption says how to continue."""
+    """Run all jobs with a progress bar; an interruption prints how to continue."""
     from aadml.studies.sweep import sweep
 
     progress = SweepProgress(len(jobs))
     try:
-        with goes_on():
+        with continues():
             return sweep(jobs, workers=workers, on_outcome=progress.outcome, on_epoch=progress.epoch)
     finally:
         progress.close()
 
 
 def show(result: "SweepResult", *, as_json: bool) -> None:
-    """Print the tables as Markdown or JSON, then the page or the folder; exit with 1 if runs failed."""
+    """Print the tables as Markdown or JSON, then the page or folder; exit with status 1 if a run failed."""
     from aadml.reports.tables import markdown
 
     if as_json:
         import json
 
-        found = [_as_json(table) for table in result.tables]
-        click.echo(json.dumps(found[0] if len(found) == 1 else found, indent=2))
+        tables = [_as_json(table) for table in result.tables]
+        click.echo(json.dumps(tables[0] if len(tables) == 1 else tables, indent=2))
     elif result.tables:
         click.echo("\n".join(markdown(table) for table in result.tables))
     if result.page is None and result.tables:
-        click.echo("aadml: no figures and no page without matplotlib: pip install 'aadml[plot]'", err=True)
+        click.echo("aadml: figures and page need matplotlib: pip install 'aadml[plot]'", err=True)
     click.echo(result.page or result.folder, err=as_json)
     if result.failed:
         total = len(result.outcomes)
-        click.echo(f"aadml: {result.failed} of {total} runs failed; the same command trains these alone", err=True)
+        click.echo(f"aadml: {result.failed} of {total} runs failed; repeat the command to train only these", err=True)
         sys.exit(1)
 
 
@@ -138,5 +140,5 @@ def _plain(cell: Any) -> Any:
 
 
 def command_line() -> str:
-    """Repeat the command line, for the page; one that another command calls is repeated as if it had been typed."""
+    """Return the command line, also of a command that another command runs, quoted for a shell."""
     return shlex.join(["aadml", *click.get_current_context().find_root().obj])

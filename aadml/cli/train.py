@@ -12,8 +12,8 @@ from aadml.cli.trust import trust_option
 
 @click.command("train")
 @key_flag("--data", "data", GENERAL)
-@click.option("--method", help="A method of `aadml list methods`; its configs/METHOD.yaml is the starting point.")
-@click.option("--loss", help="A loss of `aadml list losses`; aa-LOSS replaces anchors by anchor-aware proxies.")
+@click.option("--method", help="Method of `aadml list methods`, with the preset configs/METHOD.yaml.")
+@click.option("--loss", help="Loss of `aadml list losses`; aa-LOSS replaces anchors by anchor-aware proxies.")
 @key_flag("--k", "proxy.k", PROXY, int)
 @config_options
 @key_flag("--seed", "seed", GENERAL, int)
@@ -42,21 +42,21 @@ def command(
     settings: tuple[str, ...],
     **flags: Any,
 ) -> None:
-    """Fit a method; choose the epoch on validation clips; score the test split once.
+    """Train a method, select the epoch on validation clips, score the test split once.
 
-    The last line printed is the run folder; continue with `aadml evaluate RUN` and `aadml report RUN`.
+    The last line printed is the run folder, for `aadml evaluate RUN` and `aadml report RUN`.
     """
+    import aadml
     from aadml.cli.progress import Interrupted, TrainingProgress
     from aadml.comparison.processes.launch import ProcessLost
-    from aadml.runs.fit import fit, resume_run
 
     progress = TrainingProgress()
     try:
         if resume is not None:
-            _refuse_beside_resume(context, resume)
-            model = resume_run(resume, **progress.callbacks())
+            _check_alone(context, resume)
+            model = aadml.resume(resume, **progress.callbacks())
         else:
-            model = fit(settings=settings, runs=runs, on_run=progress.began, **flags, **progress.callbacks())
+            model = aadml.fit(settings=settings, runs=runs, on_run=progress.began, **flags, **progress.callbacks())
     except KeyboardInterrupt as stop:
         again = _continuation(resume or progress.folder)
         raise Interrupted(*([f"continue with: {again}"] if again else [])) from stop
@@ -71,18 +71,18 @@ def command(
     click.echo(model.folder)
 
 
-def _refuse_beside_resume(context: click.Context, run: Path) -> None:
-    """Refuse flags that a run which is resumed could not follow."""
+def _check_alone(context: click.Context, run: Path) -> None:
+    """Raise InputError if --resume is combined with an option that a resumed run cannot follow."""
     from aadml.feature_extraction.ground.errors import InputError
 
     for option in context.command.params:
-        given = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        if given and option.name not in ("resume", "as_json", "trust_code"):
-            raise InputError(f"--resume takes everything from {run / 'config.yaml'}; leave out {option.opts[0]}")
+        typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
+        if typed and option.name not in ("resume", "as_json", "trust_code"):
+            raise InputError(f"--resume reads all options from {run / 'config.yaml'}; omit {option.opts[0]}")
 
 
 def _continuation(folder: Path | None) -> str:
-    """Say how to go on with a run; nothing where none was begun."""
+    """Return the command that continues a run, or an empty text if no run was started."""
     from aadml.comparison.processes.launch import process_count
 
     if folder is None or not (folder / "config.yaml").is_file():

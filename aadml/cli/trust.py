@@ -1,4 +1,4 @@
-"""The flag of consent, shared by all commands that read files which may name code."""
+"""`--trust-code`, shared by all commands that read files which may name code."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,5 +15,5 @@ def _trust(context: click.Context, _: click.Parameter, value: bool) -> None:
 
 def trust_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--trust-code` to a command."""
-    words = "Import code from outside aadml that a file names as module:name; read that code first."
+    words = "Import code outside aadml that a file names as module:name. Read that code first."
     return click.option("--trust-code", is_flag=True, expose_value=False, callback=_trust, help=words)(command)

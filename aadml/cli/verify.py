@@ -1,4 +1,4 @@
-"""`aadml verify`: is a run or a model what was written?"""
+"""`aadml verify`: checksums of a run or a model."""
 
 import sys
 from pathlib import Path
@@ -10,17 +10,17 @@ import click
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(run: Path, as_json: bool) -> None:
-    """Check every file of RUN (a run or a model folder) against its checksum, and name what is damaged.
+    """Check every file of RUN (a run or a model folder) against its checksum, and list the damaged ones.
 
-    Exit status 1 if anything is.
+    Exit status 1 if a file is damaged.
     """
-    from aadml.runs.verify import verify
+    import aadml
 
-    found = verify(run)
+    damaged = aadml.verify(run)
     if as_json:
         import json
 
-        click.echo(json.dumps({"path": str(run), "whole": not found, "damaged": found}, indent=2))
+        click.echo(json.dumps({"path": str(run), "whole": not damaged, "damaged": damaged}, indent=2))
     else:
-        click.echo("\n".join(found) if found else f"{run}: every file is what was written")
-    sys.exit(1 if found else 0)
+        click.echo("\n".join(damaged) if damaged else f"{run}: every file matches its checksum")
+    sys.exit(1 if damaged else 0)

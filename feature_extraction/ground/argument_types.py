@@ -65,8 +65,10 @@ def _looking(function: F, name: str, *, typed: bool = False) -> F:
             hint = kinds.get(argument, ())
             if not _takes_arrays(hint):
                 bound.arguments[argument] = value = plain(value)
-            if _is_plain(hint):
-                _check(f"{name}: {argument}", value, hint)
+            several = signature.parameters[argument].kind is inspect.Parameter.VAR_POSITIONAL
+            for element in value if several else (value,):
+                if _is_plain(hint):
+                    _check(f"{name}: {argument}", element, hint)
             if typed and os.PathLike not in hint:
                 consent_to(value)
         return function(*bound.args, **bound.kwargs)
@@ -126,6 +128,9 @@ def _is_of(value: object, kind: object) -> bool:
     if isinstance(value, bool):
         return origin is bool
     if isinstance(get_origin(kind), type):
+        elements = [element for hint in get_args(kind)[:1] for element in _kinds(hint)]
+        if isinstance(value, list | tuple) and _is_plain(tuple(elements)):
+            return all(any(_is_of(element, each) for each in elements) for element in value)
         return hasattr(value, "__iter__") and not isinstance(value, bytes)
     found = _KINDS.get(origin, origin)
     return isinstance(found, type) and isinstance(value, found)

@@ -218,10 +218,13 @@ def test_features_of_an_earlier_call_are_said_to_be_kept(aadml, tmp_path):
     (tmp_path / "manifest.csv").write_text("id,media,split\na,gone.mp4,train\n")
     arguments = ["extract", tmp_path / "manifest.csv", "-o", tmp_path / "f.h5", "--workers", 1]
     code, _, err = aadml(*arguments)
-    assert (code, err.splitlines()[-1]) == (1, f"aadml: no clip could be described: there is no {tmp_path / 'f.h5'}")
+    assert (code, err.splitlines()[-1]) == (
+        1,
+        f"aadml: no features could be extracted; {tmp_path / 'f.h5'} was not written",
+    )
     assert aadml("convert", "synthetic:ave", tmp_path / "f.h5")[0] == 0
     code, _, err = aadml(*arguments)
-    kept = f"aadml: no clip could be described: {tmp_path / 'f.h5'} is of an earlier call and left as it was"
+    kept = f"aadml: no features could be extracted; {tmp_path / 'f.h5'} keeps the features of an earlier call"
     assert (code, err.splitlines()[-1]) == (1, kept)
     assert aadml("inspect", tmp_path / "f.h5")[0] == 0
 
@@ -236,6 +239,6 @@ def test_every_remark_can_be_had(aadml, tmp_path):
     code, _, err = aadml(*arguments)
     said = [line for line in err.splitlines() if "warning" in line]
     assert (code, len(said)) == (0, 6)
-    assert said[-1] == "aadml: warning: and 2 more clips with remarks; the same command with --json gives all"
+    assert said[-1] == "aadml: warning: 2 more clips have warnings; --json lists all"
     _, out, _ = aadml(*arguments, "--json")
     assert json.loads(out)["remarks"] == [[name, "the sound is all zero"] for name in ids]

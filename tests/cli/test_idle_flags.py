@@ -21,7 +21,7 @@ def embeddings(tmp_path):
         (["--data", "f.h5"], "data is for a model"),
         (["--allow-other-features"], "allow_other_features is for a model on other data"),
         (["--query-seed", "3"], "query_seed: 3 given, but no queries are drawn"),
-        (["--per-query"], "--per-query goes with --json"),
+        (["--per-query"], "--per-query applies to --json only"),
     ],
 )
 def test_of_evaluate(aadml, embeddings, arguments, says):
@@ -85,7 +85,7 @@ def test_of_search_beside_export(aadml, features, tmp_path, arguments):
     assert aadml("index", features, "-o", tmp_path / "i")[0] == 0
     code, _, err = aadml("search", tmp_path / "i", "--export", tmp_path / "v", *arguments)
     assert code == 2
-    assert f"--export writes all vectors; leave out {arguments[0]}" in err
+    assert f"--export writes all vectors; omit {arguments[0]}" in err
     assert not list(tmp_path.glob("v*"))
 
 

@@ -7,7 +7,7 @@ import pytest
 from aadml import cli
 
 AGAIN = "aadml: interrupted; run the same command again to continue"
-PLAIN = "aadml: interrupted; nothing half-written was left behind"
+PLAIN = "aadml: interrupted; no partial output is left"
 CALLS = {
     "extract": (["manifest.csv", "-o", "f.h5"], "aadml.feature_extraction.jobs.job.extract", AGAIN),
     "index": (["f.h5", "-o", "f.idx"], "aadml.search.build_index.build", AGAIN),

@@ -96,4 +96,4 @@ def test_runs_that_go_on_count_by_their_epochs(clock, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" [")[0].split()[-1] for line in lines[:4]] == ["0/4", "1.2/4", "1.7/4", "2.5/4"]
     assert lines[2].endswith(", epoch 1/4, 2/4]")
-    assert lines[4:] == ["aadml: b failed: no space", "aadml: 1 run was finished before and kept"]
+    assert lines[4:] == ["aadml: b failed: no space", "aadml: 1 run was finished earlier and kept"]

@@ -300,7 +300,7 @@ def test_features_of_an_untrained_network_are_called_so_in_log_and_report(aadml,
 @pytest.mark.parametrize("flag", [["--epochs", 5], ["--seed", 0], ["--runs", "runs"], ["--set", "proxy.k=2"]])
 def test_a_resumed_run_takes_no_other_flag(aadml, small_run, flag):
     code, _, err = aadml("train", "--resume", small_run, *flag)
-    assert (code, err) == (2, f"--resume takes everything from {small_run / 'config.yaml'}; leave out {flag[0]}")
+    assert (code, err) == (2, f"--resume reads all options from {small_run / 'config.yaml'}; omit {flag[0]}")
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_resumed_run_takes_no_other_flag(aadml, small_run, flag):
 def test_an_empty_argument_is_not_left_to_its_default(aadml, tmp_path, monkeypatch, words, place):
     monkeypatch.chdir(tmp_path)
     code, _, err = aadml(*words)
-    assert (code, err) == (2, f"{place} is empty; give a value, or leave it out")
+    assert (code, err) == (2, f"{place} is empty; pass a value or omit it")
     assert not list(tmp_path.iterdir())
 
 

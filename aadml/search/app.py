@@ -58,9 +58,9 @@ class Service:
             [kind, to]
             for kind, asking in kinds
             for to in index.modalities
-            if any(encoder.may_ask(m, to) for m in asking)
+            if any(encoder.can_query(m, to) for m in asking)
         ]
-        alone = not any(encoder.may_ask(m, to) for m in MODALITIES for to in index.modalities if m != to)
+        alone = not any(encoder.can_query(m, to) for m in MODALITIES for to in index.modalities if m != to)
         untrained = "no model: each modality by itself" if alone else "towers of a pretrained model, not trained here"
         model = f"model {encoder.facts.label}" if isinstance(encoder, ModelEncoder) else untrained
         return {

@@ -1,4 +1,4 @@
-"""Media for a model that hears and sees them itself: embedded batch by batch, every batch kept at once."""
+"""Media for a model that decodes them itself: embedded in batches, each of which is stored at once."""
 
 import hashlib
 import json
@@ -36,35 +36,37 @@ class _File:
 
 
 def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> IndexSource:
-    """Embed the media of a manifest or a folder; what was embedded before is known again by its content.
+    """Embed the media of a manifest or a folder, except those that were embedded before with equal content.
 
     Raises:
-        InputError: nothing that can be read.
+        InputError: no clip can be read.
     """
     manifest, items = listed(place, index)
     name = json.dumps(encoder.to_json(index.parent), sort_keys=True)
     present: dict[Modality, Present] = {}
     failures: list[Failure] = []
-    with closing(sqlite3.connect(work.folder / "vectors.sqlite", isolation_level=None)) as kept:
-        kept.execute("PRAGMA journal_mode = WAL")
-        kept.execute("CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, content BLOB NOT NULL)")
+    with closing(sqlite3.connect(work.folder / "vectors.sqlite", isolation_level=None)) as cache:
+        cache.execute("PRAGMA journal_mode = WAL")
+        cache.execute("CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, content BLOB NOT NULL)")
         for modality in (m for m in ("audio", "visual") if m in encoder.facts.modalities):
-            files, missing = _found(manifest.rows, modality, name)
-            failed = _embed_missing(files, modality, encoder, kept, work)
-            failures += [*missing, *(one for one in failed if one.reason != ABSENT[modality])]
-            values = dict(kept.execute("SELECT key, content FROM vector"))
-            there = [file for file in files if file.key in values]
-            if there:
-                vectors = np.stack([np.frombuffer(values[file.key], dtype="<f4") for file in there])
-                rows = np.asarray([file.place for file in there], dtype=np.int64)
+            files, missing = _files(manifest.rows, modality, name)
+            failed = _embed_missing(files, modality, encoder, cache, work)
+            failures += [*missing, *(failure for failure in failed if failure.reason != ABSENT[modality])]
+            values = dict(cache.execute("SELECT key, content FROM vector"))
+            embedded = [file for file in files if file.key in values]
+            if embedded:
+                vectors = np.stack([np.frombuffer(values[file.key], dtype="<f4") for file in embedded])
+                rows = np.asarray([file.place for file in embedded], dtype=np.int64)
                 present[modality] = Present(rows, torch.from_numpy(vectors))
     if not present:
-        raise InputError(f"{place}: none of {len(manifest.rows)} clips can be read by this model")
+        raise InputError(
+            f"{place}: none of {len(manifest.rows)} clips can be read by this model; check the media files"
+        )
     return with_any(IndexSource(items, present, failures=tuple(failures), embedded=True))
 
 
-def _found(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[list[_File], list[Failure]]:
-    """Name each file by its content and by what embeds it."""
+def _files(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[list[_File], list[Failure]]:
+    """Return the files with their keys, checksums of content and encoder, and the failures of missing files."""
     files, failures = [], []
     for place, row in enumerate(rows):
         path = row.media[modality]
@@ -80,14 +82,14 @@ def _found(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[list[
 
 
 def _embed_missing(
-    files: Sequence[_File], modality: Modality, encoder: ModelEncoder, kept: sqlite3.Connection, work: Work
+    files: Sequence[_File], modality: Modality, encoder: ModelEncoder, cache: sqlite3.Connection, work: Work
 ) -> list[Failure]:
-    """Embed the files of which nothing is kept."""
-    known = {row[0] for row in kept.execute("SELECT key FROM vector")}
+    """Embed the files that are not in the cache."""
+    known = {row[0] for row in cache.execute("SELECT key FROM vector")}
     missing = list({file.key: file for file in files if file.key not in known}.values())
     failures: list[Failure] = []
     for begin in range(0, len(missing), _BATCH):
-        failures += _embed(missing[begin : begin + _BATCH], modality, encoder, kept)
+        failures += _embed(missing[begin : begin + _BATCH], modality, encoder, cache)
         if work.progress is not None:
             done = len(files) - len(missing) + min(begin + _BATCH, len(missing))
             work.progress(f"{modality} of {len(files)}", done, len(failures))
@@ -95,17 +97,17 @@ def _embed_missing(
 
 
 def _embed(
-    files: Sequence[_File], modality: Modality, encoder: ModelEncoder, kept: sqlite3.Connection
+    files: Sequence[_File], modality: Modality, encoder: ModelEncoder, cache: sqlite3.Connection
 ) -> list[Failure]:
-    """Embed files and keep their vectors; those that cannot be decoded are left out."""
+    """Embed files into the cache, and return the failures of those that cannot be decoded."""
     source = raw_media(encoder.facts, [file.path for file in files])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what cannot be decoded is told as a failure
+        warnings.simplefilter("ignore")  # files that cannot be decoded are reported as failures
         good, vectors = _decodable(source, modality, encoder)
     if vectors is not None:
         content = vectors.numpy().astype("<f4")
         rows = [(files[n].key, vector.tobytes()) for n, vector in zip(good, content, strict=True)]
-        kept.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", rows)
+        cache.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", rows)
     return [
         _failure(file, modality, source.failures[file.path])
         for n, file in enumerate(files)
@@ -116,7 +118,7 @@ def _embed(
 def _decodable(
     source: MediaFiles | Waveforms, modality: Modality, encoder: ModelEncoder
 ) -> tuple[list[int], Tensor | None]:
-    """Embed what can be decoded, and say which rows that is."""
+    """Embed the files that can be decoded; return their positions and vectors."""
     good = list(range(len(source)))
     if isinstance(source, Waveforms):
         source.sounds(good)
@@ -126,10 +128,10 @@ def _decodable(
             return good, encoder.embed(source.select(torch.tensor(good)), modality)
         except InputError:
             if len(source.failures) == before:
-                raise  # it is not about what cannot be decoded
+                raise  # not a failure of decoding
     return good, None
 
 
-def _failure(file: _File, modality: Modality, said: str) -> Failure:
-    reason, _, detail = said.partition(": ")
+def _failure(file: _File, modality: Modality, message: str) -> Failure:
+    reason, _, detail = message.partition(": ")
     return Failure(file.id, file.path, modality, reason, detail)

@@ -62,7 +62,7 @@ def test_the_first_label_of_clips_with_one_is_said_to_be_all(aadml, features, tm
     [
         (["--audio", "vggish"], "the source has features already; leave out audio"),
         (["--weights", "untrained", "--set", "audio.variant=pca"], "features already; leave out options, weights"),
-        (["--allow-other-features"], "allow_other_features is for features that a model takes"),
+        (["--allow-other-features"], "allow_other_features applies to a feature file and a model"),
     ],
 )
 def test_of_index(aadml, features, tmp_path, arguments, says):
@@ -74,7 +74,7 @@ def test_of_index(aadml, features, tmp_path, arguments, says):
 
 def test_of_an_index_whose_model_names_the_extractors(tmp_path):
     (tmp_path / "m.csv").write_text("id,media\n")
-    with pytest.raises(InputError, match="index: the model names the extractors; leave out audio"):
+    with pytest.raises(InputError, match="index: the model determines the extractors; leave out audio"):
         build(tmp_path / "m.csv", tmp_path / "i", model="run", audio="vggish")
 
 

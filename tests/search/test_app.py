@@ -64,8 +64,8 @@ def test_a_clip_of_the_index_asks(site):
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("/like?number=99999&from=audio&to=audio", "no clip number"),
-        ("/like?number=1&from=audio&to=visual", "made without a model"),
+        ("/like?number=99999&from=audio&to=audio", "clip number 99999 of this index does not exist"),
+        ("/like?number=1&from=audio&to=visual", "built without a model"),
         ("/like?number=1&from=audio&to=smell", "is no modality"),
         ("/like?number=-1&from=audio&to=audio", "a number is wanted"),
         ("/like?number=1&from=audio&to=audio&k=1000000", "1 to 100"),
@@ -74,7 +74,7 @@ def test_a_clip_of_the_index_asks(site):
         ("/previews?numbers=1,2,3,4,5,6,7,8,9", "at most 8"),
         ("/previews?numbers=" + "9" * 400, "a number is wanted"),
         ("/previews?numbers=%D9%A1", "a number is wanted"),
-        ("/previews?numbers=777", "no clip number"),
+        ("/previews?numbers=777", "clip number 777 is not in this index"),
     ],
 )
 def test_a_wrong_question_is_a_sentence(site, path, says):
@@ -232,7 +232,7 @@ def test_who_asks_before_it_sends_too_much_is_told_at_once(site):
 def test_words_without_a_model_that_reads_are_refused(site):
     status, content, _ = site.ask("/search?kind=text&text=rain&to=audio", "POST")
     assert status == 400
-    assert "no model that reads words" in json.loads(content)["error"]
+    assert "does not read words" in json.loads(content)["error"]
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from aadml.search.calibration import (
     wilson,
 )
 from aadml.search.items import meta_of
-from aadml.search.store import connect, set_meta
+from aadml.search.store import connect, write_meta, writing
 
 
 def drawn(queries, seed, steepness=2.0, hits=10):
@@ -169,8 +169,9 @@ def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_
     Index.build(easy, tmp_path / "i", model=model).close()
     with closing(connect(tmp_path / "i")) as database:
         written = meta_of(database)["calibration"]
-    set_meta(tmp_path / "i", {"calibration": {**written, "form": 1, "curves": [{"kind": "isotonic"}]}})
-    with pytest.raises(InputError, match="of another version of aadml; `aadml index` fits them anew"):
+    with writing(tmp_path / "i") as database:
+        write_meta(database, {"calibration": {**written, "form": 1, "curves": [{"kind": "isotonic"}]}})
+    with pytest.raises(InputError, match="of another version of aadml; `aadml index` fits them again"):
         Index(tmp_path / "i")
     with Index.build(easy, tmp_path / "i", model=model) as index:
         assert len(index._state.calibrations) == 6
@@ -184,7 +185,7 @@ def test_an_index_says_how_likely_its_hits_fit(easy, model, tmp_path):
             "audio to audio", "audio to visual", "visual to audio", "visual to visual", "audio+visual to audio",
             "audio+visual to visual",
         ]  # fmt: skip
-        assert all("AUROC of clips whose class is not there" in note for note in notes)
+        assert all("AUROC of clips whose class is not in the index" in note for note in notes)
         test = aadml.read(easy).test
         found = [index.search(audio=row.numpy(), to="visual") for row in test["audio"]]
         for one in found:
@@ -214,7 +215,7 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
         write_features(bare, content.select(content.rows("test")[1:]))
         index.update()  # the clips of the calibration are remembered
         assert index.search(audio=content.features["audio"][0], to="visual").hits[0].probability > 0
-    with pytest.raises(InputError, match="precision: 1 given"):
+    with pytest.raises(InputError, match="precision: 1 is not between 0 and 1"):
         Index.build(bare, tmp_path / "i", model=model, precision=1)
 
 

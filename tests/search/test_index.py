@@ -62,11 +62,11 @@ def test_without_a_model_a_modality_asks_for_itself_alone(features, tmp_path):
     assert found.hits[0].id == stored.ids[5]
     assert found.hits[0].score == pytest.approx(1)
     assert found.hits[0].item.columns == {"speaker": "s2"}
-    with pytest.raises(InputError, match=r"made without a model.*--model RUN"):
+    with pytest.raises(InputError, match=r"built without a model.*--model RUN"):
         index.search(visual=stored.features["visual"][5], to="audio")
-    with pytest.raises(InputError, match="no model that reads words"):
+    with pytest.raises(InputError, match="does not read words"):
         index.search(text="rain", to="audio")
-    with pytest.raises(InputError, match="--to is needed: audio, visual"):
+    with pytest.raises(InputError, match="--to is missing; this index has audio, visual"):
         index.search(visual=stored.features["visual"][5])
     like = index.like(found.hits[1].number, "audio", to="audio", k=1)
     assert like.hits[0].number == found.hits[1].number
@@ -75,14 +75,14 @@ def test_without_a_model_a_modality_asks_for_itself_alone(features, tmp_path):
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ({}, "none given"),
-        ({"audio": "a.wav", "visual": "b.jpg"}, "audio, visual given"),
+        ({}, "not none; pass one of them"),
+        ({"audio": "a.wav", "visual": "b.jpg"}, "not audio, visual; pass one"),
         ({"audio": "no such.wav"}, "no such file"),
         ({"audio": [1.0, 2.0]}, "one row of 6"),
         ({"audio": np.zeros((2, 6))}, "one row of 6"),
-        ({"audio": np.zeros(6), "k": 0}, "whole number from 1"),
+        ({"audio": np.zeros(6), "k": 0}, "not a positive whole number"),
         ({"audio": np.zeros(6), "where": "weather = 1"}, "no such column: weather; there are id, split, label"),
-        ({"audio": np.zeros(6), "to": "text"}, "holds audio, visual"),
+        ({"audio": np.zeros(6), "to": "text"}, "has only audio, visual"),
     ],
 )
 def test_a_wrong_question_is_refused(features, tmp_path, question, says):
@@ -130,10 +130,10 @@ def test_an_update_embeds_what_is_new_or_changed_and_removes_what_is_gone(featur
 def test_another_source_or_model_is_refused(features, model, tmp_path):
     Index.build(features, tmp_path / "i", model=model)
     shutil.copy(features, tmp_path / "other.h5")
-    with pytest.raises(InputError, match=r"is the index of .*give another -o"):
+    with pytest.raises(InputError, match=r"is the index of .*pass another output"):
         Index.build(tmp_path / "other.h5", tmp_path / "i")
     other = aadml.fit(features, method="cca", settings={"method.dimension": 2}).save(tmp_path / "other model")
-    with pytest.raises(InputError, match="is another model"):
+    with pytest.raises(InputError, match="is not the model that made this index"):
         Index.build(features, tmp_path / "i", model=other)
     Index.build(features, tmp_path / "plain")
     with pytest.raises(InputError, match="was made without one"):
@@ -145,7 +145,7 @@ def test_a_moved_model_is_given_anew(features, tmp_path):
     Index.build(features, tmp_path / "i", model=folder).close()
     folder.rename(tmp_path / "elsewhere")
     asked = read_features(features).features["audio"][0]
-    with Index(tmp_path / "i") as index, pytest.raises(InputError, match="give --model if it has moved"):
+    with Index(tmp_path / "i") as index, pytest.raises(InputError, match="pass --model if it was moved"):
         index.search(audio=asked, to="visual")
     with Index(tmp_path / "i", model=tmp_path / "elsewhere") as index:
         assert len(index.search(audio=asked, to="visual").hits) == 10
@@ -173,7 +173,7 @@ def test_vectors_are_exported_as_parquet_with_all_columns(features, tmp_path):
         assert [row["id"] for row in rows] == sorted(stored.ids)
         values = np.load(index.export(tmp_path / "out")[2])
         np.testing.assert_array_equal(np.asarray([row["vector"] for row in rows], dtype=np.float32), values)
-        with pytest.raises(InputError, match="npy and parquet are possible"):
+        with pytest.raises(InputError, match="pass npy or parquet"):
             index.export(tmp_path / "out", kind="csv")
 
 

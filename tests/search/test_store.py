@@ -35,8 +35,8 @@ def index(tmp_path):
 def read(path):
     with closing(connect(path)) as database, reading(database, path):
         found = vectors_of(database, "audio")
-        items = [] if found is None else list(items_of(database, found.numbers.tolist()))
-        return [item.id for item in items], None if found is None else found.values[:, 0].tolist()
+        items = [] if found is None else list(items_of(database, found[0].tolist()))
+        return [item.id for item in items], None if found is None else found[1][:, 0].tolist()
 
 
 def asked(path, where, parameters=(), **seconds):
@@ -52,7 +52,7 @@ def test_what_is_written_is_read_in_the_order_of_the_ids(index):
         (item,) = items_of(database, [1])
         assert item == Item("b", {"audio": "b.wav"}, "test", "dog", {"speaker": "ann", "year": "1999"})
         assert vectors_of(database, "visual") is None
-        with pytest.raises(InputError, match="no clip number 77"):
+        with pytest.raises(InputError, match="clip number 77 is not in this index"):
             list(items_of(database, [77]))
 
 
@@ -111,7 +111,7 @@ def test_a_reader_sees_one_state_while_a_change_is_written(index):
         writer.join(timeout=30)
         assert not writer.is_alive()
         assert digests_of(database) == before
-        assert vectors_of(database, "audio").values[:, 0].tolist() == [1, 2, 3]
+        assert vectors_of(database, "audio")[1][:, 0].tolist() == [1, 2, 3]
     assert read(index) == (["c", "d"], [3, 4])
 
 
@@ -189,7 +189,7 @@ def test_a_condition_makes_no_long_text_and_the_limit_ends_with_it(index):
     long = "replace(" * 9 + "id || 'a'" + f", 'a', '{'a' * 99}')" * 9
     with closing(connect(index)) as database, reading(database, index):
         before = database.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
-        with pytest.raises(InputError, match="reads or makes a text of more than 100,000 bytes; simplify it"):
+        with pytest.raises(InputError, match="reads or creates a text of more than 100,000 bytes; simplify it"):
             matching(database, f"{long} = 'b'")
         assert database.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == before
 
@@ -235,7 +235,7 @@ def test_what_is_no_index_is_refused(tmp_path, index):
         connect(tmp_path / "none")
     with closing(sqlite3.connect(index)) as database:
         database.execute("PRAGMA user_version = 9")
-    with pytest.raises(InputError, match="version 9, not 1"):
+    with pytest.raises(InputError, match="version 9, but this aadml reads version 1"):
         connect(index)
 
 
@@ -279,6 +279,6 @@ def test_a_full_disk_is_said_to_be_one(tmp_path, monkeypatch):
         return database
 
     monkeypatch.setattr(sqlite3, "connect", small)
-    with pytest.raises(InputError, match=r"clips\.index: cannot be written \(database or disk is full\); choose"):
+    with pytest.raises(InputError, match=r"clips\.index: cannot be written \(database or disk is full\); free some space"):
         create(tmp_path / "clips.index", {"source": {"kind": "test"}}, COLUMNS, [entry("a")])
     assert not list(tmp_path.iterdir())

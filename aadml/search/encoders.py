@@ -43,7 +43,7 @@ class ModelEncoder:
 
     @property
     def similarity(self) -> str:
-        """Name of the similarity of its vectors."""
+        """Similarity of its vectors, by name."""
         return self.model.method.similarity
 
     def can_query(self, modality: Modality, to: Modality) -> bool:

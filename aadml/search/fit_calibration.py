@@ -1,6 +1,6 @@
 """Calibration of an index: validation clips query the index in every way that its encoder allows."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -190,8 +190,8 @@ def _curves(
         index, queries = _each_other(index, queries)
     calibrations = [
         calibration
-        for asked, to in _kinds(queries, index, classes=classes)
-        if (calibration := _calibrated(index, queries, asked, to, classes=classes, precision=precision)) is not None
+        for kind in _kinds(queries, index, classes=classes)
+        if (calibration := _calibrated(index, queries, kind, classes=classes, precision=precision)) is not None
     ]
     for calibration in calibrations:
         note(summary(calibration))
@@ -221,22 +221,17 @@ def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) ->
     """Yield the kinds of queries; without classes, only those between different modalities."""
     singles: list[tuple[Modality, ...]] = [(m,) for m in queries.vectors]
     both: list[tuple[Modality, ...]] = [("audio", "visual")] if {"audio", "visual"} <= set(queries.vectors) else []
-    for asked in singles + both:
+    for modalities in singles + both:
         for to in index.galleries:
-            if all(index.encoder.can_query(m, to) for m in asked) and (classes or to not in asked):
-                yield asked, to
+            if all(index.encoder.can_query(m, to) for m in modalities) and (classes or to not in modalities):
+                yield modalities, to
 
 
 def _calibrated(
-    index: IndexContent,
-    queries: ValidationQueries,
-    asked: tuple[Modality, ...],
-    to: Modality,
-    *,
-    classes: bool,
-    precision: float,
+    index: IndexContent, queries: ValidationQueries, kind: Query, *, classes: bool, precision: float
 ) -> Calibration | None:
-    """Fit the calibration of one kind of query: hits fit if they have the class of the query, else if they are it."""
+    """Fit the calibration of one kind of query: hits of the same class fit; without classes, only the clip itself."""
+    modalities, to = kind
     numbers, gallery = index.galleries[to]
     if not classes and not np.isin(queries.numbers, numbers).all():
         return None
@@ -249,7 +244,7 @@ def _calibrated(
     for row, (label, number) in enumerate(zip(queries.labels, queries.numbers, strict=True)):
         if classes and not label:
             continue
-        query = torch.stack([queries.vectors[m][row] for m in asked])
+        query = torch.stack([queries.vectors[m][row] for m in modalities])
         fitting = labels == label if classes else numbers == number
         hits, hit_scores = gallery.best(
             query, count, np.flatnonzero(searched & (numbers != number)) if classes else None
@@ -260,15 +255,15 @@ def _calibrated(
             _, other = gallery.best(query, 1, np.flatnonzero(searched & ~fitting))
             absent.append(other[0] if len(other) else np.nan)
     return calibrate(
-        asked, to, Sample(np.stack(scores), np.stack(fits)), gallery=int(searched.sum()), precision=precision,
-        posteriors=classes and _are_posteriors(queries, gallery, asked), relevance="class" if classes else "pair",
+        modalities, to, Sample(np.stack(scores), np.stack(fits)), gallery=int(searched.sum()), precision=precision,
+        posteriors=classes and _are_posteriors(queries, gallery, modalities), relevance="class" if classes else "pair",
         absent=np.asarray(absent) if classes else None,
     )  # fmt: skip
 
 
-def _are_posteriors(queries: ValidationQueries, gallery: Gallery, asked: tuple[Modality, ...]) -> bool:
+def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Sequence[Modality]) -> bool:
     """Return whether scores are probabilities of a common class: inner products of vectors that sum to one."""
-    sides = [*(queries.vectors[m] for m in asked), gallery.vectors[:1000]]
+    sides = [*(queries.vectors[m] for m in modalities), gallery.vectors[:1000]]
     return gallery.similarity == "dot" and all(
         bool((side >= 0).all() and ((side.double().sum(1) - 1).abs() < 1e-4).all()) for side in sides
     )

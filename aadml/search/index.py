@@ -108,7 +108,7 @@ class Index:
 
     @property
     def similarity(self) -> str:
-        """Name of the similarity."""
+        """Similarity of its vectors, by name."""
         return typed(self._state.meta["state"], "similarity", str)
 
     @property

@@ -32,14 +32,19 @@ Columns = Mapping[str, str]
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,12})?")
 _WAIT = 30.0  # seconds that a transaction waits for another one
-_MARKS = ("application_id", "user_version")
-_SCHEMA = (
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE item (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, split TEXT NOT NULL, label TEXT NOT NULL, "
-    "audio, visual, digest BLOB NOT NULL)",
-    "CREATE INDEX item_label ON item (label)",
-    *(f"CREATE TABLE vector_{name} (number INTEGER PRIMARY KEY, content BLOB NOT NULL)" for name in MODALITIES),
-)
+_NEW = f"""
+PRAGMA journal_mode = OFF;  -- the rename is the transaction
+PRAGMA synchronous = OFF;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+BEGIN;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE item (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, split TEXT NOT NULL, label TEXT NOT NULL, \
+audio, visual, digest BLOB NOT NULL);
+CREATE INDEX item_label ON item (label);
+{" ".join(f"CREATE TABLE vector_{m} (number INTEGER PRIMARY KEY, content BLOB NOT NULL);" for m in MODALITIES)}
+COMMIT;
+"""
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,9 @@ def connect(path: Path) -> sqlite3.Connection:
     with _errors_in_one_line(path):
         database = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
         try:
-            kind, version = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in _MARKS)
+            kind, version = (
+                database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+            )
         except BaseException:
             database.close()
             raise
@@ -179,12 +186,8 @@ def create(path: Path, meta: Mapping[str, JsonObject], columns: Columns, entries
     with atomic_path(path) as temporary:
         temporary.unlink()
         with _errors_in_one_line(path), closing(sqlite3.connect(temporary, isolation_level=None)) as database:
-            marks = (f"{name} = {value}" for name, value in zip(_MARKS, (APPLICATION, VERSION), strict=True))
-            for pragma in ("journal_mode = OFF", "synchronous = OFF", *marks):  # the rename is the transaction
-                database.execute(f"PRAGMA {pragma}")
+            database.executescript(_NEW)
             database.execute("BEGIN")
-            for statement in _SCHEMA:
-                database.execute(statement)
             _write(database, meta, columns, (), entries)
             database.execute("COMMIT")
             database.execute("PRAGMA journal_mode = WAL")

@@ -136,7 +136,7 @@ def test_another_source_or_model_is_refused(features, model, tmp_path):
     with pytest.raises(InputError, match="is not the model that made this index"):
         Index.build(features, tmp_path / "i", model=other)
     Index.build(features, tmp_path / "plain")
-    with pytest.raises(InputError, match="was made without one"):
+    with pytest.raises(InputError, match="was made without a model"):
         Index.build(features, tmp_path / "plain", model=other)
 
 

@@ -279,6 +279,6 @@ def test_a_full_disk_is_said_to_be_one(tmp_path, monkeypatch):
         return database
 
     monkeypatch.setattr(sqlite3, "connect", small)
-    with pytest.raises(InputError, match=r"clips\.index: cannot be written \(database or disk is full\); free some space"):
+    with pytest.raises(InputError, match=r"clips\.index: cannot be written \(database or disk is full\); free some"):
         create(tmp_path / "clips.index", {"source": {"kind": "test"}}, COLUMNS, [entry("a")])
     assert not list(tmp_path.iterdir())

@@ -24,7 +24,7 @@ STYLE = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
 """Stylesheet of every page, with a light and a dark color scheme."""
 
 PLAYER_SCRIPT = (_TEMPLATES / "players.js").read_text(encoding="utf-8")
-"""JavaScript that attaches the media of `Players.data` to the players of a page."""
+"""JavaScript that attaches the media to the players of a page; the content security policy allows its checksum."""
 
 _VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)"} | {c: f"var(--c{n})" for n, c in enumerate(COLORS)}
 _SHORT = 48  # characters of a cell that is never broken into lines
@@ -89,7 +89,7 @@ def is_page(path: Path) -> bool:
 
 
 def document(
-    title: str, kind: str, summary: str, sections: Sequence[Section], *, data: str = "", script: str = ""
+    title: str, kind: str, summary: str, sections: Sequence[Section], media: Sequence[Sequence[str]] = ()
 ) -> str:
     """Render a page that loads nothing from elsewhere and runs no script but its own.
 
@@ -98,20 +98,13 @@ def document(
         kind: what sort of page it is, in a few words.
         summary: HTML above the sections.
         sections: parts of the page; those without content are left out.
-        data: HTML that the script reads.
-        script: JavaScript; the content security policy of the page allows its checksum alone.
+        media: of the players in the sections, in the order of their numbers: media type, media and picture in base64.
     """
     shown = [(f"part-{number}", section) for number, section in enumerate(sections, 1) if section.content]
     return render(
-        "page.html", title=title, kind=kind, summary=summary, sections=shown, data=data, script=script, style=STYLE,
-        policy=_policy(script),
+        "page.html", title=title, kind=kind, summary=summary, sections=shown, media=media, style=STYLE,
+        script=PLAYER_SCRIPT, digest=base64.b64encode(hashlib.sha256(PLAYER_SCRIPT.encode()).digest()).decode(),
     )  # fmt: skip
-
-
-def _policy(script: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    scripts = f" script-src 'sha256-{digest}';" if script else ""
-    return f"default-src 'none'; img-src data: blob:; media-src data: blob:; style-src 'unsafe-inline';{scripts}"
 
 
 def summary(

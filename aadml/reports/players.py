@@ -1,6 +1,5 @@
 """Players and pictures of clips: each clip may occur several times in a page, its data are stored there once."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,16 +33,9 @@ class Players:
         number = list(self.previews).index(clip) if clip in self.previews else 0
         return player(number, clip, self.previews.get(clip, Preview()))
 
-    def data(self) -> str:
-        """Return the table of all media, as HTML that the script of the page reads."""
-        rows = {
-            number: [preview.type, preview.media, preview.picture]
-            for number, preview in enumerate(self.previews.values())
-        }
-        return (
-            f'<script type="application/json" id="previews">{json.dumps(rows, separators=(",", ":"))}</script>'
-            "<noscript><p>The players of this page need JavaScript.</p></noscript>"
-        )
+    def media(self) -> list[tuple[str, str, str]]:
+        """Return the media type, media and picture of each clip, for the page."""
+        return [(preview.type, preview.media, preview.picture) for preview in self.previews.values()]
 
     def notes(self) -> list[str]:
         """Return sentences on what the players contain and which clips lack one."""

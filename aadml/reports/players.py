@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -62,12 +63,10 @@ def find_media(manifest: Path | None, features: str | None) -> ClipMedia:
     if manifest is not None:
         return _media_of(manifest)
     beside = Path(features).with_name("manifest.csv") if features else None
-    if beside is None or not beside.is_file():
-        return {}
-    try:
-        return _media_of(beside)
-    except InputError:
-        return {}
+    if beside is not None and beside.is_file():
+        with suppress(InputError):
+            return _media_of(beside)
+    return {}
 
 
 def _media_of(manifest: Path) -> ClipMedia:

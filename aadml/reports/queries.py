@@ -96,7 +96,8 @@ def queries(
         The section of the page, and the players it refers to.
     """
     ranked = {result.direction: list(ranked_queries(embeddings, result)) for result in evaluation.directions}
-    rows = [row for several in ranked.values() for query in several for row in _rows(query)]
+    shown = [query for several in ranked.values() for query in several]
+    rows = [row for query in shown for row in (query.row, *(result.row for result in query.results))]
     players = make_players(media, [embeddings.ids[row] for row in rows], room, on_note=on_note)
     html = render(
         "queries.html",
@@ -114,10 +115,6 @@ def queries(
     if not media:
         notes.append("The media of the clips are not known; pass --media MANIFEST to see and hear the clips.")
     return Section("Queries and their results", html, [*notes, *players.notes()]), players
-
-
-def _rows(query: RankedQuery) -> list[int]:
-    return [query.row, *(result.row for result in query.results)]
 
 
 def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[RankedQuery]:

@@ -72,9 +72,8 @@ def write_report(
     folder = Path(run)
     if allow_other_features and data is None:
         raise InputError("report: allow_other_features applies to other data than those of the run; pass data as well")
-    target = (
-        Path(output) if output else folder / (REPORT if data is None else f"report-{file_name(Path(data).stem)}.html")
-    )
+    name = REPORT if data is None else f"report-{file_name(Path(data).stem)}.html"
+    target = Path(output) if output else folder / name
     refuse_other_kind(target, "a page", page.is_page)
     if data is None:
         opened, verdicts = load_run(folder), read_evaluation(folder).verdicts or []
@@ -107,12 +106,9 @@ def write_report(
 def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], notes: Sequence[str]) -> str:
     record, facts = evaluation.record(), model.facts
     times = f"{evaluation.map_mean / evaluation.chance:.1f} times chance" if evaluation.chance else ""
+    directions = "both" if len(record.directions) == 2 else "all"
     shown = [
-        Fact(
-            f"test MAP, mean of {'both' if len(record.directions) == 2 else 'all'} directions",
-            f"{evaluation.map_mean:.3f}",
-            times,
-        ),
+        Fact(f"test MAP, mean of {directions} directions", f"{evaluation.map_mean:.3f}", times),
         Fact("chance", f"{evaluation.chance:.3f}", "MAP of a random order"),
         *(
             Fact(f"MAP {name}", f"{scores.map:.3f}", "95 % interval {:.3f} to {:.3f}".format(*scores.map_interval))
@@ -147,9 +143,7 @@ def _verdict(record: EvaluationRecord) -> str:
     if all(scores.map_interval[1] < scores.chance for scores in record.directions.values()):
         return "Worse than chance in every direction: the 95 % intervals over queries lie below it."
     if len(unsure) == len(record.directions):
-        return (
-            "Cannot be distinguished from chance: the 95 % intervals over queries reach down to it in every direction."
-        )
+        return "Cannot be distinguished from chance: the 95 % intervals over queries reach it in every direction."
     several = len(unsure) > 1
     named = f"{', '.join(unsure[:-1])} and {unsure[-1]}" if several else unsure[0]
     return (

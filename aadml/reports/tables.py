@@ -98,14 +98,11 @@ def comma_separated(table: Table) -> str:
         header += [name, f"{name} sd", f"{name} n"] if several else [name]
     writer.writerow(header)
     for row in table.rows:
-        values: list[str] = []
+        values: list[Cell] = []
         for cell, several in zip(row, spreads, strict=True):
-            if isinstance(cell, Spread):
-                values += [_number(cell.mean), _number(cell.sd), str(cell.count)]
-            else:
-                values += [_number(cell) if isinstance(cell, float) else "" if cell is None else str(cell)]
-                values += ["", ""] if several else []
-        writer.writerow(values)
+            values += [cell.mean, cell.sd, cell.count] if isinstance(cell, Spread) else [cell]
+            values += [None, None] if several and not isinstance(cell, Spread) else []
+        writer.writerow(map(_exact, values))
     return stream.getvalue()
 
 
@@ -162,8 +159,10 @@ def _value(cell: Cell) -> float | None:
     return float(value) if isinstance(value, int | float) and not math.isnan(value) else None
 
 
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else repr(float(value))
+def _exact(cell: Cell) -> str:
+    if isinstance(cell, float):
+        return "" if math.isnan(cell) else repr(float(cell))
+    return "" if cell is None else str(cell)
 
 
 def _escaped_latex(text: str) -> str:

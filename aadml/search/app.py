@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -51,9 +51,8 @@ class Service:
 
     def _facts(self) -> JsonObject:
         index, encoder = self._index, self._index.encoder
-        kinds: dict[str, tuple[Modality, ...]] = {
-            "audio": ("audio",), "visual": ("visual",), "clip": ("audio", "visual"), "text": ("text",),
-        }  # fmt: skip
+        kinds: dict[str, tuple[Modality, ...]] = {m: (m,) for m in ("audio", "visual")}
+        kinds |= {"clip": ("audio", "visual"), "text": ("text",)}
         questions = [
             [kind, to]
             for kind, modalities in kinds.items()
@@ -100,12 +99,11 @@ class Service:
         sources = [PreviewSource(paths.get("visual", ""), paths.get("audio", "")) for paths in media]
         async with self._previews:
             previews = await run_in_threadpool(make_previews, sources)
-        return _json(
-            [
-                {"type": p.type, "media": p.media, "picture": p.picture, "words": REASONS.get(p.reason, "")}
-                for p in previews
-            ]
-        )
+        contents = [
+            {"type": p.type, "media": p.media, "picture": p.picture, "words": REASONS.get(p.reason, "")}
+            for p in previews
+        ]
+        return _json(contents)
 
     async def _found(self, search: Callable[[], Found]) -> Response:
         """Search in a thread when it is the turn of the query."""
@@ -156,13 +154,9 @@ def _refusal(_: Request, error: Exception) -> Response:
     return _json({"error": " ".join(str(error).split()).replace("--", "")}, 400)
 
 
-def _file(name: str, kind: str, before: str = "") -> Callable[[Request], Awaitable[Response]]:
-    content = before + files("aadml.search").joinpath("page", name).read_text(encoding="utf-8")
-
-    async def answer(_: Request) -> Response:
-        return Response(content, media_type=kind, headers=HEADERS)
-
-    return answer
+def _file(name: str, kind: str, before: str = "") -> Response:
+    content = files("aadml.search").joinpath("page", name).read_text(encoding="utf-8")
+    return Response(before + content, media_type=kind, headers=HEADERS)
 
 
 def application(index: Index, access: Access, limits: ClientLimits) -> Starlette:
@@ -183,9 +177,9 @@ def application(index: Index, access: Access, limits: ClientLimits) -> Starlette
 
     return Starlette(
         routes=[
-            Route("/", _file("page.html", "text/html")),
-            Route("/page.css", _file("page.css", "text/css", STYLE)),
-            Route("/page.js", _file("page.js", "text/javascript")),
+            Route("/", _file("page.html", "text/html"), methods=["GET"]),
+            Route("/page.css", _file("page.css", "text/css", STYLE), methods=["GET"]),
+            Route("/page.js", _file("page.js", "text/javascript"), methods=["GET"]),
             Route("/facts", service.facts),
             Route("/search", service.search, methods=["POST"]),
             Route("/like", service.like),

@@ -122,7 +122,7 @@ def build(
     with only_writer(path) as work:
         write_index = _update if path.exists() else _create
         changes, encoder = write_index(path, source, choices, work)
-        calibrate_index(path, calibrate, encoder, precision=precision, on_note=on_note)
+        calibrate_index(path, calibrate, encoder, precision, on_note)
         approximate_index(path, approximate, encoder, on_note)
         if not is_media(source):
             shutil.rmtree(work, ignore_errors=True)  # contains only the lock

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.store import OWN_COLUMNS, columns_in
+from aadml.search.store import OWN_COLUMNS, columns_in, tables_of
 
 Value = str | int | float | None
 
@@ -42,7 +42,7 @@ def matching(
     """
     if len(where) > LONGEST:
         raise InputError(f"--where: the condition has {len(where)} characters; shorten it to at most {LONGEST}")
-    tables = "item JOIN extra USING (number)" if columns_in(database) else "item"
+    tables = tables_of(database)
     until = time.thread_time() + seconds
     largest = database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
     database.set_authorizer(_authorized)

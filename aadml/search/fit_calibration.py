@@ -1,6 +1,6 @@
 """Calibration of an index: validation clips query the index in every way that its encoder allows."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
+from aadml.runs.model_data import Note
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
 from aadml.search.encoders import IndexEncoder, near
 from aadml.search.exact_search import Gallery
@@ -70,12 +71,7 @@ class IndexContent:
 
 
 def calibrate_index(
-    path: Path,
-    data: str | Path | None,
-    encoder: IndexEncoder,
-    *,
-    precision: float,
-    on_note: Callable[[str], None] | None = None,
+    path: Path, data: str | Path | None, encoder: IndexEncoder, precision: float, on_note: Note | None = None
 ) -> None:
     """Calibrate an index in a transaction of its own, unless the index has not changed since the last calibration.
 
@@ -98,7 +94,7 @@ def calibrate_index(
         numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
     name = str(data or OF_INDEX)
-    curves = _curves(index, queries, precision=precision, name=name, on_note=on_note)
+    curves = _curves(index, queries, precision, name, on_note or (lambda _: None))
     calibration: JsonObject = {"form": FORM, "data": name, "precision": precision, "curves": curves, **settings}
     with writing(path) as database:
         write_meta(database, {CALIBRATION: calibration, "state": next_state(meta)})
@@ -168,20 +164,12 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
     return ValidationQueries(vectors, tuple(source.items[n].label for n in rows), np.full(len(rows), -1))
 
 
-def _curves(
-    index: IndexContent,
-    queries: ValidationQueries,
-    *,
-    precision: float,
-    name: str,
-    on_note: Callable[[str], None] | None,
-) -> list[Json]:
+def _curves(index: IndexContent, queries: ValidationQueries, precision: float, name: str, note: Note) -> list[Json]:
     """Fit a calibration for every kind of query; none, with a note, if there are too few validation clips.
 
     Clips query the items of the index that have classes. If only the clips have classes, they query each other. If
     neither has, a clip fits only its own partner.
     """
-    note = on_note or (lambda _: None)
     if len(queries) < FEWEST:
         note(f"no probabilities: {name} has {len(queries)} validation clips, {FEWEST} are needed; see --calibrate")
         return []

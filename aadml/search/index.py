@@ -1,7 +1,9 @@
 """An open index: searched, updated, exported."""
 
+import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +18,65 @@ from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import typed
+from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
+from aadml.search.calibration import Calibration
 from aadml.search.embed_query import check, embed_query
 from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
 from aadml.search.export import export
 from aadml.search.filters import SECONDS, Value, matching, searchable_columns
-from aadml.search.items import items_of, meta_of
+from aadml.search.fit_calibration import CALIBRATION, Query, read_calibrations
+from aadml.search.items import Galleries, galleries_of, items_of, meta_of
+from aadml.search.ivf import Cells, read_cells
 from aadml.search.results import Found, Hit
-from aadml.search.snapshot import Where, read_state
 from aadml.search.store import Item, connect, reading
 from aadml.search.updates import Changes
 
 _FILTERS = 32  # conditions whose rows are cached
+
+
+Where = tuple[str, tuple[Value, ...]]
+"""An SQL condition, and the values of its parameters."""
+
+
+@dataclass
+class _State:
+    """One state of an index.
+
+    Attributes:
+        generation: number of changes of the file.
+        meta: facts by name.
+        galleries: numbers and vectors of the items, by modality.
+        calibrations: (modalities of the query, modality of the items) -> calibration.
+        cells: of approximate search, by modality.
+        filters: rows of a gallery that meet a condition, for the latest conditions.
+    """
+
+    generation: int
+    meta: dict[str, JsonObject]
+    galleries: Galleries
+    calibrations: dict[Query, Calibration]
+    cells: dict[Modality, Cells]
+    filters: dict[tuple[Modality, Where], NDArray[np.int64]] = field(default_factory=dict)
+
+
+def _read_state(database: sqlite3.Connection, path: Path) -> _State:
+    """Read an index in an open transaction.
+
+    Raises:
+        InputError: the index is damaged.
+    """
+    meta = meta_of(database)
+    try:
+        generation, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
+    except KeyError:
+        raise InputError(f"{path}: damaged: the facts of the index are missing; build the index again") from None
+    galleries = galleries_of(database, similarity)
+    calibrations = read_calibrations(meta.get(CALIBRATION, {}), path)
+    return _State(generation, meta, galleries, calibrations, read_cells(database, meta, galleries, path))
 
 
 class Index:
@@ -67,7 +112,7 @@ class Index:
         self._database = connect(self.path)
         self._encoder: IndexEncoder | None = None
         with reading(self._database, self.path):
-            self._state = read_state(self._database, self.path)
+            self._state = _read_state(self._database, self.path)
 
     @classmethod
     @checked_call
@@ -259,7 +304,7 @@ class Index:
         """Read the index again if another process has changed it, in an open transaction."""
         known = meta_of(self._database).get("state")
         if known is None or typed(known, "generation", int) != self._state.generation:
-            before, self._state = self._state, read_state(self._database, self.path)
+            before, self._state = self._state, _read_state(self._database, self.path)
             if before.meta["encoder"] != self._state.meta["encoder"]:
                 self._encoder = None
 

@@ -14,7 +14,7 @@ from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.search.exact_search import Gallery
-from aadml.search.store import Item, columns_in
+from aadml.search.store import Item, columns_in, quoted, tables_of
 
 _BLOCK = 4096  # vectors read at a time
 
@@ -51,17 +51,20 @@ def digests_of(database: sqlite3.Connection) -> dict[str, bytes]:
 
 
 def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[Item]:
-    """Read items by their numbers, in that order."""
+    """Read items by their numbers, in that order.
+
+    Raises:
+        InputError: the index has no item of a number.
+    """
     names = columns_in(database)
+    selected = ", ".join(["id, audio, visual, split, label", *map(quoted, names)])
+    query = f"SELECT {selected} FROM {tables_of(database)} WHERE number = ?"
     for number in numbers:
-        row = database.execute(
-            "SELECT id, audio, visual, split, label FROM item WHERE number = ?", (number,)
-        ).fetchone()
+        row = database.execute(query, (number,)).fetchone()
         if row is None:
             raise InputError(f"clip number {number} is not in this index")
         media = {m: os.fsdecode(path) for m, path in zip(("audio", "visual"), row[1:3], strict=True) if path}
-        further = database.execute("SELECT * FROM extra WHERE number = ?", (number,)).fetchone() if names else (number,)
-        columns = {name: "" if value is None else str(value) for name, value in zip(names, further[1:], strict=True)}
+        columns = {name: "" if value is None else str(value) for name, value in zip(names, row[5:], strict=True)}
         yield Item(row[0], media, row[3], row[4], columns)
 
 

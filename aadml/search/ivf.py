@@ -7,7 +7,7 @@ an item in another cell is not found. The share of items that are found is measu
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -21,6 +21,7 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, number, parse_object, read_as, typed
+from aadml.runs.model_data import Note
 from aadml.search.encoders import IndexEncoder
 from aadml.search.exact_search import Gallery
 from aadml.search.items import Galleries, galleries_of, meta_of, next_state
@@ -180,9 +181,7 @@ def _recall(cells: Cells, queries: Tensor, exact: list[set[int]]) -> float:
     return float(np.mean([len(best & rows) / len(best) for best, rows in zip(exact, held, strict=True)]))
 
 
-def approximate_index(
-    path: Path, recall: float | None, encoder: IndexEncoder, on_note: Callable[[str], None] | None = None
-) -> None:
+def approximate_index(path: Path, recall: float | None, encoder: IndexEncoder, on_note: Note | None = None) -> None:
     """Build the cells of an index in a transaction of their own, unless the index has not changed since the last ones.
 
     Args:

@@ -20,7 +20,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
-from aadml.runs.model_data import check_features
+from aadml.runs.model_data import Note, check_features
 from aadml.search.encoders import IndexEncoder, ModelEncoder, near
 from aadml.search.store import Item
 
@@ -106,14 +106,9 @@ def of_features(
     content = open_data(place, undivided=True)
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}
     items = tuple(
-        Item(
-            id=clip,
-            media=_relative(places.get(clip, {}), index),
-            split=content.splits[n],
-            label=_label(content, n),
-            columns={name: values[n] for name, values in content.columns.items()},
-        )
-        for n, clip in enumerate(content.ids)
+        Item(clip, _relative(places.get(clip, {}), index), split, _label(content, n), columns)
+        for n, (clip, split) in enumerate(zip(content.ids, content.splits, strict=True))
+        for columns in [{name: values[n] for name, values in content.columns.items()}]
     )
     present = {m: _present(content, m, moments=moments) for m in MODALITIES if m in content.features}
     if moments and all(some.timeline is None for some in present.values()):
@@ -122,12 +117,7 @@ def of_features(
 
 
 def accepted(
-    source: IndexSource,
-    encoder: IndexEncoder,
-    place: str,
-    *,
-    allow: bool = False,
-    on_note: Callable[[str], None] | None = None,
+    source: IndexSource, encoder: IndexEncoder, place: str, *, allow: bool = False, on_note: Note | None = None
 ) -> IndexSource:
     """Return the modalities of a feature file that an encoder embeds.
 

@@ -267,6 +267,11 @@ def columns_in(database: sqlite3.Connection) -> dict[str, str]:
     return {row[1]: row[2] for row in database.execute("PRAGMA table_info(extra)") if row[1] != "number"}
 
 
+def tables_of(database: sqlite3.Connection) -> str:
+    """Return the SQL tables of the items with all their columns."""
+    return "item JOIN extra USING (number)" if columns_in(database) else "item"
+
+
 def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
     """Return the SQL types of columns: NUMERIC if every non-empty value is a plain number, else TEXT.
 

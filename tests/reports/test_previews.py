@@ -3,8 +3,6 @@
 import base64
 import io
 import math
-import os
-import socket
 
 import av
 import cv2
@@ -16,17 +14,10 @@ from hypothesis import strategies as st
 from aadml.data.samples.mp4 import write_mp4
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Clip
-from aadml.feature_extraction.media.encoding import Encoding, encode
-from aadml.reports import preview_cache, previews
-from aadml.reports.players import fitting
-from aadml.reports.preview_cache import make_previews
-from aadml.reports.previews import BLOCK, RATE, SECONDS, SIDES, Preview, PreviewSource, preview_of, shape_of
-
-TONE = 700
-
-
-def tone(seconds, rate=RATE):
-    return 0.5 * np.sin(2 * np.pi * TONE * np.arange(round(seconds * rate)) / rate)
+from aadml.feature_extraction.media.encoding import Encoding
+from aadml.reports import previews
+from aadml.reports.previews import BLOCK, RATE, SECONDS, SIDES, PreviewSource, preview_of, shape_of
+from tests.reports.tones import TONE, tone
 
 
 def noise(frames, height, width):
@@ -46,13 +37,6 @@ def large(tmp_path_factory):
 def short(tmp_path_factory):
     path = tmp_path_factory.mktemp("media") / "short.mp4"
     write_mp4(path, noise(6, 58, 104), tone(0.6), frame_rate=10, rate=RATE)
-    return path
-
-
-@pytest.fixture
-def spoken(tmp_path):
-    path = tmp_path / "sound.m4a"
-    encode(path, previews.ENCODINGS[0], sound=tone(1.0))
     return path
 
 
@@ -154,79 +138,3 @@ def test_sound_begins_when_the_pictures_do(first, second):
     ):  # sample `place` of the pictures' clock
         wanted = samples[place - late] if 0 <= place - late < len(samples) else 0.0
         assert found[place] == wanted
-
-
-@pytest.mark.parametrize("kind", ["fifo", "socket", "device", "folder", "absent"])
-def test_what_is_no_file_is_never_opened(tmp_path, kind, monkeypatch):
-    path = tmp_path / "media.mp4"
-    if kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "socket":
-        server = socket.socket(socket.AF_UNIX)
-        monkeypatch.chdir(tmp_path)  # the address of a socket is short
-        server.bind("media.mp4")
-        server.close()
-    elif kind == "device":
-        path.symlink_to("/dev/zero")
-    elif kind == "folder":
-        path.mkdir()
-    (found,) = make_previews([PreviewSource(str(path), str(path))], cache=tmp_path / "cache")
-    assert found == Preview(reason="missing")
-    assert preview_of(PreviewSource(str(path), str(path))) == found
-
-
-@pytest.mark.slow
-def test_previews_are_kept_by_content_and_made_again_where_damaged(tmp_path, spoken, monkeypatch):
-    cache, other = tmp_path / "cache", tmp_path / "other.m4a"
-    other.write_bytes(spoken.read_bytes())
-    broken = tmp_path / "broken.mp4"
-    broken.write_bytes(b"not a clip")
-    sources = [
-        PreviewSource("", str(spoken)),
-        PreviewSource("", str(other)),
-        PreviewSource(str(broken), ""),
-        PreviewSource("", ""),
-    ]
-    made = make_previews(sources, cache=cache)
-    assert made[0] == made[1] == preview_of(sources[0])
-    assert [one.reason for one in made] == ["", "", "corrupt", "missing"]
-    assert len(list(cache.iterdir())) == 2
-    monkeypatch.setattr(
-        preview_cache, "_made", lambda missing: pytest.fail(f"made again: {missing}") if missing else []
-    )
-    assert make_previews(sources, cache=cache) == made
-    monkeypatch.undo()
-    for path in cache.iterdir():
-        path.write_bytes(path.read_bytes()[:-20])
-    assert make_previews(sources, cache=cache) == made
-    assert make_previews(sources, cache=cache) == made
-
-
-def test_a_cache_that_cannot_be_written_costs_a_note(tmp_path, spoken):
-    (tmp_path / "cache").write_text("a file")
-    said = []
-    (made,) = make_previews([PreviewSource("", str(spoken))], cache=tmp_path / "cache", on_note=said.append)
-    assert made.type == "audio/mp4"
-    assert len(said) == 1
-    assert "cannot be cached" in said[0]
-
-
-def total(previews):
-    return sum(len(preview.media) + len(preview.picture) for preview in previews)
-
-
-sizes = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 90)), max_size=12)
-
-
-@given(sizes, st.integers(0, 600))
-def test_a_page_holds_what_there_is_room_for(lengths, room):
-    given = [Preview("video/mp4" if m else "", "m" * m, "p" * p, "corrupt") for p, m in lengths]
-    kept = fitting(given, room)
-    assert total(kept) <= room
-    assert total(given) > room or kept == given
-    for before, after in zip(given, kept, strict=True):
-        assert after.picture in ("", before.picture)
-        assert (after.type, after.media) in (("", ""), (before.type, before.media))
-        assert after.reason == before.reason
-    if sum(len(one.picture) for one in given) <= room:
-        assert [one.picture for one in kept] == [one.picture for one in given]

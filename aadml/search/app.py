@@ -148,7 +148,6 @@ def _json(content: object, status: int = 200) -> Response:
 
 
 def _refusal(_: Request, error: Exception) -> Response:
-    """Return the reason why a request is not answered."""
     if isinstance(error, HTTPException):
         return JSONResponse({"error": error.detail}, error.status_code, {**HEADERS, **(error.headers or {})})
     return _json({"error": " ".join(str(error).split()).replace("--", "")}, 400)

@@ -171,7 +171,6 @@ def _assigned(points: NDArray[np.float32], centers: NDArray[np.float32]) -> NDAr
 
 
 def _exact(gallery: Gallery, queries: RecallQueries) -> list[set[int]]:
-    """Return the ten best items of each query."""
     best = [gallery.best(query, K + 1)[0] for query in queries.vectors[:, None]]
     return [set(rows[rows != row][:K].tolist()) for rows, row in zip(best, queries.self_rows, strict=True)]
 

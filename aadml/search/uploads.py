@@ -60,7 +60,6 @@ async def uploaded(request: Request, limits: ClientLimits) -> AsyncIterator[Path
 
 
 def _closing(status: int, reason: str) -> HTTPException:
-    """Return an error after which the connection is closed."""
     return HTTPException(status, reason, {"Connection": "close"})
 
 

@@ -92,7 +92,7 @@ def test_of_search_beside_export(aadml, features, tmp_path, arguments):
 def test_of_audit_and_report(features, tmp_path):
     with pytest.raises(InputError, match="protocol bank is of a run; an encoder made elsewhere embeds as it does"):
         toolkit.audit(data=features, command="none", protocol="bank")
-    with pytest.raises(InputError, match="allow_other_features is for other data than the run's own; give data too"):
+    with pytest.raises(InputError, match="allow_other_features applies to other data than those of the run; pass data"):
         toolkit.report(tmp_path, allow_other_features=True)
 
 

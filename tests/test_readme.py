@@ -1,5 +1,6 @@
-"""The README's sessions run, as they stand there."""
+"""The sessions of README and of docs/guide.md run as written."""
 
+import doctest
 import os
 import re
 import subprocess
@@ -10,11 +11,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
 
 
 def blocks(language, section):
-    """Return the code of a section of the README, block by block."""
-    text = README.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    """Return the code of a section of the guide, block by block."""
+    text = GUIDE.split(f"\n## {section}\n")[1].split("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
@@ -45,7 +47,7 @@ def test_the_session_in_python_and_its_models_run(tmp_path):
     assert said[2] in ("[]", "['duplicates']")  # two rendered helicopters of a second sound nearly the same
     names = {path.name for path in (tmp_path / "my-model").iterdir()}
     assert names == {"model.safetensors", "model.json", "README.md"}
-    assert all(f"`{name}`" in README for name in names)
+    assert all(f"`{name}`" in GUIDE for name in names)
 
 
 def test_arrays_in_memory_are_trained_on_and_scored(tmp_path, monkeypatch, capsys):
@@ -71,3 +73,38 @@ def test_the_session_in_the_shell_runs(tmp_path):
     assert (folder / "report.html").is_file()
     assert (tmp_path / "embeddings.h5").is_file()
     assert "checks passed" in (folder / "README.md").read_text()
+
+
+def test_readme_is_short_and_its_links_work_from_anywhere():
+    assert len(README.split()) <= 700
+    links = re.findall(r"\]\((.*?)\)", README)
+    assert len(links) >= 10
+    for link in links:
+        assert link.startswith("https://"), link
+        path = re.sub(r"^https://(raw\.githubusercontent|github)\.com/aadml/aadml/(blob/)?main/", "", link)
+        assert (ROOT / path).is_file(), link
+
+
+NUMBER = re.compile(r"\d+\.\d+|\b\d+%")
+
+
+def without_numbers(text):
+    """Return lines whose measured figures, aligned columns and run names do not matter."""
+    return [" ".join(NUMBER.sub("#", line).split()) for line in text.strip().splitlines() if line.strip()]
+
+
+@pytest.mark.slow
+def test_the_sessions_of_readme_print_what_they_show(tmp_path):
+    pytest.importorskip("matplotlib")
+    (console,) = re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL)
+    for command, *shown in (part.splitlines() for part in console.split("$ ")[1:]):
+        printed = without_numbers(run(["bash", "-c", f"{command} || true"], tmp_path))
+        for line in without_numbers("\n".join(shown)):
+            assert any(line == other for other in printed), (command, line, printed)
+    (session,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    examples = doctest.DocTestParser().get_examples(session)
+    program = "\n".join(
+        f"print(repr(({example.source.strip()})))" if example.want else example.source for example in examples
+    )
+    printed = run([sys.executable, "-c", program], tmp_path)
+    assert without_numbers(printed) == without_numbers("".join(example.want for example in examples))

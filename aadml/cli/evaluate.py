@@ -72,6 +72,7 @@ from aadml.cli.trust import trust_option
 @click.option(
     "--precision", default="float32", show_default=True, help="Number type of the scores: float32 or float64."
 )
+@click.option("--all", "everything", is_flag=True, help="Print all figures with their chance levels.")
 @click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--per-query", is_flag=True, help="With --json: also print the average precision of each query.")
@@ -92,6 +93,7 @@ def command(
     queries: int | None,
     query_seed: int,
     precision: str,
+    everything: bool,
     by_class: bool,
     as_json: bool,
     per_query: bool,
@@ -116,10 +118,10 @@ def command(
         relevance=relevance, allow_other_features=allow_other_features, once=once, precision=precision,
         exclude_partner=exclude_partner, disjoint=disjoint, queries=queries, query_seed=query_seed, on_note=note,
     )  # fmt: skip
-    _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)
+    _print(evaluation, everything=everything, by_class=by_class, as_json=as_json, per_query=per_query)
 
 
-def _print(evaluation: Any, *, by_class: bool, as_json: bool, per_query: bool) -> None:
+def _print(evaluation: Any, *, everything: bool, by_class: bool, as_json: bool, per_query: bool) -> None:
     if as_json:
         import json
 
@@ -127,6 +129,6 @@ def _print(evaluation: Any, *, by_class: bool, as_json: bool, per_query: bool) -
         return
     from aadml.retrieval.summary import class_table, summary
 
-    click.echo(summary(evaluation))
+    click.echo(summary(evaluation, everything=everything))
     for result in evaluation.directions if by_class else ():
         click.echo("\n" + class_table(result))

@@ -10,7 +10,7 @@ from aadml.feature_extraction.ground.json_values import Json
 
 if TYPE_CHECKING:
     from aadml.feature_extraction.feature_file import Incomplete
-    from aadml.feature_extraction.jobs.extract import Outcome
+    from aadml.feature_extraction.jobs.extract import ExtractionOutcome
 
 
 @click.command()
@@ -137,7 +137,7 @@ def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
     return options
 
 
-def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
+def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
     from collections import Counter
 
     from aadml.feature_extraction.media import REASONS
@@ -181,7 +181,7 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
         click.echo(f"aadml: no features could be extracted; {output} {state}", err=True)
 
 
-def _print_json(outcome: "Outcome", counts: Mapping[str, int], good: int) -> None:
+def _print_json(outcome: "ExtractionOutcome", counts: Mapping[str, int], good: int) -> None:
     import json
     from collections import Counter
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, cast, overload
 
 import numpy as np
 import torch
@@ -19,26 +19,28 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Clips:
-    """A set of n clips: features per modality, what they show, who they are. Checked here, trusted everywhere else.
+    """Set of n clips: features per modality, labels and ids. Checked once, here.
+
+    `clips["audio"]` is a modality, `clips[:5]` and `clips[[0, 3]]` are clips.
 
     Attributes:
         features: modality -> (n, d) finite float tensor, the same as `StoredRows`, or a `Source` of n items.
         labels: (n,) int64 in 0..C-1, UNLABELLED where a clip has no class. Of a clip with several, the first.
-        ids: n names: what makes identical.
-        class_names: C names, in the order of the labels; none where there are no classes.
+        ids: n names; equal names mean the same clip.
+        class_names: C names, in the order of the labels; empty without classes.
         all_labels: (n, C) bool, all classes of each clip; None where none has several.
-        relevance: what makes relevant; None decides it by the data: a shared class, the class, or the own partner
-            where there are no classes.
-        present: modality -> (n,) bool, whether a clip has it; a modality that all have is left out. What stands in the
-            features of a clip that lacks it is not looked at.
-        texts: all texts, where clips have several and `aadml.data.captions.several_texts` has not laid them out yet.
-        drawn_by: n names; of the rows that share one, an epoch of training takes one. None where it takes all.
+        relevance: rule of relevance. None selects one by the data: a shared class, the class, or the partner of the
+            clip where there are no classes.
+        present: modality -> (n,) bool, False where a clip lacks the modality, whose features are then not read.
+            A modality that all clips have is omitted.
+        texts: all texts of clips with several, before `aadml.data.captions.several_texts` makes rows of them.
+        drawn_by: n names; an epoch of training draws one of the rows that share a name. None draws all.
     """
 
     IN_WORDS: ClassVar[str] = "Clips (of arrays: aadml.Clips.of(labels, audio=..., visual=...))"
-    """How messages of `ground.calls` name it."""
+    """Name of the type in messages of `ground.argument_types`."""
 
     features: Mapping[Modality, Features]
     labels: Tensor
@@ -59,17 +61,17 @@ class Clips:
         present: Mapping[str, Sequence[bool] | NDArray[np.bool_] | Tensor] | None = None,
         **features: Any,
     ) -> "Clips":
-        """Make clips of arrays as people have them.
+        """Build clips from arrays.
 
         Args:
-            labels: n class names, or n whole numbers, whose values become the names; None for clips without classes,
-                and None in a list in place of the label that a clip does not have.
+            labels: n class names, or n whole numbers, whose values become the names; None for clips without classes, or
+                in a list for a clip without a label.
             ids: n names or whole numbers; by default the row numbers.
-            present: by modality, n booleans: whether a clip has it. The features of one that lacks it do not matter.
+            present: by modality, n booleans, False where a clip lacks the modality.
             features: by modality: (n, d), a NumPy array or tensor of any float or integer type, or lists.
 
         Raises:
-            InputError: no numbers, NaN, unequal counts, or no such modality.
+            InputError: values that are not numbers, NaN, unequal counts, or an unknown modality.
 
         Example:
             >>> clips = aadml.Clips.of(["dog", "cat", "dog"], audio=[[0, 1], [1, 0], [0, 2]], visual=[[1], [2], [1]])
@@ -77,8 +79,8 @@ class Clips:
             (('cat', 'dog'), [1, 0, 1], ('audio', 'visual'))
         """
         if present is not None and not isinstance(present, Mapping):
-            raise InputError(f"present: {type(present).__name__} given; {{modality: n booleans}} is wanted")
-        masks = {name: to_flags(there, f"present: {name}") for name, there in (present or {}).items()}
+            raise InputError(f"present is of type {type(present).__name__}; pass {{modality: n booleans}}")
+        masks = {name: to_flags(flags, f"present: {name}") for name, flags in (present or {}).items()}
         matrices = {name: to_rows(values, name)[0] for name, values in features.items()}
         if labels is None:
             labels = [None] * len(next(iter(matrices.values()), ()))
@@ -93,15 +95,15 @@ class Clips:
             )
         if count and not self._in_range():
             most = len(self.class_names) - 1
-            raise InputError(f"clips: labels must lie in 0..{most}, {UNLABELLED} where there is none")
+            raise InputError(f"clips: labels must lie in 0..{most}, or be {UNLABELLED} for a clip without a label")
         if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
             raise InputError(f"clips: all_labels must be ({count}, {len(self.class_names)})")
         for modality, features in self.features.items():
             check_features(modality, features, count)
-        for modality, there in self.present.items():
+        for modality, flags in self.present.items():
             if modality not in self.features:
                 raise InputError(f"present: there are no {modality} features; there are {', '.join(self.features)}")
-            check_present(modality, there, count)
+            check_present(modality, flags, count)
 
     def _in_range(self) -> bool:
         return int(self.labels.min()) >= UNLABELLED and int(self.labels.max()) < len(self.class_names)
@@ -109,86 +111,105 @@ class Clips:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __repr__(self) -> str:
+        classes = f"{len(self.class_names)} classes" if self.class_names else "no classes"
+        return f"Clips({len(self)} clips, {classes}, {', '.join(map(self._width, self.modalities)) or 'no features'})"
+
+    def _width(self, modality: Modality) -> str:
+        features = self.features[modality]
+        missing = len(self) - len(self.rows(modality))
+        width = f"{modality} {features.shape[1]}-d" if isinstance(features, Matrix) else f"{modality} media"
+        return width + (f" ({missing} missing)" if missing else "")
+
     @property
     def per_epoch(self) -> int:
-        """Count the rows that an epoch of training takes."""
+        """Number of rows in an epoch of training."""
         return len(self) if self.drawn_by is None else len(set(self.drawn_by))
 
     @property
     def one_label_each(self) -> bool:
-        """Tell whether no clip is of several classes, and there are classes: what methods that learn classes need."""
+        """True if there are classes and no clip has several, as methods that learn classes require."""
         return bool(self.class_names) and self.all_labels is None
 
     @property
     def unlabelled(self) -> int:
-        """Count the clips without a class."""
+        """Number of clips without a class."""
         return int((self.labels == UNLABELLED).sum())
 
     @property
     def relevant(self) -> Relevance:
-        """Give what makes relevant: the rule that was set, or what the data decide."""
+        """Rule of relevance: the one that was set, or the one selected by the data."""
         return self.relevance or relevance_of(self)
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
-        """Name the modalities present."""
+        """Names of the modalities."""
         return tuple(self.features)
 
     def dimension(self, modality: Modality) -> int:
-        """Give the number of feature dimensions d of a modality of vectors."""
+        """Return the number of feature dimensions d of a modality of vectors."""
         return self.vectors(modality).shape[1]
 
     def vectors(self, modality: Modality) -> Matrix:
-        """Return the features (n, d) of one modality, in memory or not.
+        """Return the features (n, d) of one modality, in memory or on disk.
 
         Raises:
-            InputError: the modality is absent, or is a source made batch by batch.
+            InputError: the modality is absent, or its features are computed batch by batch.
         """
         features = self[modality]
         if not isinstance(features, Matrix):
-            raise InputError(f"clips: the {modality} features are made batch by batch; this method needs vectors")
+            raise InputError(f"clips: the {modality} features are computed batch by batch; this method needs vectors")
         return features
 
     def matrix(self, modality: Modality) -> Tensor:
-        """Return the features (n, d) of one modality in memory; those that are not there yet are brought there.
+        """Return the features (n, d) of one modality, loaded into memory.
 
         Raises:
-            InputError: the modality is absent, or is a source made batch by batch.
+            InputError: the modality is absent, or its features are computed batch by batch.
         """
         features = self.vectors(modality)
         return features if isinstance(features, Tensor) else features.tensor
 
     @property
     def matrices(self) -> Mapping[Modality, Tensor]:
-        """Give the features of each modality in memory, brought there once they are asked for."""
+        """Features of each modality, loaded into memory on access."""
         return _Matrices(self)
 
-    def __getitem__(self, modality: Modality) -> Features:
-        if modality not in self.features:
-            raise InputError(f"clips: no {modality} features here; there are {', '.join(self.features)}")
-        return self.features[modality]
+    @overload
+    def __getitem__(self, key: Modality) -> Features: ...
+
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | NDArray[Any] | Tensor) -> "Clips": ...
+
+    def __getitem__(self, key: Any) -> "Features | Clips":
+        """Return the features of a modality, or some of the clips: a slice, row numbers, or a mask (n,)."""
+        if isinstance(key, slice | list | tuple | np.ndarray | Tensor):
+            return self.select(torch.arange(len(self))[torch.as_tensor(key) if not isinstance(key, slice) else key])
+        if not isinstance(key, str) or key not in self.features:
+            raise InputError(f"clips: no {key} features; there are {', '.join(self.features)}")
+        return self.features[key]
 
     def keeping(self, modalities: Collection[Modality]) -> "Clips":
         """Return the same clips with some of their modalities."""
         features = {m: values for m, values in self.features.items() if m in modalities}
-        present = {m: own for m, own in self.present.items() if m in modalities}
+        present = {m: flags for m, flags in self.present.items() if m in modalities}
         return replace(self, features=features, present=present, texts=self.texts if "text" in modalities else None)
 
     def rows(self, modality: Modality) -> Tensor:
-        """Number the clips (m,) that have a modality, in order."""
-        there = self.present.get(modality)
-        return torch.arange(len(self)) if there is None else there.nonzero()[:, 0]
+        """Return the row numbers (m,) of the clips that have a modality, in order."""
+        flags = self.present.get(modality)
+        return torch.arange(len(self)) if flags is None else flags.nonzero()[:, 0]
 
     @property
     def whole(self) -> Tensor:
-        """Number the clips (m,) that have all modalities, in order."""
-        there = torch.ones(len(self), dtype=torch.bool)
+        """Row numbers (m,) of the clips that have all modalities, in order."""
+        flags = torch.ones(len(self), dtype=torch.bool)
         for modality in self.modalities:
-            there &= self.present.get(modality, there)
-        return there.nonzero()[:, 0]
+            flags &= self.present.get(modality, flags)
+        return flags.nonzero()[:, 0]
 
     def in_memory(self) -> "Clips":
-        """Return the same clips, the features that are vectors in memory."""
+        """Return the same clips with all vectors loaded into memory."""
         features = {m: f.tensor if isinstance(f, StoredRows) else f for m, f in self.features.items()}
         return replace(self, features=features)
 
@@ -201,7 +222,7 @@ class Clips:
             labels=self.labels[index],
             ids=tuple(self.ids[i] for i in index.tolist()),
             all_labels=None if self.all_labels is None else self.all_labels[index],
-            present={m: there[index] for m, there in self.present.items()},
+            present={m: flags[index] for m, flags in self.present.items()},
             texts=None if self.texts is None else self.texts.select(index.numpy()),
             drawn_by=None if self.drawn_by is None else tuple(self.drawn_by[i] for i in index.tolist()),
         )
@@ -214,28 +235,28 @@ class Clips:
         once: tuple[Modality, ...] = (),
         rows: Mapping[Modality, Tensor] | None = None,
     ) -> Embeddings:
-        """Give the embeddings of these clips, to which the same is relevant; args as of `Embeddings`."""
+        """Return embeddings of these clips with the same relevance; arguments as in `Embeddings`."""
         return Embeddings(
             vectors, self.labels, self.ids, similarity, self.class_names, once, rows or {},
-            self.all_labels, self.relevance, {m: own for m, own in self.present.items() if m in vectors},
+            self.all_labels, self.relevance, {m: flags for m, flags in self.present.items() if m in vectors},
         )  # fmt: skip
 
 
 def _names(ids: object, count: int) -> tuple[str, ...]:
-    """Give names of clips as text, by default the row numbers."""
+    """Return names of clips as text, by default the row numbers."""
     listed = ids.tolist() if isinstance(ids, np.ndarray | Tensor) else ids
     if listed is None or (isinstance(listed, Sequence) and not len(listed)):
         return tuple(map(str, range(count)))
     known = not isinstance(listed, str) and isinstance(listed, Iterable)
     names = list(cast(Iterable[object], listed)) if known else [listed]
-    wrong = [one for one in names if not isinstance(one, str) and not is_whole(one)]
+    wrong = [name for name in names if not isinstance(name, str) and not is_whole(name)]
     if wrong or not known:
-        raise InputError(f"ids: {type((wrong or names)[0]).__name__} given; n names or n whole numbers are wanted")
+        raise InputError(f"ids are of type {type((wrong or names)[0]).__name__}; pass n names or n whole numbers")
     return tuple(map(str, names))
 
 
 class _Matrices(Mapping[Modality, Tensor]):
-    """Modality -> (n, d), brought into memory when it is looked up."""
+    """Modality -> (n, d), loaded into memory on access."""
 
     def __init__(self, clips: Clips) -> None:
         self._clips = clips
@@ -250,17 +271,17 @@ class _Matrices(Mapping[Modality, Tensor]):
         return len(self._clips.modalities)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Splits:
-    """The three disjoint parts of a data set: fit on `train`, choose on `valid`, report on `test`.
+    """Three disjoint parts of a data set: fit on `train`, select on `valid`, report on `test`.
 
     Attributes:
         train: clips to fit on.
-        valid: clips to choose epochs and options on.
-        test: clips that are scored once.
-        name: where the data came from, for people.
-        notes: what was done to get the splits (a validation split made, clips dropped), one sentence each.
-        provenance: modality -> what made its features, as the feature file says; empty where nothing is known.
+        valid: clips to select epochs and options on.
+        test: clips to score once.
+        name: source of the data, for messages.
+        notes: how the splits were derived (a validation split drawn, clips dropped), one sentence each.
+        provenance: modality -> origin of its features, as in the feature file; empty if unknown.
     """
 
     train: Clips
@@ -276,9 +297,12 @@ class Splits:
         return replace(self, train=part["train"], valid=part["valid"], test=part["test"])
 
     def in_memory(self) -> "Splits":
-        """Return the same data, the features that are vectors in memory."""
+        """Return the same data with all vectors loaded into memory."""
         train, valid, test = (part.in_memory() for part in (self.train, self.valid, self.test))
         return replace(self, train=train, valid=valid, test=test)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name:<5}  {self[name]!r}" for name in ("train", "valid", "test"))
 
     def __getitem__(self, split: str) -> Clips:
         parts = {"train": self.train, "valid": self.valid, "test": self.test}

@@ -8,7 +8,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import first_line, imported
 from aadml.feature_extraction.ground.json_values import typed
 from aadml.feature_extraction.ground.options import Option, schema
-from aadml.feature_extraction.ground.registry import OWN, Joined, Listed, Table, lookup
+from aadml.feature_extraction.ground.registry import OWN, JoinedRegistry, Registry, RegistryEntry, lookup
 from aadml.losses import LOSSES
 from aadml.objective.recipes import Recipe
 
@@ -51,7 +51,7 @@ class Described(Protocol):
         """Say it in one line."""
 
 
-def listing(kind: str) -> list[Listed]:
+def listing(kind: str) -> list[RegistryEntry]:
     """Describe the entries of the tables of a kind; a name that two tables have stands once, as the later one.
 
     Args:
@@ -66,31 +66,31 @@ def listing(kind: str) -> list[Listed]:
     return list({entry.name: entry for entry in [*entries, *(others[kind]() if kind in others else ())]}.values())
 
 
-def _entries(table: Mapping[str, Table[object] | Described], place: str) -> Iterator[Listed]:
+def _entries(table: Mapping[str, Registry[object] | Described], place: str) -> Iterator[RegistryEntry]:
     """Describe a table, tables by modality, or entries that carry a description."""
-    if isinstance(table, Table):
+    if isinstance(table, Registry):
         yield from table.listed()
         return
     for name, entry in table.items():
-        if isinstance(entry, Table):
+        if isinstance(entry, Registry):
             yield from entry.listed()
         else:
-            yield Listed(name, entry.description, place, OWN)
+            yield RegistryEntry(name, entry.description, place, OWN)
 
 
-def _configs() -> Iterator[Listed]:
+def _configs() -> Iterator[RegistryEntry]:
     """Name the shipped configs with the comment that opens each."""
     from aadml.configuration.presets import configs_folder
 
     for path in sorted(configs_folder().glob("*.yaml")):
         first = path.read_text(encoding="utf-8").partition("\n")[0]
-        yield Listed(path.stem, first.removeprefix("#").strip(), f"configs/{path.name}", OWN)
+        yield RegistryEntry(path.stem, first.removeprefix("#").strip(), f"configs/{path.name}", OWN)
 
 
-def _sections() -> Iterator[Listed]:
+def _sections() -> Iterator[RegistryEntry]:
     """Name the sections of a config that hold options of their own, with the first line of what declares them."""
     for name, places in SECTIONS.items():
-        yield Listed(name, first_line(places[0]), places[0], OWN)
+        yield RegistryEntry(name, first_line(places[0]), places[0], OWN)
 
 
 def options(kind: str, name: str) -> list[Option]:
@@ -109,7 +109,7 @@ def options(kind: str, name: str) -> list[Option]:
     if kind == "sections":
         declared = [imported(place) for place in lookup(SECTIONS, name, "section of a config")]
         return [option for entry in declared for option in schema(entry).values()]
-    entry = lookup(Joined(*_tables(kind)), name, f"entry in {kind}")
+    entry = lookup(JoinedRegistry(*_tables(kind)), name, f"entry in {kind}")
     if isinstance(entry, Recipe):
         known = [*schema(LOSSES[typed(entry.loss, "name", str)]).values(), *options("sections", "loss")]
         return [replace(one, default=entry.loss.get(one.name, one.default)) for one in known]
@@ -120,5 +120,5 @@ def _tables(kind: str) -> Iterator[Mapping[str, Callable[..., object] | Recipe]]
     """Give the tables of a kind, those by modality one by one; what `listing` lists last comes first."""
     for place in reversed(lookup(TABLES, kind, "kind of entry")):
         table = imported(place)
-        by_modality = not isinstance(table, Table) and all(isinstance(entry, Table) for entry in table.values())
+        by_modality = not isinstance(table, Registry) and all(isinstance(entry, Registry) for entry in table.values())
         yield from table.values() if by_modality else (table,)

@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, inner
 from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.options import REQUIRED, Default, as_yaml, schema, sections
-from aadml.feature_extraction.ground.registry import Table, lookup, suggestion
+from aadml.feature_extraction.ground.registry import Registry, lookup, suggestion
 from aadml.feature_extraction.ground.validation import built, checked, checked_options
 from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS, READOUTS
@@ -35,7 +35,7 @@ DEFAULT_METHOD = "aadml"
 TUNING = "tuning"
 """A config may say what a search with equal budgets tries: `tuning: {key: [values]}`; it is not a part of a run."""
 Fraction = Annotated[float, Interval(gt=0, lt=1)]
-TABLES: dict[str, tuple[Table[Any], tuple[Callable[..., object], ...]]] = {
+TABLES: dict[str, tuple[Registry[Any], tuple[Callable[..., object], ...]]] = {
     "label_loss": (LABEL_LOSSES, (Weighted,)),
     "loss": (LOSSES, (Weighted, ObjectiveOptions)),
     "selection": (SELECTIONS, ()),

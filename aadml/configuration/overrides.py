@@ -6,7 +6,7 @@ from aadml.configuration import strict_yaml
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.options import as_yaml
-from aadml.feature_extraction.ground.registry import Joined, require_entry
+from aadml.feature_extraction.ground.registry import JoinedRegistry, require_entry
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.objective.sections import Named, named
@@ -106,7 +106,7 @@ def expand_loss(values: JsonObject) -> dict[str, Json]:
         others = proxy.name not in (anchored, IDENTITY)  # options of another proxy say nothing to this one
         values["proxy"] = {**({} if others else proxy.options), "name": anchored}
     if name not in RECIPES:
-        require_entry(Joined(LOSSES, RECIPES), name, "loss")
+        require_entry(JoinedRegistry(LOSSES, RECIPES), name, "loss")
         return values | {"loss": {"name": name, **section.options}}
     recipe = RECIPES[name]
     brought = {"selection": recipe.selection, "directions": recipe.directions}

@@ -4,9 +4,9 @@ from typing import Any
 
 from aadml.data.layouts import LAYOUTS
 from aadml.data.manifests import MANIFESTS
-from aadml.feature_extraction.ground.registry import Table
+from aadml.feature_extraction.ground.registry import Registry
 
-DATASETS: Table[Any] = Table(
+DATASETS: Registry[Any] = Registry(
     "data set",
     {
         "feature-file": "aadml.data.reading:FEATURE_FILE",

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.registry import Table
+from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from aadml.comparison import Terms
 
-LOSSES: Table["Callable[..., Terms] | type[nn.Module]"] = Table(
+LOSSES: Registry["Callable[..., Terms] | type[nn.Module]"] = Registry(
     "loss",
     {
         "triplet": "aadml.losses.triplet:triplet",
@@ -50,7 +50,7 @@ is drawn, and no penalty joins them. Any other loss is computed whole by every p
 WEIGHS_POSITIVES = ("nt-xent", "supcon", "cross-clr", "n-pair", "dsl")
 """Losses in which a positive counts by its share, where a comparison says how much (soft targets)."""
 
-LABEL_LOSSES: Table["Callable[..., Tensor]"] = Table(
+LABEL_LOSSES: Registry["Callable[..., Tensor]"] = Registry(
     "label loss",
     {
         "row-norm": "aadml.losses.label_losses:row_norm",

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.registry import Table
+from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
     from aadml.methods.method import Method
     from aadml.methods.readouts import Readout
 
-METHODS: Table["Callable[..., Method]"] = Table(
+METHODS: Registry["Callable[..., Method]"] = Registry(
     "method",
     {
         "aadml": "aadml.methods.aadml:aadml",
@@ -44,7 +44,7 @@ METHODS: Table["Callable[..., Method]"] = Table(
 """name -> `(context, settings, *, options) -> Method`. Keyword-only arguments named like a section of the config
 receive that section; all others are options of the section `method`."""
 
-READOUTS: Table["Callable[..., list[Readout]]"] = Table(
+READOUTS: Registry["Callable[..., list[Readout]]"] = Registry(
     "readout",
     {
         "cosine": "aadml.methods.readouts:cosine",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed
-from aadml.feature_extraction.ground.consent import named_in, remember
+from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
 from aadml.feature_extraction.ground.options import keywords
@@ -78,7 +78,6 @@ def load_model(folder: Path, device: torch.device) -> Model:
     wanted.check(data, path)
     tensors, _ = unpack_tensors(data, path)
     facts = read_as(Facts, content["facts"], folder / FACTS)
-    remember(origin.get("extractor") for origin in facts.features.values())
     with named_in(folder / FACTS):
         model = rebuilt(facts, tensors, device)
     evaluation = nested(content, "evaluation") or None

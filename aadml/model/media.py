@@ -103,7 +103,7 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
             "embed arrays instead of files"
         ) from None
     options = {key: parameters[key] for key in known if key in parameters} | dict(nested(expected, "source"))
-    if "weights" in options and name in EXTRACTORS[modality].places:
+    if "weights" in options and EXTRACTORS[modality].is_own(name):
         options["weights"] = _published(options["weights"])
     built = extractor(name, modality, options)
     if built.fit is not None:

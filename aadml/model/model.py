@@ -1,6 +1,6 @@
 """The model: what a training leaves, and all that is needed to embed one item of one modality at a time, anywhere."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality
 from aadml.feature_extraction.ground.argument_types import checked_call
-from aadml.feature_extraction.ground.consent import named_in
+from aadml.feature_extraction.ground.consent import is_trusting, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Scaling
@@ -49,6 +49,7 @@ class Model:
         evaluation: how it was scored, as in `evaluation.json`; None where it was not.
         audit: the verdict of its audit, one sentence; empty where there was none.
         folder: where it lies; None where it is in memory alone.
+        trusted: whether it was made or loaded with consent to code that files name.
     """
 
     method: Method
@@ -57,6 +58,7 @@ class Model:
     evaluation: JsonObject | None = None
     audit: str = ""
     folder: Path | None = None
+    trusted: bool = field(default_factory=is_trusting)
 
     def __repr__(self) -> str:
         facts = self.facts
@@ -183,7 +185,7 @@ class Model:
             from aadml.model.media import media_features
 
             texts, alone = named
-            with named_in(self.folder / FACTS if self.folder else ""):
+            with trusting(self.trusted), named_in(self.folder / FACTS if self.folder else ""):
                 features = media_features(self.facts, modality, texts)
             found = self.embed_features(features, modality)
             return (found[0] if alone else found).numpy()

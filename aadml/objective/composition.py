@@ -12,7 +12,7 @@ from torch import nn
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Weight
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import Table, lookup
+from aadml.feature_extraction.ground.registry import Registry, lookup
 from aadml.losses import LOSSES, OF_EACH_ANCHOR
 from aadml.objective.embedded import BOTH
 from aadml.objective.left_out import LeftOut, is_left_out
@@ -90,7 +90,7 @@ def compose_objective(
     )
 
 
-def _part(table: Table[Any], section: Named, build: Callable[[Named], Any]) -> Any:
+def _part(table: Registry[Any], section: Named, build: Callable[[Named], Any]) -> Any:
     """Build the part that a section names; a model that is loaded leaves out what comes from outside."""
     return LeftOut(partial(build, section)) if is_left_out(table, section.name) else build(section)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from aadml.feature_extraction.ground.registry import Table
+from aadml.feature_extraction.ground.registry import Registry
 
 _rebuilding: ContextVar[bool] = ContextVar("rebuilding", default=False)
 
@@ -22,7 +22,7 @@ def rebuilding() -> Iterator[None]:
         _rebuilding.reset(token)
 
 
-def is_left_out(table: Table[Any], name: str) -> bool:
+def is_left_out(table: Registry[Any], name: str) -> bool:
     """Return whether the entry `name` of `table` is not built now: code from outside, in a model that is loaded."""
     return _rebuilding.get() and table.is_outside(name)
 

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.registry import Table
+from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
     from aadml.protocols.protocol import Protocol
 
-PROTOCOLS: Table["Protocol"] = Table(
+PROTOCOLS: Registry["Protocol"] = Registry(
     "protocol",
     {
         "inductive": "aadml.protocols.protocol:INDUCTIVE",

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.registry import Table, lookup
+from aadml.feature_extraction.ground.registry import Registry, lookup
 
 if TYPE_CHECKING:
     from torch import nn
 
-PROXIES: Table["Callable[..., nn.Module]"] = Table(
+PROXIES: Registry["Callable[..., nn.Module]"] = Registry(
     "proxy",
     {
         "identity": "aadml.proxies.identity:Identity",

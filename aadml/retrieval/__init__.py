@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.import_paths import imported_on_demand
-from aadml.feature_extraction.ground.registry import Table
+from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
     from aadml.retrieval.directions import score_direction
@@ -30,7 +30,7 @@ __all__ = [
     "score_source",
 ]
 
-METRICS: Table["Callable[..., Values]"] = Table(
+METRICS: Registry["Callable[..., Values]"] = Registry(
     "metric",
     {
         "map": "aadml.retrieval.metrics:average_precision",

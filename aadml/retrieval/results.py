@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Direction
 from aadml.comparison.relevance import LABEL
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.intervals import bootstrap_interval
@@ -60,7 +61,7 @@ class ClassRow:
     chance: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DirectionResult:
     """One direction. Ties count by expectation over all orders of tied items everywhere.
 
@@ -97,6 +98,9 @@ class DirectionResult:
     curves: Curves
     cutoffs: tuple[int, ...]
     figures: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"DirectionResult({self.name}: MAP {self.map:.4f}, {len(self.ids)} queries against {self.gallery})"
 
     @property
     def name(self) -> str:
@@ -196,9 +200,12 @@ def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResul
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """The evaluation of a set of embeddings.
+    """Scores of a set of embeddings; printing one shows its short table.
+
+        >>> scores = aadml.evaluate("runs/...")
+        >>> scores.map, scores["recall@10"], scores["audio-visual"].map
 
     Attributes:
         protocol: how the embeddings were made.
@@ -220,8 +227,34 @@ class Evaluation:
     relevance: str = LABEL.name
     sample: QuerySample | None = None
 
-    def __getitem__(self, name: str) -> DirectionResult:
-        return {result.name: result for result in self.directions}[name]
+    @overload
+    def __getitem__(self, name: Literal["map"]) -> float: ...
+
+    @overload
+    def __getitem__(self, name: str) -> Any: ...
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the result of a direction ("audio-visual"), or the mean of a metric ("map", "recall@10")."""
+        if name in (results := {result.name: result for result in self.directions}):
+            return results[name]
+        if (value := self.record().figure(name)) is None:
+            raise KeyError(f"{name} was not computed; there are the directions {', '.join(results)} and metrics as map")
+        return value
+
+    def __repr__(self) -> str:
+        from aadml.retrieval.summary import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        from aadml.retrieval.summary import html_table
+
+        return html_table(self)
+
+    @property
+    def map(self) -> float:
+        """Mean of the MAP of all directions."""
+        return self.map_mean
 
     @property
     def map_mean(self) -> float:
@@ -258,8 +291,26 @@ class Evaluation:
         )
 
     def to_json(self, *, queries: bool = False) -> JsonObject:
-        """Give every figure under its name, ready for `json.dumps`; with `queries` the AP of each query too."""
+        """Return every figure by name, ready for `json.dumps`; with `queries`, also the AP of each query."""
         return self.record(queries=queries).to_json()
+
+    def to_dict(self) -> JsonObject:
+        """Return every figure by name, as `aadml evaluate --json` prints them."""
+        return self.to_json()
+
+    def to_pandas(self) -> Any:
+        """Return all figures as a `pandas.DataFrame`, a row per figure and a column per direction.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        from aadml.retrieval.summary import figures_of
+
+        try:
+            from pandas import DataFrame
+        except ModuleNotFoundError as error:
+            raise InputError("to_pandas needs pandas, which is not installed: pip install pandas") from error
+        return DataFrame(figures_of(self), index=[result.name for result in self.directions]).T
 
 
 def _ranks(first: FirstRanks) -> dict[str, float]:

@@ -1,5 +1,6 @@
-"""An evaluation as a table for people."""
+"""Evaluations as tables: the figures that users compare first, or all of them."""
 
+import html
 from collections.abc import Iterator
 
 from aadml.comparison.relevance import LABEL, RULES, Judgments, Perceived
@@ -9,64 +10,109 @@ from aadml.retrieval.results import DirectionResult, Evaluation
 from aadml.retrieval.sampling import QuerySample
 
 GALLERY_IN_WORDS: dict[Gallery, str] = {
-    "full": "full: every clip, the query's own included",
-    "without-partner": "without-partner: every clip but the query's own",
-    "disjoint": "disjoint: the half of the clips that the query is not of, both halves in turn",
+    "full": "full: all clips, the clip of the query included",
+    "without-partner": "without-partner: all clips but the clip of the query",
+    "disjoint": "disjoint: the half of the clips without the query, both halves in turn",
 }
 
 RELEVANCE_IN_WORDS = {rule.name: rule.words for rule in (*RULES.values(), Judgments({}), Perceived({}))}
 
+Rows = list[list[str]]
 
-def summary(evaluation: Evaluation) -> str:
-    """Lay out an evaluation: MAP with bounds, chance and tie rate first, then the figures at cutoffs, by direction."""
-    results = evaluation.directions
-    mean = ["mean"] if len(results) > 1 else []
-    table = [["", *(result.name for result in results), *mean]]
-    for name, values, form in _rows(results):
-        cells = [form.format(value) for value in values]
-        average = [form.format(sum(values) / len(values))] if mean else []
-        table.append([name, *cells, *average])
-    for i, row in enumerate(table):
-        if row[0] == "MAP":
-            if evaluation.sample is not None:
-                within = ["{:.4f}..{:.4f}".format(*result.map_interval) for result in results]
-                table.insert(i + 1, ["MAP, 95 % interval over queries (bootstrap)", *within, *("" for _ in mean)])
-            bounds = ["{:.4f}..{:.4f}".format(*result.map_bounds) for result in results]
-            table.insert(i + 1, ["MAP, worst..best order of ties", *bounds, *("" for _ in mean)])
-            break
+_FIRST = ("recall@1", "recall@5", "recall@10", "precision@10", "median rank of the first relevant")
+"""Rows beside MAP in the short table, in their order."""
+
+
+def summary(evaluation: Evaluation, *, everything: bool = False) -> str:
+    """Return the table of an evaluation as text.
+
+    Args:
+        evaluation: of any number of directions.
+        everything: all figures with their chance levels; else MAP with interval and chance, recall, tie rate.
+    """
     lines = [f"protocol {evaluation.protocol}, split {evaluation.split}, similarity {evaluation.similarity}"]
     if evaluation.relevance != LABEL.name:
-        lines += [f"relevant {evaluation.relevance}: {RELEVANCE_IN_WORDS[evaluation.relevance]}"]
-    lines += [f"gallery {GALLERY_IN_WORDS[evaluation.gallery]}"]
+        lines += [f"relevance {evaluation.relevance}: {RELEVANCE_IN_WORDS[evaluation.relevance]}"]
+    if everything or evaluation.gallery != "full":
+        lines += [f"gallery {GALLERY_IN_WORDS[evaluation.gallery]}"]
     lines += [] if evaluation.sample is None else [in_words(evaluation.sample)]
-    lines += ["; ".join(_counts(result) for result in results), "", *_aligned(table)]
-    if evaluation.label_space:
+    lines += ["; ".join(_counts(result) for result in evaluation.directions), ""]
+    lines += aligned(table_of(evaluation, everything=everything))
+    if everything and evaluation.label_space:
         known = (f"{m} {accuracy:.4f} ({loss:.3f} nats)" for m, (accuracy, loss) in evaluation.label_space.items())
-        lines += ["", f"accuracy (log-loss) of one modality alone, read as label space: {', '.join(known)}"]
+        lines += ["", f"accuracy (log-loss) of each modality alone, read as label space: {', '.join(known)}"]
     return "\n".join(lines)
 
 
+def html_table(evaluation: Evaluation) -> str:
+    """Return the short table as HTML, for notebooks."""
+    header, *rows = table_of(evaluation)
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    caption = html.escape(f"protocol {evaluation.protocol}, split {evaluation.split}")
+    return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
+    """Return header and rows of cells: a column per direction, and their mean where there are several."""
+    results = evaluation.directions
+    mean = ["mean"] if len(results) > 1 else []
+    table = [["", *(result.name for result in results), *mean]]
+    rows = {name: (values, form) for name, values, form in _rows(results)}
+    chosen = rows if everything else ["MAP", *_others(rows), *(name for name in _FIRST if name in rows), "tie rate"]
+    for name in chosen:
+        values, form = rows[name]
+        average = [form.format(sum(values) / len(values))] if mean else []
+        table.append([name, *(form.format(value) for value in values), *average])
+        if name == "MAP":
+            table += _ranges(evaluation, everything=everything)
+    return table
+
+
+def figures_of(evaluation: Evaluation) -> dict[str, list[float]]:
+    """Return every figure by name, a value per direction."""
+    return {name: values for name, values, _ in _rows(evaluation.directions)}
+
+
+def _others(rows: dict[str, tuple[list[float], str]]) -> list[str]:
+    """Return the rows of the short table that belong to MAP: its chance level, other galleries, requested metrics."""
+    fixed = ("precision@", "recall@", "hit rate@", "median rank", "mean rank", "chance level", "MAP@R")
+    return [
+        "chance level of MAP",
+        *(name for name in rows if name not in ("MAP", "tie rate") and not name.startswith(fixed)),
+    ]
+
+
+def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:
+    """Return the rows of intervals and bounds of MAP."""
+    blank = ["" for _ in evaluation.directions[1:2]]
+    intervals = ["{:.4f}..{:.4f}".format(*result.map_interval) for result in evaluation.directions]
+    bounds = ["{:.4f}..{:.4f}".format(*result.map_bounds) for result in evaluation.directions]
+    rows = [["MAP, 95 % interval over queries", *intervals, *blank]]
+    return rows + ([["MAP, worst..best order of ties", *bounds, *blank]] if everything else [])
+
+
 def in_words(sample: QuerySample) -> str:
-    """Say of how many queries some were drawn."""
-    of = sorted(set(sample.of.values()))
-    there = str(of[0]) if len(of) == 1 else ", ".join(f"{count} ({name})" for name, count in sample.of.items())
-    return f"a sample: {sample.queries} queries of {there} drawn at random (seed {sample.seed}), the gallery is whole"
+    """Return a sentence on the size of a query sample."""
+    counts = sorted(set(sample.of.values()))
+    queries = str(counts[0]) if len(counts) == 1 else ", ".join(f"{n} ({name})" for name, n in sample.of.items())
+    return f"a random sample: {sample.queries} of {queries} queries (seed {sample.seed}) against the whole gallery"
 
 
 def class_table(result: DirectionResult) -> str:
-    """Lay out the MAP of each class of queries."""
+    """Return the MAP of each class of queries as text."""
     table = [[result.name, "queries", "MAP", "chance"]]
     table += [[row.name, str(row.queries), f"{row.map:.4f}", f"{row.chance:.4f}"] for row in result.by_class]
-    return "\n".join(_aligned(table))
+    return "\n".join(aligned(table))
 
 
 def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[float], str]]:
-    """Give name, value of each direction, and format."""
+    """Yield name, value per direction, and number format of every figure."""
     records = [result.record() for result in results]
 
     def figures(*path: str) -> list[float]:
-        found = (inner(record.figures, *path) for record in records)
-        return [float("nan") if value is None else number(value) for value in found]
+        values = (inner(record.figures, *path) for record in records)
+        return [float("nan") if value is None else number(value) for value in values]
 
     def keys(*path: str) -> Iterator[str]:
         yield from nested(records[0].figures, *path)
@@ -79,9 +125,9 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
     yield "MAP", [record.map for record in records], "{:.4f}"
     for place in (place_of(metric)[0] for metric in OTHER_GALLERIES):
         if place in keys():
-            what = place.replace("_", " ")
-            yield f"MAP, {what}", figures(place, "map"), "{:.4f}"
-            yield f"chance level, {what}", figures(place, "chance"), "{:.4f}"
+            gallery = place.replace("_", " ")
+            yield f"MAP, {gallery}", figures(place, "map"), "{:.4f}"
+            yield f"chance level, {gallery}", figures(place, "chance"), "{:.4f}"
     yield "chance level of MAP", [record.chance for record in records], "{:.4f}"
     yield "tie rate", [record.tie_rate for record in records], "{:.2%}"
     for name, key in (("precision", "precision_at"), ("recall", "recall_at"), ("hit rate", "hit_rate_at")):
@@ -100,15 +146,16 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
 
 
 def _counts(result: DirectionResult) -> str:
-    left = f" ({result.without_relevant} more have nothing relevant)" if result.without_relevant else ""
-    return f"{result.name}: {len(result.ids)} queries{left} against {result.gallery}"
+    skipped = f" ({result.without_relevant} more without a relevant item)" if result.without_relevant else ""
+    return f"{result.name}: {len(result.ids)} queries{skipped} against {result.gallery}"
 
 
-def _aligned(table: list[list[str]]) -> list[str]:
+def aligned(table: Rows) -> list[str]:
+    """Return the lines of a table, the first column aligned left, the others right."""
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     return [
         "  ".join(
             cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
+        ).rstrip()
         for row in table
     ]

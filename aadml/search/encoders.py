@@ -15,7 +15,7 @@ from torch import Tensor
 from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.feature_file import MODALITIES
-from aadml.feature_extraction.ground.consent import remember
+from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, nested, typed
 from aadml.methods.inputs import Inputs, Scaling, load_scaling
@@ -143,7 +143,6 @@ def load_encoder(written: JsonObject, folder: Path, model: Model | str | Path | 
     if written["kind"] == "plain":
         if model is not None:
             raise InputError("--model: this index was made without a model; build another index with the model")
-        remember(nested(nested(written, "features"), m).get("extractor") for m in nested(written, "features"))
         state = {name: torch.tensor(values) for name, values in nested(written, "scaling").items()}
         return _plain(nested(written, "features"), nested(written, "dimensions"), load_scaling(state, Inputs()))
     place = folder / typed(written, "path", str)
@@ -192,12 +191,20 @@ def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str])
     if modality not in encoder.facts.modalities:
         known = ", ".join(encoder.facts.modalities)
         raise InputError(f"{modality}: this index cannot be searched by {modality}; it has {known}")
-    return encoder.embed(media_features(encoder.facts, modality, paths), modality)
+    with trusting(_is_trusted(encoder)):
+        features = media_features(encoder.facts, modality, paths)
+    return encoder.embed(features, modality)
 
 
 def extractors_of(encoder: IndexEncoder) -> list[Extractor]:
     """Build the extractors of an encoder's features."""
-    return [extractor_of(encoder.facts, m) for m, width in encoder.facts.dimensions.items() if width and m != "text"]
+    with trusting(_is_trusted(encoder)):
+        modalities = [m for m, width in encoder.facts.dimensions.items() if width and m != "text"]
+        return [extractor_of(encoder.facts, m) for m in modalities]
+
+
+def _is_trusted(encoder: IndexEncoder) -> bool:
+    return isinstance(encoder, ModelEncoder) and encoder.model.trusted
 
 
 def digest_of(model: Model) -> str:

@@ -16,7 +16,7 @@ from aadml.comparison.arrays import ArrayLike
 from aadml.comparison.features import Modality
 from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.argument_types import checked_call
-from aadml.feature_extraction.ground.consent import named_in, trusting
+from aadml.feature_extraction.ground.consent import consent_to, is_trusting, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.model.model import Model
@@ -107,7 +107,7 @@ class Index:
     def __init__(self, path: str | Path, *, model: Model | str | Path | None = None, trust_code: bool = False) -> None:
         self.path = Path(path)
         self.filter_seconds = SECONDS
-        self._model, self._trust_code = model, trust_code
+        self._model, self._trust_code = model, trust_code or is_trusting()
         self._lock = threading.RLock()
         self._database = connect(self.path)
         self._encoder: IndexEncoder | None = None
@@ -124,6 +124,7 @@ class Index:
             output: the index file.
             choices: keyword arguments of `aadml.search.build_index.build`.
         """
+        consent_to(choices.get("audio"), choices.get("visual"))
         build(source, output, **choices)
         return cls(output, model=choices.get("model"), trust_code=choices.get("trust_code", False))
 
@@ -216,7 +217,7 @@ class Index:
                 condition is invalid.
         """
         target = self._target(to)
-        with named_in(self.path):
+        with trusting(self._trust_code), named_in(self.path):
             vectors = embed_query(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
         return self.nearest(vectors, target, k=k, where=where, parameters=parameters, exact=exact)
 

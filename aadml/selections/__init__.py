@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.registry import Table
+from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
     from aadml.comparison import Comparison
 
-SELECTIONS: Table["Callable[..., Comparison]"] = Table(
+SELECTIONS: Registry["Callable[..., Comparison]"] = Registry(
     "selection",
     {
         "all": "aadml.selections.all_pairs:everything",

@@ -10,7 +10,7 @@ from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
-from aadml.feature_extraction.ground.registry import Joined
+from aadml.feature_extraction.ground.registry import JoinedRegistry
 from aadml.feature_extraction.ground.strings import listed
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
@@ -145,7 +145,7 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
                 "every loss is run with and without AA proxies, and with --rivals beside what else could do their work"
             )
             raise InputError(f"--losses {name}: write {name.removeprefix(prefix)}; {also}")
-    wanted_losses = rows_of.chosen(losses, rows_of.loss_names(), Joined(LOSSES, RECIPES), "loss")
+    wanted_losses = rows_of.chosen(losses, rows_of.loss_names(), JoinedRegistry(LOSSES, RECIPES), "loss")
     if not (wanted or wanted_losses):
         raise InputError("compare: nothing to compare; give --methods all, --losses all, or names of them")
     audio_text = rows_of.sound_only(wanted)

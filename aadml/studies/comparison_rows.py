@@ -11,7 +11,7 @@ from aadml.configuration.overrides import expand_loss, with_setting
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
-from aadml.feature_extraction.ground.registry import Joined, lookup
+from aadml.feature_extraction.ground.registry import JoinedRegistry, lookup
 from aadml.feature_extraction.ground.strings import listed
 from aadml.losses import LOSSES
 from aadml.methods import METHODS
@@ -228,7 +228,7 @@ def values_of(name: str) -> JsonObject:
 def known_methods() -> Mapping[str, "Callable[..., Method] | Path"]:
     """Return what a row of methods may be: methods, and shipped configs."""
     shipped = {path.stem: path for path in sorted(configs_folder().glob("*.yaml"))}
-    return Joined(METHODS, shipped | {stem.replace("_", "-"): path for stem, path in shipped.items()})
+    return JoinedRegistry(METHODS, shipped | {stem.replace("_", "-"): path for stem, path in shipped.items()})
 
 
 def fitted_config(

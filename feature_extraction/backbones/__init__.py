@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import schema
-from aadml.feature_extraction.ground.registry import Table, lookup
+from aadml.feature_extraction.ground.registry import Registry, lookup
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.feature_extraction.weights.hub_names import expanded
 
@@ -108,8 +108,8 @@ class Extractor:
         return np.arange(rows, dtype=np.float64) * np.float64(seconds / max(rows, 1))
 
 
-EXTRACTORS: dict[str, Table[Callable[..., Extractor]]] = {
-    "audio": Table(
+EXTRACTORS: dict[str, Registry[Callable[..., Extractor]]] = {
+    "audio": Registry(
         "audio extractor",
         {
             "hf-audio": "aadml.feature_extraction.hub.sound:hf_audio",
@@ -119,7 +119,7 @@ EXTRACTORS: dict[str, Table[Callable[..., Extractor]]] = {
         },
         group="aadml.extractors",
     ),
-    "visual": Table(
+    "visual": Registry(
         "visual extractor",
         {
             "hf-visual": "aadml.feature_extraction.hub.pictures:hf_visual",
@@ -128,7 +128,7 @@ EXTRACTORS: dict[str, Table[Callable[..., Extractor]]] = {
         },
         group="aadml.extractors",
     ),
-    "text": Table(
+    "text": Registry(
         "text extractor", {"hf-text": "aadml.feature_extraction.hub.texts:hf_text"}, group="aadml.extractors"
     ),
 }

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.transformers_library import silent, transformers_for
+from aadml.feature_extraction.ground.transformers_library import refuse_kernels, silent, transformers_for
 from aadml.feature_extraction.layers.word_pieces import SPECIAL
 
 LONGEST = 512  # tokens; what bert-base has positions for
@@ -95,6 +95,7 @@ def configuration_of(bert: Bert) -> JsonObject:
 def bert_of(configuration: JsonObject) -> Bert:
     """Build the network that `configuration_of` described, with random weights."""
     transformers = transformers_for("BERT")
+    refuse_kernels(configuration, "BERT")
     return Bert(transformers.BertModel(transformers.BertConfig(**configuration), add_pooling_layer=False))
 
 
@@ -112,7 +113,7 @@ def load_word_pieces(folder: str | Path, *, download: bool = False) -> Any:
     try:
         loaded = (
             transformers_for("BERT")
-            .AutoTokenizer.from_pretrained(folder, local_files_only=not download)
+            .AutoTokenizer.from_pretrained(folder, local_files_only=not download, trust_remote_code=False)
             .backend_tokenizer
         )
     except (OSError, ValueError) as error:
@@ -134,8 +135,9 @@ def _check_folder(folder: str | Path, *, download: bool) -> None:
 def _check_model(folder: str | Path, transformers: Any, *, download: bool) -> None:
     """Refuse what is not BERT: `transformers` would read it, with weights of its own where names differ."""
     try:
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=not download)
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=not download, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: no BERT could be loaded ({str(error).splitlines()[0]})") from error
+    refuse_kernels({"attn_implementation": config._attn_implementation}, folder)
     if config.model_type != "bert":
         raise InputError(f"{folder}: holds a model of type '{config.model_type}'; BERT alone can be read here")

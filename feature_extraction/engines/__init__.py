@@ -1,62 +1,49 @@
-"""ENGINES: where clips are decoded: in processes of this machine, or of a Ray cluster."""
+"""ENGINES: decoding of clips in processes of this machine or of a Ray cluster."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from importlib import import_module
 from typing import Protocol
 
-from aadml.feature_extraction.engines.decoding_workers import Part, Task, Wanted
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import Table, lookup
-from aadml.feature_extraction.media import Limits
+from aadml.feature_extraction.ground.registry import Registry, lookup
 
 
 class Engine(Protocol):
-    """What decodes clips; `aadml.feature_extraction.engines.decoding_workers.decode_all` says what of."""
+    """Decoder of clips; whatever decodes, the same clip gives the same parts."""
 
     def __call__(
-        self,
-        tasks: Iterator[Task],
-        wanted: Mapping[str, Wanted],
-        /,
-        *,
-        clips: int,
-        workers: int | None,
-        time_limit: float,
-        limits: Limits,
-        gives_way: bool,
-    ) -> Generator[tuple[Task, list[Part]]]:
-        """Decode clips; each task comes back with its parts, in the order in which they are finished.
+        self, tasks: Iterator[Task], settings: DecodingSettings, /, *, clips: int, workers: int | None
+    ) -> Generator[tuple[Task, list[DecodedPart]]]:
+        """Decode clips and yield each task with its parts, in the order of completion.
 
         Args:
-            tasks: the clips; the next one is asked for when a process is free.
-            wanted: what is wanted of each modality.
-            clips: there are at most so many tasks.
-            workers: decoding processes; None: one a processor.
-            time_limit: seconds of processor time that one modality of a clip may take.
-            limits: what is too large.
-            gives_way: whether decoding leaves the processors to networks.
+            tasks: the clips; the next one is drawn when a process is free.
+            settings: modalities and limits; see `decoding_workers.decode_all` for their meaning.
+            clips: upper bound of the number of tasks.
+            workers: number of decoding processes; None for one per processor.
         """
 
 
-ENGINES: Table["Callable[..., Generator[tuple[Task, list[Part]]]]"] = Table(
+ENGINES: Registry["Callable[..., Generator[tuple[Task, list[DecodedPart]]]]"] = Registry(
     "engine",
     {
-        "local": "aadml.feature_extraction.engines.this_machine:decode",
+        "local": "aadml.feature_extraction.engines.decoding_workers:decode_all",
         "ray": "aadml.feature_extraction.engines.on_ray:decode",
     },
 )
-"""Functions as `Engine` describes; whatever decodes, the same clip gives the same parts."""
+"""Functions with the signature of `Engine`."""
 
 
 def engine_of(name: str) -> Engine:
-    """Find an engine.
+    """Return an engine.
 
     Args:
-        name: a key of ENGINES, or "ray:ADDRESS" for a cluster that runs already ("ray:auto", "ray:10.0.0.7:6379").
+        name: a key of ENGINES, or "ray:ADDRESS" for a running cluster ("ray:auto", "ray:10.0.0.7:6379").
 
     Raises:
-        InputError: no such engine, or an address for one that takes none.
+        InputError: there is no such engine, or it does not have an address.
     """
     kind, colon, address = name.partition(":")
     entry = lookup(ENGINES, kind, "engine")
@@ -66,10 +53,6 @@ def engine_of(name: str) -> Engine:
 
 
 def need_package(name: str) -> None:
-    """Refuse an engine whose package is not there, before a job begins that needs it.
-
-    Raises:
-        InputError: with what to install.
-    """
+    """Raise InputError if the package of an engine is not installed, before the job starts."""
     if name.partition(":")[0] == "ray":
         import_module("aadml.feature_extraction.engines.on_ray").package()

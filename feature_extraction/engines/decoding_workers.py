@@ -1,4 +1,4 @@
-"""Decoding in processes of a pool: whatever a file does to its decoder costs that clip alone."""
+"""Decoding in worker processes: whatever a file does to its decoder costs only that clip."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.worker_pool import Lost, Reported, WorkerPool
+from aadml.feature_extraction.ground.worker_pool import Lost, Reported, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, Text, decode
 from aadml.feature_extraction.media.fingerprints import picture_fingerprint, sound_fingerprint
 
-_PATIENCE = 30  # times the limit of processor time: what waits so long waits for a disk that is gone
+_PATIENCE = 30  # wall-clock limit, in units of the processor-time limit: for a clip that waits for a lost disk
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of one modality.
+    """Requirements of one modality.
 
     Attributes:
-        inputs: what to decode.
-        prepare: what to make of it in the decoding process; picklable.
-        minimum_seconds: shorter clips are refused.
-        pool: what to make of the prepared clip at last, there as well; None: it is wanted as it is.
+        inputs: form of the decoded input.
+        prepare: preprocessing in the decoding process; picklable.
+        minimum_seconds: shorter clips fail.
+        pool: pooling of the prepared clip, in the decoding process as well; None for no pooling there.
     """
 
     inputs: Sound | Frames | Text
@@ -36,12 +36,31 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Task:
-    """One clip to be decoded.
+class DecodingSettings:
+    """Settings shared by all clips of a job.
 
     Attributes:
-        number: the caller's name for it.
-        media: per modality that is wanted, the file; of text, the text.
+        wanted: requirements by modality.
+        time_limit: seconds of processor time for one modality of a clip. The wall-clock limit is many times as long,
+            so that no clip fails because the machine is busy.
+        limits: sizes above which a clip fails.
+        gives_way: whether decoders run with low priority, behind a network in this process. A network whose threads
+            wait for each other loses more from sharing processors than a decoder does.
+    """
+
+    wanted: Mapping[str, Wanted]
+    time_limit: float
+    limits: Limits
+    gives_way: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """Clip to decode.
+
+    Attributes:
+        number: identification by the caller.
+        media: file by wanted modality; for text, the text itself.
     """
 
     number: int
@@ -49,18 +68,18 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What became of one modality of a clip: `prepared`, or a reason and a detail.
+class DecodedPart:
+    """Result for one modality of a clip: `prepared`, or the reason and detail of a failure.
 
     Attributes:
-        modality: of the clip.
-        prepared: what the extractor made of it in the decoding process.
-        reason: a key of `REASONS`, or empty.
-        detail: what was seen.
-        warnings: what is odd about a clip that was accepted.
-        start: when its sound or picture begins, in seconds after the beginning of the file.
-        seconds: how long it lasts.
-        fingerprint: (256,) by which it is known again after another encoding; see `fingerprints`.
+        modality: name of the modality.
+        prepared: output of `Wanted.prepare` and `Wanted.pool`.
+        reason: key of `REASONS`; "" for success.
+        detail: description of the failure.
+        warnings: remarks about an accepted clip.
+        start: beginning of the sound or picture, in seconds after the beginning of the file.
+        seconds: duration.
+        fingerprint: (256,) for the recognition of the clip after another encoding; see `media.fingerprints`.
     """
 
     modality: str
@@ -74,100 +93,88 @@ class Part:
 
 
 def decode_all(
-    tasks: Iterator[Task],
-    wanted: Mapping[str, Wanted],
-    *,
-    workers: int,
-    time_limit: float,
-    limits: Limits,
-    gives_way: bool = False,
-) -> Generator[tuple[Task, list[Part]]]:
-    """Decode clips in processes of their own.
+    tasks: Iterator[Task], settings: DecodingSettings, /, *, clips: int, workers: int | None
+) -> Generator[tuple[Task, list[DecodedPart]]]:
+    """Decode clips in processes of this machine.
 
-    A clip during which a process died is decoded again at the end, alone in a fresh process: an earlier clip may have
-    damaged the process, or clips beside it may have taken the memory. Only a second death is the clip's own.
+    A clip whose process died is decoded again at the end, alone in a new process: an earlier clip may have damaged the
+    process, or other clips may have used up the memory. Only a second death counts as the clip's failure.
 
     Args:
-        tasks: the clips; the next one is asked for when a process is free.
-        wanted: what is wanted of each modality.
-        workers: how many processes.
-        time_limit: seconds of processor time that one modality of a clip may take; on the clock it may take many times
-            as long, so that no clip is lost because the machine is busy.
-        limits: what is too large.
-        gives_way: whether the processes take only the time that this one, busy with a network, leaves on the
-            processors: a network whose threads wait for each other loses more than a decoder does.
+        tasks: the clips; the next one is drawn when a process is free.
+        settings: modalities and limits.
+        clips: upper bound of the number of tasks.
+        workers: number of processes; None for one per processor.
 
     Yields:
-        Each task with its parts, in the order in which they are finished. After a part that failed as `timeout` or
-        `crashed` the remaining modalities of that clip are not tried.
+        Each task with its parts, in the order of completion. After a part that failed as `timeout` or `crashed` the
+        remaining modalities of the clip are not decoded.
 
     Raises:
-        RuntimeError: a process ended before it was ready: a defect of the installation, not of a clip.
+        RuntimeError: a process ended before it was ready, which is a defect of the installation.
     """
-    start = partial(decoders, wanted, time_limit=time_limit, limits=limits, gives_way=gives_way)
     suspects: list[Task] = []
-    with start(workers=workers) as pool:
+    with decoders(settings, min(workers or processors(), clips)) as pool:
         yield from decoded_by(pool, tasks, suspects)
     for task in suspects:
-        with start(workers=1) as pool:
+        with decoders(settings, 1) as pool:
             yield from decoded_by(pool, iter([task]))
 
 
-def decoders(
-    wanted: Mapping[str, Wanted], *, workers: int, time_limit: float, limits: Limits, gives_way: bool = False
-) -> WorkerPool[Task]:
-    """Give the processes that decode clips, to be used as a context; args as of `decode_all`."""
-    conditions = Conditions(_PATIENCE * time_limit, time_limit, gives_way=gives_way, setup=_quiet)
-    return WorkerPool(partial(_decoded, dict(wanted), limits), workers, conditions)
+def decoders(settings: DecodingSettings, workers: int) -> WorkerPool[Task]:
+    """Return a pool of decoding processes, to be used as a context manager."""
+    limit = settings.time_limit
+    conditions = Conditions(_PATIENCE * limit, limit, gives_way=settings.gives_way, setup=_quiet)
+    return WorkerPool(partial(_decoded, dict(settings.wanted), settings.limits), workers, conditions)
 
 
 def decoded_by(
     pool: WorkerPool[Task], tasks: Iterator[Task], suspects: list[Task] | None = None
-) -> Generator[tuple[Task, list[Part]]]:
+) -> Generator[tuple[Task, list[DecodedPart]]]:
     """Decode clips in the processes of a pool; see `decode_all`.
 
     Args:
-        pool: of `decoders`.
+        pool: result of `decoders`.
         tasks: the clips.
-        suspects: collects the clips during which a process died, to be decoded again; None: they come back as
-            `crashed`.
+        suspects: list to which clips are appended whose process died; None yields them as `crashed`.
     """
-    parts: dict[int, list[Part]] = {}
+    parts: dict[int, list[DecodedPart]] = {}
     for event in pool.work_off(tasks):
-        known = parts.setdefault(event.task.number, [])
+        reported = parts.setdefault(event.task.number, [])
         if isinstance(event, Reported):
-            known.append(event.value)
+            reported.append(event.value)
             continue
         del parts[event.task.number]
         if isinstance(event, Lost) and not event.late and suspects is not None:
             suspects.append(event.task)
         else:
-            yield event.task, _without(known, event) if isinstance(event, Lost) else [*known, event.value]
+            yield event.task, _with_loss(reported, event) if isinstance(event, Lost) else [*reported, event.value]
 
 
-def _without(known: Sequence[Part], event: Lost[Task]) -> list[Part]:
-    """Give the parts that came before a process was lost, and the one at which it was."""
-    media, done = event.task.media, {part.modality for part in known}
-    modality = next(name for name in media if name not in done)
+def _with_loss(reported: Sequence[DecodedPart], event: Lost[Task]) -> list[DecodedPart]:
+    """Return the parts from before the loss of a process, and a failure for the next modality."""
+    modality = list(event.task.media)[len(reported)]
     detail = "killed at the time limit" if event.late else f"the decoding process ended with {event.ending}"
-    return [*known, Part(modality, reason="timeout" if event.late else "crashed", detail=detail)]
+    return [*reported, DecodedPart(modality, reason="timeout" if event.late else "crashed", detail=detail)]
 
 
 def _quiet() -> None:
-    """Let decoders use one thread and keep their remarks to themselves."""
+    """Limit decoders to one thread and silence their logs."""
     cv2.setNumThreads(1)
     av.logging.set_level(None)
 
 
-def _decoded(wanted: Mapping[str, Wanted], limits: Limits, task: Task, report: Callable[[Part], None]) -> Part:
-    """Decode one clip: all parts but the last are reported, the last one is the result."""
+def _decoded(
+    wanted: Mapping[str, Wanted], limits: Limits, task: Task, report: Callable[[DecodedPart], None]
+) -> DecodedPart:
+    """Decode one clip: report all parts but the last, and return the last."""
     *first, last = task.media.items()
     for modality, path in first:
         report(_part(modality, path, wanted[modality], limits))
     return _part(*last, wanted[last[0]], limits)
 
 
-def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
+def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> DecodedPart:
     try:
         clip = decode(path, wanted.inputs, limits, wanted.minimum_seconds)
         prepared = wanted.prepare(clip.values)
@@ -175,14 +182,14 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
             prepared = wanted.pool(prepared)
         fingerprint = _fingerprint(clip.values, wanted.inputs)
     except MediaFailure as failure:
-        return Part(modality, reason=failure.reason, detail=failure.detail)
+        return DecodedPart(modality, reason=failure.reason, detail=failure.detail)
     except MemoryError:
-        return Part(modality, reason="too-large", detail="not enough memory")
-    except Exception as error:  # whatever else one clip does, it costs one clip; the detail says what it was
-        return Part(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
+        return DecodedPart(modality, reason="too-large", detail="not enough memory")
+    except Exception as error:  # any other error of a clip costs only that clip; the detail reports it
+        return DecodedPart(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
     if np.issubdtype(prepared.dtype, np.floating) and not np.isfinite(prepared).all():
-        return Part(modality, reason="corrupt", detail="its description holds NaN or infinity")
-    return Part(
+        return DecodedPart(modality, reason="corrupt", detail="its description holds NaN or infinity")
+    return DecodedPart(
         modality,
         prepared=prepared,
         warnings=clip.remarks,

@@ -1,49 +1,41 @@
-"""Decoding on Ray: an actor for each processor of the cluster, each with a decoding process of its own.
+"""Decoding on Ray: one actor per processor of the cluster, each with a decoding process of its own.
 
-A file that takes its decoder down, or never ends, costs one clip, as on one machine: the process dies, not the actor.
-An actor that is lost with its machine costs nothing: another one takes the clip that it had.
+As on one machine, a file that crashes its decoder or never ends costs one clip: the process dies, but not the actor.
+When an actor is lost with its machine, another actor decodes its clip.
 """
 
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from aadml.feature_extraction.engines.decoding_workers import Part, Task, Wanted, decoded_by, decoders
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, decoded_by, decoders
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import WorkerPool
 from aadml.feature_extraction.manifest import is_text
-from aadml.feature_extraction.media import Limits
 
-_SILENCE_SECONDS = 600.0  # beyond what a clip may take: the cluster gives us nothing
-_TRIES = 3  # a busy machine may not start Ray within the half minute that Ray allows
-_LOSSES = 3  # actors that may be lost over one clip before it is given up
-
-
+_SILENCE_SECONDS = 600.0  # without a result, beyond the time limit of a clip
+_TRIES = 3  # a busy machine may exceed the half minute that Ray allows for its start
+_LOSSES = 3  # lost actors after which a clip fails
 _SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anybody
-    "RAY_agent_register_timeout_ms": "120000",  # a busy machine takes a minute to start it
+    "RAY_USAGE_STATS_ENABLED": "0",  # no usage reports
+    "RAY_agent_register_timeout_ms": "120000",  # for the start on a busy machine
 }
 
 
-class Decoder:
-    """What runs in an actor: one decoding process, and a clip at a time for it.
+class DecodingActor:
+    """Content of an actor: a pool of one decoding process that decodes one clip at a time."""
 
-    Args:
-        pool: makes the pool of that process.
-    """
+    def __init__(self, settings: DecodingSettings) -> None:
+        self._pool: WorkerPool[Task] = decoders(settings, 1).__enter__()
 
-    def __init__(self, pool: Callable[[], WorkerPool[Task]]) -> None:
-        self._pool = pool().__enter__()
-
-    def decode(self, task: Task) -> list[Part]:
-        """Decode a clip; where the process died, once more in the fresh one that replaced it."""
+    def decode(self, task: Task) -> list[DecodedPart]:
+        """Decode a clip, and once more in a new process if the process died."""
         suspects: list[Task] = []
         decoded = [*decoded_by(self._pool, iter([task]), suspects)]
         ((_, parts),) = decoded or decoded_by(self._pool, iter(suspects))
@@ -51,43 +43,31 @@ class Decoder:
 
 
 def decode(
-    tasks: Iterator[Task],
-    wanted: Mapping[str, Wanted],
-    /,
-    *,
-    clips: int,
-    workers: int | None,
-    time_limit: float,
-    limits: Limits,
-    gives_way: bool,
-    address: str = "",
-) -> Generator[tuple[Task, list[Part]]]:
-    """Decode on Ray; media must be found under the same paths on all machines of a cluster.
+    tasks: Iterator[Task], settings: DecodingSettings, /, *, clips: int, workers: int | None, address: str = ""
+) -> Generator[tuple[Task, list[DecodedPart]]]:
+    """Decode on Ray; media must have the same paths on all machines of the cluster.
 
     Args:
-        tasks: as of `Engine`, and so those between.
-        wanted: see there.
-        clips: see there.
-        workers: actors; None: one for each processor of the cluster.
-        time_limit: see there.
-        limits: see there.
-        gives_way: see there.
-        address: of a cluster that runs; empty: that of RAY_ADDRESS, or Ray on this machine for this job alone.
+        tasks: see `Engine`.
+        settings: see `Engine`.
+        clips: see `Engine`.
+        workers: number of actors; None for one per processor of the cluster.
+        address: address of a running cluster; "" for RAY_ADDRESS, or else a new Ray on this machine for this job.
 
     Raises:
-        InputError: Ray is not installed, there is no cluster at the address, or it gives no processors.
+        InputError: Ray is not installed, there is no cluster at the address, or it has no free processors.
     """
-    pool = partial(decoders, dict(wanted), workers=1, time_limit=time_limit, limits=limits, gives_way=gives_way)
     with _connected(address, workers) as ray:
         count = min(workers or max(1, int(ray.cluster_resources().get("CPU", 1))), clips)
-        kind = ray.remote(num_cpus=1)(Decoder)
-        yield from _decoded(ray, tasks, lambda: kind.remote(pool), count, _SILENCE_SECONDS + 30 * time_limit)
+        kind = ray.remote(num_cpus=1)(DecodingActor)
+        patience = _SILENCE_SECONDS + 30 * settings.time_limit
+        yield from _decoded(ray, tasks, lambda: kind.remote(settings), count, patience)
 
 
 def _decoded(
     ray: Any, tasks: Iterator[Task], start: Callable[[], Any], count: int, patience: float
-) -> Generator[tuple[Task, list[Part]]]:
-    """Keep up to `count` actors busy until all clips are decoded."""
+) -> Generator[tuple[Task, list[DecodedPart]]]:
+    """Decode all clips with up to `count` actors."""
     running: dict[Any, tuple[Any, Task]] = {}
     free: list[Any] = []
     losses: Counter[int] = Counter()
@@ -101,11 +81,11 @@ def _decoded(
                 running[actor.decode.remote(_from_anywhere(task))] = (actor, task)
         done, _ = ray.wait(list(running), timeout=patience) if running else ([], [])
         if running and not done:
-            raise InputError(f"engine ray: nothing came back in {patience:.0f} s; has the cluster processors to give?")
-        for one in done:
-            actor, task = running.pop(one)
+            raise InputError(f"engine ray: no result in {patience:.0f} s; check that the cluster has free processors")
+        for result in done:
+            actor, task = running.pop(result)
             try:
-                parts = ray.get(one)
+                parts = ray.get(result)
                 free.append(actor)
             except ray.exceptions.RayActorError:
                 losses[task.number] += 1
@@ -113,13 +93,13 @@ def _decoded(
                     actor = start()
                     running[actor.decode.remote(_from_anywhere(task))] = (actor, task)
                     continue
-                detail = f"{_LOSSES} processes of Ray were lost while they had it"
-                parts = [Part(next(iter(task.media)), reason="crashed", detail=detail)]
+                detail = f"{_LOSSES} processes of Ray were lost while they decoded it"
+                parts = [DecodedPart(next(iter(task.media)), reason="crashed", detail=detail)]
             yield task, parts
 
 
 def _from_anywhere(task: Task) -> Task:
-    """Name the media of a clip so that they are found from any folder."""
+    """Return a task with absolute paths."""
     media = {m: value if is_text(m) else str(Path(value).absolute()) for m, value in task.media.items()}
     return replace(task, media=media)
 
@@ -128,7 +108,7 @@ def package() -> Any:
     """Import Ray.
 
     Raises:
-        InputError: it is not installed.
+        InputError: Ray is not installed.
     """
     try:
         return import_module("ray")
@@ -138,7 +118,7 @@ def package() -> Any:
 
 @contextmanager
 def _connected(address: str, workers: int | None) -> Iterator[Any]:
-    """Connect to a cluster, or start Ray on this machine; what was started here ends here."""
+    """Connect to a cluster, or start Ray on this machine and stop it at the end."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     ray = package()
@@ -152,15 +132,15 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
         try:
             ray.init(address=where, log_to_driver=False, logging_level="ERROR", runtime_env=paths, **here)
             break
-        except Exception as error:  # Ray raises no kind of its own here
+        except Exception as error:  # Ray has no exception class for this
             ray.shutdown()
             reason = " ".join(str(error).split())[:200]
             if not left:
                 raise InputError(
-                    f"engine ray: nothing at {where} ({reason}); give ray:ADDRESS, or ray alone"
+                    f"engine ray: no cluster at {where} ({reason}); write ray:ADDRESS, or ray alone"
                 ) from error
     try:
-        with redirect_stdout(sys.stderr):  # where Ray writes what it remarks of processes that were lost
+        with redirect_stdout(sys.stderr):  # Ray prints remarks about lost processes
             yield ray
     finally:
         ray.shutdown()

@@ -27,7 +27,7 @@ from aadml.feature_extraction.feature_file.content import (
 )
 from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality, in_order, is_modality
 from aadml.feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
-from aadml.feature_extraction.feature_file.rows import Cursor, ModalityRows, Rows, gathered, is_large, spread
+from aadml.feature_extraction.feature_file.rows import Cursor, FeatureRows, ModalityRows, gathered, is_large, spread
 from aadml.feature_extraction.feature_file.writing import write_features, write_rows
 
 __all__ = [
@@ -37,9 +37,9 @@ __all__ = [
     "UNLABELLED",
     "Cursor",
     "FeatureFile",
+    "FeatureRows",
     "Incomplete",
     "ModalityRows",
-    "Rows",
     "Shard",
     "Texts",
     "Timeline",

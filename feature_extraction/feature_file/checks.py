@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile, Texts
 from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality
-from aadml.feature_extraction.feature_file.rows import ModalityRows, Rows
+from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import SPLITS
 
@@ -132,7 +132,7 @@ def _check_unique(names: Sequence[str], place: str) -> None:
         raise InputError(f"{place} holds {name!r} {count} times; each name must stand for one thing")
 
 
-def _check_matrix(values: Rows, n: int, place: str) -> None:
+def _check_matrix(values: FeatureRows, n: int, place: str) -> None:
     if len(values.shape) != 2 or values.shape[1] == 0:
         raise InputError(f"{place} has shape {values.shape}; (clips, dimensions) is needed")
     if values.dtype != np.float32:
@@ -189,7 +189,7 @@ def _watched(rows: ModalityRows, there: NDArray[np.bool_] | None, place: str) ->
     return ModalityRows(pooled, sequence, offsets, times)
 
 
-def _finite(rows: Rows, place: str, there: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.float32]]:
+def _finite(rows: FeatureRows, place: str, there: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.float32]]:
     start = 0
     for block in rows.blocks():
         finite = np.isfinite(block).all(axis=1)
@@ -201,7 +201,7 @@ def _finite(rows: Rows, place: str, there: NDArray[np.bool_] | None = None) -> I
         start += len(block)
 
 
-def _in_order(times: Rows, offsets: NDArray[np.int64], place: str) -> Iterator[NDArray[np.float64]]:
+def _in_order(times: FeatureRows, offsets: NDArray[np.int64], place: str) -> Iterator[NDArray[np.float64]]:
     start, last = 0, 0.0
     for block in times.blocks():
         if not np.isfinite(block).all() or (block < 0).any():

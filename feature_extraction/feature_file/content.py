@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file.rows import ModalityRows, Rows
+from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows
 from aadml.feature_extraction.ground.json_values import JsonObject, inner, texts
 
 FORMAT = "aadml-features"
@@ -200,11 +200,11 @@ class FeatureFile:
         for name, values in self.features.items():
             timeline, times = self.sequences.get(name), None
             if timeline is None:
-                found[name] = ModalityRows(Rows.of(values))
+                found[name] = ModalityRows(FeatureRows.of(values))
                 continue
             if timeline.times is not None:
-                times = Rows.of(timeline.times)
-            found[name] = ModalityRows(Rows.of(values), Rows.of(timeline.values), timeline.offsets, times)
+                times = FeatureRows.of(timeline.times)
+            found[name] = ModalityRows(FeatureRows.of(values), FeatureRows.of(timeline.values), timeline.offsets, times)
         return found
 
     def notes(self) -> tuple[str, ...]:

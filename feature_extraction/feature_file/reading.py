@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.feature_file.checks import check_texts, checked
 from aadml.feature_extraction.feature_file.content import FORMAT, FeatureFile, Shard, Texts, Timeline
 from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality, in_order
-from aadml.feature_extraction.feature_file.rows import ModalityRows, Rows, block_rows, is_large
+from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows, block_rows, is_large
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
@@ -105,7 +105,7 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
         return content, rows
     first, there = texts.first_of_each(len(content.ids))
     masks = content.present if there.all() else {**content.present, "text": there}
-    return replace(content, present=masks), rows | {"text": replace(rows["text"], pooled=Rows.of(first))}
+    return replace(content, present=masks), rows | {"text": replace(rows["text"], pooled=FeatureRows.of(first))}
 
 
 def _texts(file: h5py.File, place: str) -> Texts:
@@ -168,7 +168,7 @@ def _flags(group: Group, key: str, place: str) -> NDArray[np.bool_]:
     return values.astype(np.bool_)
 
 
-def _rows(group: Group, key: str, dtype: type, place: str) -> Rows:
+def _rows(group: Group, key: str, dtype: type, place: str) -> FeatureRows:
     dataset = _dataset(group, key, place)
     if dataset.dtype.kind not in "fiu":
         raise InputError(f"{place}: /{key} holds {dataset.dtype}; real numbers are needed")
@@ -176,10 +176,10 @@ def _rows(group: Group, key: str, dtype: type, place: str) -> Rows:
         raise InputError(f"{place}: /{key} holds {dataset.dtype}; integers are needed")
     if not dataset.shape:
         raise InputError(f"{place}: /{key} is a single value or nothing at all; a row a clip is needed")
-    return Rows(dataset.shape, np.dtype(dtype), partial(_blocks, dataset, np.dtype(dtype)))
+    return FeatureRows(dataset.shape, np.dtype(dtype), partial(_blocks, dataset, np.dtype(dtype)))
 
 
-def _features(group: Group, key: str, place: str) -> Rows:
+def _features(group: Group, key: str, place: str) -> FeatureRows:
     """Give numbers that stay in the file where they are many and lie there in one piece, as they are needed."""
     rows, dataset = _rows(group, key, np.float32, place), _dataset(group, key, place)
     start = dataset.id.get_offset()  # none of chunks, compressed or not, nor of what lies outside this file

@@ -13,7 +13,7 @@ LARGE = 1 << 28
 
 
 @dataclass(frozen=True)
-class Rows:
+class FeatureRows:
     """An array of which a block of rows at a time is held.
 
     Attributes:
@@ -29,7 +29,7 @@ class Rows:
     mapped: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, array: NDArray[Any]) -> "Rows":
+    def of(cls, array: NDArray[Any]) -> "FeatureRows":
         """Take an array that is in memory."""
         step = block_rows(array.shape, array.dtype)
         return cls(array.shape, array.dtype, lambda: (array[i : i + step] for i in range(0, len(array), step)))
@@ -59,10 +59,10 @@ class ModalityRows:
         times: (total,) float64 beside it, where they were kept.
     """
 
-    pooled: Rows
-    sequence: Rows | None = None
+    pooled: FeatureRows
+    sequence: FeatureRows | None = None
     offsets: NDArray[np.int64] | None = None
-    times: Rows | None = None
+    times: FeatureRows | None = None
 
 
 def is_large(size: int) -> bool:
@@ -101,7 +101,7 @@ def spread(
 class Cursor:
     """Takes as many rows at a time as are asked for."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: FeatureRows) -> None:
         self._blocks = rows.blocks()
         self._rest = np.empty((0, *rows.shape[1:]), rows.dtype)
 

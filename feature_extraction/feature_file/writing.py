@@ -10,7 +10,7 @@ from aadml.feature_extraction.feature_file.checks import checked
 from aadml.feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile
 from aadml.feature_extraction.feature_file.names import MODALITIES, in_order
 from aadml.feature_extraction.feature_file.output import Hdf5Writer, hdf5_output
-from aadml.feature_extraction.feature_file.rows import ModalityRows, Rows
+from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows
 from aadml.feature_extraction.ground.atomic import atomic_path
 
 
@@ -92,7 +92,7 @@ def _write(file: Hdf5Writer, content: FeatureFile, rows: Mapping[str, ModalityRo
         file.dataset(f"column/{name}", data=list(strings), dtype=text)
 
 
-def _write_blocks(file: Hdf5Writer, name: str, rows: Rows) -> h5py.Dataset:
+def _write_blocks(file: Hdf5Writer, name: str, rows: FeatureRows) -> h5py.Dataset:
     dataset = file.dataset(name, shape=rows.shape, dtype=rows.dtype)
     start = 0
     for block in rows.blocks():
@@ -101,9 +101,9 @@ def _write_blocks(file: Hdf5Writer, name: str, rows: Rows) -> h5py.Dataset:
     return dataset
 
 
-def _written(content: FeatureFile, name: str, rows: ModalityRows) -> Rows:
+def _written(content: FeatureFile, name: str, rows: ModalityRows) -> FeatureRows:
     """Give the numbers of a modality as they stand in the file: of several texts a clip, all."""
-    return rows.pooled if name != "text" or content.texts is None else Rows.of(content.texts.values)
+    return rows.pooled if name != "text" or content.texts is None else FeatureRows.of(content.texts.values)
 
 
 def _masked(content: FeatureFile) -> list[str]:

@@ -1,4 +1,4 @@
-"""Archives of arrays that are damaged: what reading them raises depends on the first byte that is wrong."""
+"""Recognition of zip archives, and the exceptions that reading a damaged array or archive can raise."""
 
 import tarfile
 import tokenize
@@ -10,23 +10,23 @@ DAMAGED = (
     OSError,
     EOFError,  # cut short
     ValueError,  # a wrong header, a wrong size, text that is not UTF-8
-    RuntimeError,  # said to be encrypted, or (NotImplementedError) compressed by another method
+    RuntimeError,  # marked as encrypted, or (NotImplementedError) an unknown compression method
     zipfile.BadZipFile,  # a wrong directory or checksum
-    zlib.error,  # compressed content that cannot be unpacked
+    zlib.error,  # compressed content that cannot be decompressed
     tarfile.TarError,
-    tokenize.TokenError,  # a header of an array that ends nowhere
-    SyntaxError,  # a header that is no Python literal
-    RecursionError,  # one that is nested without end
-    KeyError,  # one without its fields
+    tokenize.TokenError,  # an array header without an end
+    SyntaxError,  # an array header that is not a Python literal
+    RecursionError,  # an array header that is nested too deeply
+    KeyError,  # an array header without its fields
     TypeError,
-    OverflowError,  # a size beyond all bounds
+    OverflowError,  # a size beyond the range of an index
     MemoryError,
 )
-"""Of npy and npz files, and of the tar files around them."""
+"""Exceptions that reading a damaged npy, npz or tar file can raise; which one depends on the first wrong byte."""
 
 
 def is_archive(path: Path) -> bool:
-    """Say whether a file is a zip archive, as an npz file is; a damaged one is one too, and nobody waits for a pipe."""
+    """Return whether a regular file is a zip archive (npz is one), damaged or not; a pipe is never opened."""
     try:
         return path.is_file() and zipfile.is_zipfile(path)
     except zipfile.BadZipFile:

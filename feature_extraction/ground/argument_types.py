@@ -1,12 +1,12 @@
-"""Calls from Python, at the door: NumPy values become Python's, and arguments of a wrong type are refused in one line.
+"""Type checks of the arguments of public functions: NumPy values become Python values, wrong types raise InputError.
 
-Names of code from outside (`module:name`) among the arguments are consented to: a person typed them.
+Names of external code (`module:name`) among the arguments are consented to, because a person typed them.
 """
 
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, UnionType
@@ -19,8 +19,8 @@ from aadml.feature_extraction.ground.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LEFT = {Any, Mapping, Callable, np.ndarray}  # kinds that a function looks at by itself
-_KINDS: Mapping[object, type] = {int: numbers.Integral, float: numbers.Real}
+_UNCHECKED = {Any, Mapping, Callable, np.ndarray}  # types that functions check themselves
+_ABSTRACT: Mapping[object, type] = {int: numbers.Integral, float: numbers.Real}
 _WORDS: Mapping[object, str] = {
     str: "text",
     os.PathLike: "a path",
@@ -33,41 +33,42 @@ _WORDS: Mapping[object, str] = {
 
 @cache
 def checked(function: F, home: str, name: str) -> F:
-    """Give a function that looks at the types of its arguments before it does anything.
+    """Wrap a public function so that the types of its arguments are checked before it runs.
 
-    Texts, paths, numbers and classes are looked at; arrays, mappings, functions and what they hold are left to the
-    function. A class may say by an attribute IN_WORDS how messages name it.
+    Texts, paths, numbers and classes are checked. Arrays, mappings, functions and the items of containers are left to
+    the function. The attribute IN_WORDS of a class describes it in messages.
 
     Args:
-        function: a public one; the same one is given for the same function.
-        home: the module of which it is an attribute.
-        name: of that attribute.
+        function: the function; the same function always has the same wrapper.
+        home: module of which the wrapper is an attribute.
+        name: name of that attribute.
     """
-    call = _looking(function, name, typed=True)
-    call.__module__, call.__qualname__ = home, name  # where pickle finds it
+    call = _wrapped(function, name, typed=True)
+    call.__module__, call.__qualname__ = home, name  # where pickle looks the function up
     return call
 
 
 def checked_call(function: F) -> F:
-    """Decorate a public function or method, by whose own name its arguments are looked at; see `checked`."""
-    return _looking(function, function.__qualname__.removesuffix(".__init__"))
+    """Decorate a public function or method so that its arguments are checked; see `checked`."""
+    return _wrapped(function, function.__qualname__.removesuffix(".__init__"))
 
 
-def _looking(function: F, name: str, *, typed: bool = False) -> F:
+def _wrapped(function: F, name: str, *, typed: bool = False) -> F:
     @wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
-        signature, kinds = _door(function)
+        signature, kinds = _signature(function)
         try:
             bound = signature.bind(*positional, **named)
         except TypeError:
-            return function(*positional, **named)  # which refuses the call
+            return function(*positional, **named)  # raises Python's own TypeError
         for argument, value in bound.arguments.items():
             hint = kinds.get(argument, ())
-            if not _takes_arrays(hint):
+            types = {get_origin(kind) or kind for kind in hint}
+            if types and np.ndarray not in types:
                 bound.arguments[argument] = value = plain(value)
-            several = signature.parameters[argument].kind is inspect.Parameter.VAR_POSITIONAL
-            for element in value if several else (value,):
-                if _is_plain(hint):
+            if _is_checked(types):
+                several = signature.parameters[argument].kind is inspect.Parameter.VAR_POSITIONAL
+                for element in value if several else (value,):
                     _check(f"{name}: {argument}", element, hint)
             if typed and os.PathLike not in hint:
                 consent_to(value)
@@ -77,39 +78,33 @@ def _looking(function: F, name: str, *, typed: bool = False) -> F:
 
 
 def plain(value: Any) -> Any:
-    """Return a value with what is of NumPy in it, and paths in mappings, as Python's own types.
+    """Return a value with NumPy scalars and arrays as Python values, and paths in mappings as strings.
 
     Args:
-        value: a scalar, an array, or mappings and sequences of them; anything else is returned as it is.
+        value: scalar, array, or mappings, lists and tuples of these; any other value is returned unchanged.
     """
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {plain(key): str(one) if isinstance(one, Path) else plain(one) for key, one in value.items()}
+        return {plain(key): str(item) if isinstance(item, Path) else plain(item) for key, item in value.items()}
     return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
 
 
-@cache  # at the first call: types may be defined after the function
-def _door(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, tuple[object, ...]]]:
-    """Return a function's signature, and the kinds that each of its arguments may be of."""
+@cache  # at the first call, as types may be defined after the function
+def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, tuple[object, ...]]]:
+    """Return the signature of a function and, for each argument, the alternatives of its type."""
     hints = get_type_hints(function)
-    return inspect.signature(function), {key: _kinds(hint) for key, hint in hints.items() if key != "return"}
+    return inspect.signature(function), {key: _alternatives(hint) for key, hint in hints.items() if key != "return"}
 
 
-def _kinds(hint: object) -> tuple[object, ...]:
-    """List the kinds of a union; any way to write a path is one."""
+def _alternatives(hint: object) -> tuple[object, ...]:
+    """Return the members of a union, with every kind of path as `os.PathLike`."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return tuple(os.PathLike if kind is Path or get_origin(kind) is os.PathLike else kind for kind in kinds)
 
 
-def _is_plain(kinds: tuple[object, ...]) -> bool:
-    """Return whether the type of an argument is checked here."""
-    origins = [get_origin(kind) or kind for kind in kinds]
-    return bool(kinds) and all(isinstance(one, type) or one is Literal for one in origins) and not _LEFT & {*origins}
-
-
-def _takes_arrays(kinds: tuple[object, ...]) -> bool:
-    return not kinds or np.ndarray in [get_origin(kind) or kind for kind in kinds]
+def _is_checked(types: Collection[object]) -> bool:
+    return bool(types) and not _UNCHECKED & {*types} and all(isinstance(t, type) or t is Literal for t in types)
 
 
 def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
@@ -128,12 +123,12 @@ def _is_of(value: object, kind: object) -> bool:
     if isinstance(value, bool):
         return origin is bool
     if isinstance(get_origin(kind), type):
-        elements = [element for hint in get_args(kind)[:1] for element in _kinds(hint)]
-        if isinstance(value, list | tuple) and _is_plain(tuple(elements)):
+        elements = [element for hint in get_args(kind)[:1] for element in _alternatives(hint)]
+        if isinstance(value, list | tuple) and _is_checked({get_origin(each) or each for each in elements}):
             return all(any(_is_of(element, each) for each in elements) for element in value)
         return hasattr(value, "__iter__") and not isinstance(value, bytes)
-    found = _KINDS.get(origin, origin)
-    return isinstance(found, type) and isinstance(value, found)
+    expected = _ABSTRACT.get(origin, origin)
+    return isinstance(expected, type) and isinstance(value, expected)
 
 
 def _in_words(kind: object) -> str:

@@ -1,4 +1,4 @@
-"""Files that are either whole or absent."""
+"""Atomic writing: a file is complete or absent."""
 
 import os
 import re
@@ -12,24 +12,24 @@ from aadml.feature_extraction.ground.errors import InputError
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[Path]:
-    """Give a temporary path beside `path`; on success it takes the place of `path`, on failure it vanishes.
+    """Yield a temporary path beside `path` that replaces `path` on success and is removed on failure.
 
-    A file that is replaced hands on its permissions. A symbolic link stays, and the file that it names is written.
+    The permissions of a replaced file are kept. A symbolic link stays, and its target is written.
 
     Args:
-        path: the final name. Its folder is made if needed.
-        durable: whether the content is forced to the disk before the rename (a power cut then loses nothing either).
+        path: final path. Its folder is created if needed.
+        durable: whether the content is flushed to the disk before the rename, so that a power cut loses nothing.
 
     Yields:
         The temporary path, in the same folder, with the same suffix.
 
     Raises:
-        InputError: no file can be there, the folder cannot be written, or the disk is full.
+        InputError: `path` cannot be a file, its folder cannot be written, or the disk is full.
     """
-    final = _followed(path)
+    final = _target(path)
     temporary: Path | None = None
     try:
-        _refuse_no_file(final)
+        _require_file_path(final)
         final.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(
             dir=final.parent, prefix=f".{final.stem[:80]}.", suffix=f".partial{final.suffix}"
@@ -43,56 +43,56 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         temporary.replace(final)
     except OSError as error:
         raise InputError(
-            f"{final}: cannot be written ({error.strerror or error}); choose another place or free some space"
+            f"{final}: cannot be written ({error.strerror or error}); choose another path or free some space"
         ) from error
     finally:
         if temporary is not None:
-            with suppress(OSError):  # what refused the writing may refuse this too
+            with suppress(OSError):  # the cause of a failed write may prevent the removal as well
                 temporary.unlink(missing_ok=True)
 
 
 def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[[Path], bool]) -> None:
-    """Refuse, before the work is done, an output that would replace what is not of its kind.
+    """Raise InputError if an output would replace a file of another kind; for use before long work.
 
     Args:
-        path: of the output.
-        kind: what the output is, as "a feature file".
-        is_one: whether an existing file is of that kind; an empty one is of every kind.
+        path: output path.
+        kind: noun phrase for messages, such as "a feature file".
+        is_one: returns whether an existing file is of that kind; an empty file may always be replaced.
 
     Raises:
-        InputError: no file can be there, or one of another kind is.
+        InputError: `path` cannot be a file, or a file of another kind exists there.
     """
-    final = _followed(path)
+    final = _target(path)
     try:
-        _refuse_no_file(final)
+        _require_file_path(final)
         other = final.exists() and final.stat().st_size > 0 and not is_one(final)
     except OSError as error:
-        raise InputError(f"{final}: cannot be written ({error.strerror or error}); choose another place") from error
+        raise InputError(f"{final}: cannot be written ({error.strerror or error}); choose another path") from error
     if other:
-        raise InputError(f"{final}: exists and is not {kind}; it is not overwritten, name another output")
+        raise InputError(f"{final}: exists and is not {kind}, so it is not overwritten; choose another output")
 
 
-def _followed(path: str | os.PathLike[str]) -> Path:
-    """Give the place that a symbolic link names, be there a file yet or not; any other path as it is."""
-    given = Path(path)
-    return Path(os.path.realpath(given)) if given.is_symlink() else given
+def _target(path: str | os.PathLike[str]) -> Path:
+    """Return the target of a symbolic link, whether it exists or not; any other path unchanged."""
+    link = Path(path)
+    return Path(os.path.realpath(link)) if link.is_symlink() else link
 
 
-def _refuse_no_file(final: Path) -> None:
-    """Refuse a place where no file can be: renaming one there would replace a device, or a link, itself."""
+def _require_file_path(final: Path) -> None:
+    """Raise InputError where no file can be: a rename would replace the device or the link itself."""
     if final.is_symlink():
-        raise InputError(f"{final}: is a symbolic link that leads back to itself; give the name of a file to write")
+        raise InputError(f"{final}: is a symbolic link to itself; pass the path of a file to write")
     if final.is_dir():
-        raise InputError(f"{final}: is a folder; give the name of a file to write")
+        raise InputError(f"{final}: is a folder; pass the path of a file to write")
     if final.exists() and not final.is_file():
-        raise InputError(f"{final}: is a device or a pipe; give the name of a file to write")
-    lowest = next(place for place in final.parents if place.exists())
+        raise InputError(f"{final}: is a device or a pipe; pass the path of a file to write")
+    lowest = next(parent for parent in final.parents if parent.exists())
     if not lowest.is_dir():
-        raise InputError(f"{final}: cannot be written, as {lowest} is no folder; choose another place")
+        raise InputError(f"{final}: cannot be written, because {lowest} is not a folder; choose another path")
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True) -> None:
-    """Write `data` to `path`, whole or not at all."""
+    """Write `data` to `path`, completely or not at all."""
     with atomic_path(path, durable=durable) as temporary:
         handle = os.open(temporary, os.O_WRONLY)
         try:
@@ -102,15 +102,15 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = Tr
 
 
 def append_all(handle: int, data: bytes) -> None:
-    """Write all of `data` to an open file, however often the system takes only a part of it."""
+    """Write all of `data` to a file descriptor, repeating partial writes."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove what killed processes left of their attempts to write `path`; nobody else may be writing it meanwhile."""
-    final = _followed(path)
+    """Remove temporary files of killed writers of `path`; no other process may be writing `path`."""
+    final = _target(path)
     leftover = re.compile(rf"\.{re.escape(final.stem[:80])}\.[a-z0-9_]{{8}}\.partial{re.escape(final.suffix)}")
     if final.parent.is_dir():
         for candidate in final.parent.iterdir():
@@ -119,7 +119,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True) -> None:
-    """Write `text` (UTF-8) to `path`, whole or not at all."""
+    """Write `text` as UTF-8 to `path`, completely or not at all."""
     write_bytes(path, text.encode(), durable=durable)
 
 
@@ -130,7 +130,7 @@ def _umask() -> int:
 
 
 def flush_to_disk(path: str | os.PathLike[str]) -> None:
-    """Force the content of a file, or the names in a folder, to the disk."""
+    """Flush the content of a file, or the entries of a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""JSON files that carry their own checksum, and the checksums by which other files are known."""
+"""JSON files with their own checksum, and size and SHA-256 of other files."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ CHECKSUM = "checksum"
 
 @dataclass(frozen=True)
 class FileSum:
-    """What a file must hold.
+    """Expected size and checksum of a file.
 
     Attributes:
-        size: in bytes.
-        sha256: of its content.
+        size: bytes.
+        sha256: hexadecimal digest of the content.
     """
 
     size: int
@@ -25,53 +25,58 @@ class FileSum:
 
     @classmethod
     def of(cls, data: bytes) -> "FileSum":
-        """Take the sum of `data`."""
+        """Compute size and checksum of `data`."""
         return cls(len(data), hashlib.sha256(data).hexdigest())
 
     def check(self, data: bytes, place: Path) -> None:
-        """Compare `data`, read from `place`, with what it must be.
+        """Check the data that was read from `place`.
 
         Raises:
-            InputError: it differs.
+            InputError: size or checksum differ.
         """
         if len(data) != self.size:
-            raise InputError(f"{place}: damaged: {len(data)} bytes, {self.size} were written")
+            raise InputError(f"{place}: damaged: it has {len(data)} bytes, but {self.size} were written")
         if hashlib.sha256(data).hexdigest() != self.sha256:
-            raise InputError(f"{place}: damaged or changed: its SHA-256 is not that of what was written")
+            raise InputError(f"{place}: damaged or changed: its SHA-256 is not that of the written content")
 
 
 def seal(content: JsonObject) -> bytes:
-    """Write a JSON object whose last key is the SHA-256 of all the others."""
+    """Return a JSON object as bytes, with the SHA-256 of all other keys as its last key."""
     return (json.dumps({**content, CHECKSUM: _digest(content)}, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def unseal(data: bytes, place: Path) -> dict[str, Json]:
-    """Read what `seal` wrote.
+    """Read an object that `seal` wrote.
 
     Args:
-        data: the bytes.
-        place: where they were read, for the message.
+        data: content of the file.
+        place: its path, for messages.
 
     Raises:
-        InputError: no JSON object, or one whose checksum does not fit.
+        InputError: `data` is not a JSON object, or the checksum does not match.
     """
     try:
         content = json.loads(data)
-        found = content.pop(CHECKSUM)
+        checksum = content.pop(CHECKSUM)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise InputError(f"{place}: damaged: not a JSON object with a checksum") from error
-    if found != _digest(content):
-        raise InputError(f"{place}: damaged or changed: its checksum does not fit its content")
+    if checksum != _digest(content):
+        raise InputError(f"{place}: damaged or changed: its checksum does not match its content")
     assert isinstance(content, dict)
     return content
 
 
 def read_sealed(path: Path, form: str, version: int) -> dict[str, Json]:
-    """Read a sealed file of a format.
+    """Read a sealed file.
+
+    Args:
+        path: the file.
+        form: expected value of the key `format`.
+        version: expected value of the key `version`.
 
     Raises:
-        FileNotFoundError: there is none (or NotADirectoryError); who asks knows what its folder is instead.
-        InputError: it cannot be read, is damaged, or is of another format or version.
+        FileNotFoundError: there is no such file; NotADirectoryError alike. The caller knows what its folder is.
+        InputError: the file cannot be read, is damaged, or has another format or version.
     """
     try:
         content = unseal(path.read_bytes(), path)
@@ -80,8 +85,8 @@ def read_sealed(path: Path, form: str, version: int) -> dict[str, Json]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     if (content.get("format"), content.get("version")) != (form, version):
-        found = f"{content.get('format')} version {content.get('version')}"
-        raise InputError(f"{path}: is of {found}; this aadml reads {form} version {version}")
+        actual = f"{content.get('format')} version {content.get('version')}"
+        raise InputError(f"{path}: has the format {actual}, but this aadml reads {form} version {version}")
     return content
 
 

@@ -7,7 +7,7 @@ where a person typed that name (command line, Python argument), or consented to 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -23,9 +23,14 @@ R = TypeVar("R")
 
 _NAME = r"[^\W\d]\w*"
 _PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
-_TYPED = re.compile(rf"(?<![\w./\\])(?:\w+-)*({_PLACE.pattern})(?![\w./\\])")
+_TYPED = re.compile(rf"(?:\w+-)*({_PLACE.pattern})(?:@\w+)?")
+_BETWEEN = re.compile(r"[=,+\s{}\[\]\"']+")
+_NO_MODULES = ("column", "hf", "legacy", "ray", "synthetic")
+"""Words that mean something else before a colon: a split, an extractor, a protocol, an engine, a data set."""
 
 _names: set[str] = set()
+folders: list[str] = []
+"""Folders that entered `sys.path` with code that was consented to; packages that lie there are not installed."""
 _trusted: ContextVar[bool] = ContextVar("trusted", default=False)
 _file: ContextVar[str] = ContextVar("file", default="")
 
@@ -43,16 +48,28 @@ def consent_to(*typed: object) -> None:
     """Accept every `module:name` in what a person typed, from now on in this process.
 
     Args:
-        typed: texts ("aa-my_losses:mine", "loss=my_losses:mine"), and mappings or sequences of them. The name of a
-            file that exists, and words with a slash, name no code.
+        typed: texts ("aa-my_losses:mine", "loss=my_losses:mine"), and mappings or sequences of them. Paths, names of
+            files that exist, sentences, and words such as "synthetic:ave" name no code.
     """
     for value in typed:
-        if isinstance(value, str) and not lexists(value):
-            _names.update(match[1] for match in _TYPED.finditer(value))
+        if isinstance(value, str):
+            _names.update(_names_in(value))
         elif isinstance(value, Mapping):
             consent_to(*value.values())
         elif isinstance(value, list | tuple | set | frozenset):
             consent_to(*value)
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """Yield every `module:name` of a text that is neither a path nor a sentence."""
+    value = text.partition("=")[2] if text.startswith("-") else text
+    is_sentence = len(value.split()) > 1 and "{" not in value and "[" not in value
+    if "/" in text or "\\" in text or lexists(value) or is_sentence:
+        return
+    for word in _BETWEEN.split(value):
+        match = _TYPED.fullmatch(word)
+        if match and match[1].partition(":")[0] not in _NO_MODULES and not lexists(word):
+            yield match[1]
 
 
 @contextmanager
@@ -104,10 +121,9 @@ def named_in(file: str | PathLike[str]) -> Iterator[None]:
         _file.reset(token)
 
 
-def remember(names: Iterable[object]) -> None:
-    """Accept names that a trusted file holds and that are resolved after it was read (the extractors of a model)."""
-    if _trusted.get():
-        consent_to(*names)
+def is_trusting() -> bool:
+    """Return whether names in files are accepted now; what opens a file keeps it for names that it resolves later."""
+    return _trusted.get()
 
 
 def is_consented(place: str) -> bool:
@@ -135,11 +151,12 @@ def require_consent(place: str, kind: str = "") -> None:
 
 def decision() -> Any:
     """Return what a process that is started here must be given; see `inherit`."""
-    return frozenset(_names), _trusted.get()
+    return frozenset(_names), _trusted.get(), tuple(folders)
 
 
 def inherit(parent: Any) -> None:
     """Take over the `decision` of the process that started this one."""
-    names, trusted = parent
+    names, trusted, entered = parent
     _names.update(names)
     _trusted.set(trusted)
+    folders.extend(entered)

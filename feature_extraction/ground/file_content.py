@@ -1,4 +1,4 @@
-"""Whether a file is still the one that was read: by what the system says of it, and by all of its bytes."""
+"""Detection of changed files: by a stamp of size, times and inode, and by the SHA-256 of the content."""
 
 import functools
 import hashlib
@@ -9,26 +9,26 @@ _BLOCK = 2**20
 
 
 def text_stamp(text: str) -> tuple[int, ...]:
-    """Take what changes whenever a text does."""
+    """Return a stamp that changes with the text."""
     return (int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8]),)
 
 
 def stamp_of(path: str) -> tuple[int, ...] | None:
-    """Take what changes whenever a file does: size, times and number; None where there is no such file."""
+    """Return size, times and inode of a regular file; () for any other file, None if there is no file."""
     try:
-        status = os.stat(path)  # noqa: PTH116 - parsing paths would take longer than looking at the files
+        status = os.stat(path)  # noqa: PTH116 - parsing a path takes longer than the call
     except (OSError, ValueError):
         return None
     regular = stat.S_ISREG(status.st_mode)
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino) if regular else ()
 
 
-@functools.lru_cache(maxsize=4)  # sound and picture of a clip are mostly one file
+@functools.lru_cache(maxsize=4)  # sound and picture of a clip are usually in one file
 def content_of(path: str, stamp: tuple[int, ...]) -> str:
-    """Take the SHA-256 of a file; of one that cannot be read, the empty word: decoding will say what is wrong."""
+    """Compute the SHA-256 of a file; "" for an unreadable file, whose error is reported by the decoder."""
     digest = hashlib.sha256()
     try:
-        with open(path if stamp else os.devnull, "rb", buffering=0) as file:  # noqa: PTH123 - as above
+        with open(path if stamp else os.devnull, "rb", buffering=0) as file:  # noqa: PTH123 - see above
             while block := file.read(_BLOCK):
                 digest.update(block)
     except OSError:

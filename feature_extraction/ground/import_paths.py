@@ -1,9 +1,9 @@
 """Places: "package.module:name", the way in which tables, configs and flags name a thing that is to be imported.
 
 A module from outside is imported with consent alone (`consent.py`). It is searched where Python searches, then in the
-folders given to `search_beside`, then in the current folder. With the first module that is imported, these folders are
-put at the end of `sys.path`, so that no file there can take the place of an installed package; processes started by
-`multiprocessing` begin with the `sys.path` of the process that starts them.
+current folder, then in the folders given to `search_beside`. The folder in which it is found is put at the end of
+`sys.path`, so that no file there can take the place of an installed package; processes started by `multiprocessing`
+begin with the `sys.path` of the process that starts them.
 """
 
 import ast
@@ -13,11 +13,12 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from aadml.feature_extraction.ground import consent
 from aadml.feature_extraction.ground.consent import require_consent
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -47,9 +48,26 @@ def imported_with_consent(place: str, kind: str = "") -> Any:
         InputError: as of `imported_from_outside`.
     """
     require_consent(place, kind)
-    search_beside(Path.cwd())
-    sys.path.extend(folder for folder in _beside if folder not in sys.path)
+    _find(place.partition(":")[0].partition(".")[0])
     return imported_from_outside(place)
+
+
+def _find(module: str) -> None:
+    """Put the folder that holds a module at the end of `sys.path`: the current one, or else one of `search_beside`."""
+    importlib.invalidate_caches()
+    if module in sys.modules or _is_file(importlib.util.find_spec(module)):
+        return
+    specs = {folder: PathFinder.find_spec(module, [folder]) for folder in (str(Path.cwd()), *_beside)}
+    holding = [folder for folder, spec in specs.items() if spec is not None]
+    folder = next((one for one in holding if _is_file(specs[one])), next(iter(holding), None))
+    if folder is not None and folder not in sys.path:
+        sys.path.append(folder)
+        consent.folders.append(folder)
+
+
+def _is_file(spec: ModuleSpec | None) -> bool:
+    """Return whether a module is a file or has an `__init__.py`; a folder alone gives way to those, as in Python."""
+    return spec is not None and spec.origin is not None
 
 
 def imported_from_outside(place: str) -> Any:
@@ -58,7 +76,6 @@ def imported_from_outside(place: str) -> Any:
     Raises:
         InputError: no such module, an error while it is imported, or no such name in it.
     """
-    importlib.invalidate_caches()
     name, _, attribute = place.partition(":")
     module = _module(place, name)
     if not hasattr(module, attribute):

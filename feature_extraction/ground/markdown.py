@@ -1,11 +1,11 @@
-"""Text for Markdown: shown as it is, never obeyed."""
+"""Escaping of text for Markdown."""
 
 import re
 
-_OBEYED = re.compile(r"\||\\(?=[!-/:-@\[-`{-~]|$)|<(?=[A-Za-z/!?])|&(?=#?\w+;)")
-"""The end of a cell, an escape, a tag, an entity; "p < 0.001" stays as it is."""
+_MARKUP = re.compile(r"\||\\(?=[!-/:-@\[-`{-~]|$)|<(?=[A-Za-z/!?])|&(?=#?\w+;)")
+"""The end of a table cell, an escape, a tag or an entity; "p < 0.001" is left unchanged."""
 
 
 def one_line(text: str) -> str:
-    """Write any text on one line of Markdown, or into a cell of a table."""
-    return _OBEYED.sub(r"\\\g<0>", " ".join(text.split()))
+    """Escape text for one line of Markdown or one table cell."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""Markers of option types, beside the constraints of `annotated_types`, and what a type makes possible, in words."""
+"""Markers of option types beside the constraints of `annotated_types`, and descriptions of the possible values."""
 
 import re
 import types
@@ -13,10 +13,10 @@ from aadml.feature_extraction.ground.json_values import Json
 
 @dataclass(frozen=True, init=False)
 class Choice:
-    """Marks a word that must be one of a table's names.
+    """Marker of a string that must be a name of a registry.
 
     Attributes:
-        names: that are possible.
+        names: possible values.
     """
 
     names: tuple[str, ...]
@@ -25,7 +25,7 @@ class Choice:
         object.__setattr__(self, "names", tuple(table))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Tell pydantic, where it is there, that nothing else is valid."""
+        """Return the schema by which pydantic accepts only these values."""
         from pydantic_core import core_schema
 
         return core_schema.literal_schema(list(self.names))
@@ -33,18 +33,18 @@ class Choice:
 
 @dataclass(frozen=True)
 class Written:
-    """Marks a word that must begin in a certain way.
+    """Marker of a string that must start with a prefix.
 
     Attributes:
-        prefix: how.
-        form: the whole of it, for people.
+        prefix: start of every value; at least one character follows.
+        form: description of the possible values, for messages.
     """
 
     prefix: str
     form: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Tell pydantic, where it is there, that nothing else is valid."""
+        """Return the schema by which pydantic accepts only these values."""
         from pydantic_core import core_schema
 
         return core_schema.str_schema(pattern=f"^{re.escape(self.prefix)}.", strict=True)
@@ -52,10 +52,10 @@ class Written:
 
 @dataclass(frozen=True, init=False)
 class Tuning:
-    """Marks the values that a search with equal budgets tries; what is valid is another matter.
+    """Marker of the values that a hyperparameter search tries, a subset of the valid values.
 
     Attributes:
-        values: to try.
+        values: candidates.
     """
 
     values: tuple[Json, ...]
@@ -66,11 +66,11 @@ class Tuning:
 
 @dataclass(frozen=True, init=False)
 class OnlyWith:
-    """Marks an option that acts only where another one of its entry has one of some values.
+    """Marker of an option that has an effect only beside some values of another option of the entry.
 
     Attributes:
-        option: the other one's name.
-        values: with which it acts.
+        option: name of the other option.
+        values: values of the other option that give the marked option an effect.
     """
 
     option: str
@@ -87,64 +87,64 @@ class OnlyWith:
 
 @dataclass(frozen=True)
 class NoOption:
-    """Marks an argument that is not an option: whoever builds the entry knows its value."""
+    """Marker of an argument that is not an option; the code that builds the entry passes its value."""
 
 
 @dataclass(frozen=True)
 class OwnSection:
-    """Marks an argument that is not an option of its entry but a section of the config, of the argument's name."""
+    """Marker of an argument that is a config section of the same name instead of an option."""
 
 
 @dataclass(frozen=True)
 class Unbounded:
-    """Marks a number that may be any finite one; every other number has two bounds."""
+    """Marker of a number that may be any finite number; every other number has two bounds."""
 
 
 def leaves(kind: Any, metadata: tuple[object, ...] = ()) -> Iterator[tuple[Any, tuple[object, ...]]]:
-    """Walk through unions and tuples: (plain type or Literal, its metadata) for each type that a value may have."""
+    """Yield (plain type or Literal, metadata) of each alternative of unions and each item type of tuples."""
     origin = get_origin(kind)
     if origin is Annotated:
         yield from leaves(get_args(kind)[0], (*metadata, *metadata_of(kind)))
     elif origin in (Union, types.UnionType):
-        for one in get_args(kind):
-            yield from leaves(one)
+        for alternative in get_args(kind):
+            yield from leaves(alternative)
     elif origin is tuple:
-        for one in dict.fromkeys(get_args(kind)):
-            if one is not Ellipsis:
-                yield from leaves(one)
+        for item in dict.fromkeys(get_args(kind)):
+            if item is not Ellipsis:
+                yield from leaves(item)
     else:
         yield kind, metadata
 
 
 def metadata_of(kind: Any) -> tuple[object, ...]:
-    """Give the metadata of an annotated type, groups (`Interval`, `Len`) as their parts; none of any other type."""
+    """Return the metadata of an annotated type, groups (`Interval`, `Len`) expanded; () for other types."""
     if get_origin(kind) is not Annotated:
         return ()
     parts: list[object] = []
-    for one in get_args(kind)[1:]:
-        parts += list(one) if isinstance(one, GroupedMetadata) else [one]
+    for marker in get_args(kind)[1:]:
+        parts += list(marker) if isinstance(marker, GroupedMetadata) else [marker]
     return tuple(parts)
 
 
 def is_bounded(metadata: Iterable[object]) -> bool:
-    """Say whether a number has both bounds."""
+    """Return whether the metadata of a number contain a lower and an upper bound."""
     bounds = list(metadata)
-    return any(isinstance(one, Gt | Ge) for one in bounds) and any(isinstance(one, Lt | Le) for one in bounds)
+    return any(isinstance(b, Gt | Ge) for b in bounds) and any(isinstance(b, Lt | Le) for b in bounds)
 
 
 def possible(kind: Any) -> str:
-    """Say in words which values a type makes possible."""
+    """Return a description of the possible values of an annotated type."""
     origin, metadata = get_origin(kind), metadata_of(kind)
     plain = get_args(kind)[0] if origin is Annotated else kind
     origin = get_origin(plain)
-    if choice := next((one for one in metadata if isinstance(one, Choice)), None):
+    if choice := next((marker for marker in metadata if isinstance(marker, Choice)), None):
         return _one_of(choice.names)
-    if written := next((one for one in metadata if isinstance(one, Written)), None):
-        return written.form
+    if form := next((marker.form for marker in metadata if isinstance(marker, Written)), None):
+        return form
     if origin is Literal:
         return _one_of(get_args(plain))
     if origin in (Union, types.UnionType):
-        return " or ".join(possible(one) for one in get_args(plain))
+        return " or ".join(map(possible, get_args(plain)))
     if origin is tuple:
         return _list(get_args(plain), metadata)
     if plain in (int, float):
@@ -159,15 +159,15 @@ def _one_of(names: Iterable[object]) -> str:
 
 def _number(noun: str, metadata: tuple[object, ...]) -> str:
     words = [noun]
-    for one in metadata:
-        if isinstance(one, Gt | Ge):
-            words.append(f"above {one.gt:g}" if isinstance(one, Gt) else f"from {_plain(one.ge)}")
-        elif isinstance(one, Lt | Le):
-            words.append(f"to below {one.lt:g}" if isinstance(one, Lt) else f"to {_plain(one.le)}")
-        elif isinstance(one, MultipleOf):
-            words.append(f"that {_plain(one.multiple_of)} divides")
-        elif isinstance(one, Unit):
-            words.insert(1, f"({one.unit})")
+    for bound in metadata:
+        if isinstance(bound, Gt | Ge):
+            words.append(f"above {bound.gt:g}" if isinstance(bound, Gt) else f"from {_plain(bound.ge)}")
+        elif isinstance(bound, Lt | Le):
+            words.append(f"to below {bound.lt:g}" if isinstance(bound, Lt) else f"to {_plain(bound.le)}")
+        elif isinstance(bound, MultipleOf):
+            words.append(f"that {_plain(bound.multiple_of)} divides")
+        elif isinstance(bound, Unit):
+            words.insert(1, f"({bound.unit})")
     return " ".join(words)
 
 
@@ -178,7 +178,7 @@ def _plain(bound: Any) -> str:
 def _list(items: tuple[Any, ...], metadata: tuple[object, ...]) -> str:
     if items[-1] is not Ellipsis:
         return f"a list of {len(items)}, each {possible(items[0])}"
-    least = next((one.min_length for one in metadata if isinstance(one, MinLen)), 0)
-    most = next((one.max_length for one in metadata if isinstance(one, MaxLen)), None)
+    least = next((bound.min_length for bound in metadata if isinstance(bound, MinLen)), 0)
+    most = next((bound.max_length for bound in metadata if isinstance(bound, MaxLen)), None)
     count = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
     return f"a list of {count}, each {possible(items[0])}"

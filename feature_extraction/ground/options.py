@@ -1,8 +1,8 @@
-"""Options: annotated keyword-only arguments are the schema of a config section, and all else is derived from them.
+"""Options: annotated keyword-only arguments are the schema of a config section.
 
-The type of an argument says what is possible: `Annotated[float, Interval(gt=0, le=100)]`, with the constraints of
-`annotated_types` and the markers of `ground/markers.py`; the `Args` of the docstring say what it is. What comes from
-outside is checked by `ground/validation.py`. A direct call from Python is not checked.
+The type of an argument declares the possible values: `Annotated[float, Interval(gt=0, le=100)]`, with the constraints
+of `annotated_types` and the markers of `option_types`; the `Args` of the docstring describe it. Values from files and
+command lines are checked by `validation`. A direct call from Python is not checked.
 """
 
 import inspect
@@ -24,16 +24,16 @@ T = TypeVar("T")
 
 
 class Required(Enum):
-    """What stands in the place of a default that there is not."""
+    """Type of REQUIRED."""
 
     REQUIRED = "required"
 
 
 REQUIRED: Final = Required.REQUIRED
-"""The default of an option that has none."""
+"""Default of an option that must be set."""
 Default: TypeAlias = Json | Literal[Required.REQUIRED]
 LONGEST = 60
-"""Characters of a refused value that a message repeats."""
+"""Characters of an invalid value that a message repeats."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Option:
     """One key of a config section.
 
     Attributes:
-        name: of the argument, letter for letter.
-        kind: its annotated type.
-        default: its value where none is given; REQUIRED where one must be.
-        sentence: what it is, from the docstring.
-        group: the argument that it is a field of, "" for none.
-        owner: the dataclass of that argument.
+        name: name of the argument.
+        kind: annotated type.
+        default: default value; REQUIRED if there is none.
+        sentence: description, from the docstring.
+        group: name of the argument of which the option is a field; "" for an option of its own.
+        owner: dataclass of that argument.
     """
 
     name: str
@@ -58,44 +58,44 @@ class Option:
 
     @property
     def possible(self) -> str:
-        """Say which values are possible."""
+        """Description of the possible values."""
         return possible(self.kind)
 
     @property
     def written_default(self) -> str:
-        """Write the default as YAML has it; empty where a value must be given."""
+        """Default as YAML; "" if a value is required."""
         if self.default is REQUIRED:
             return ""
         return self.default if isinstance(self.default, str) else as_yaml(self.default)
 
     def facts(self) -> JsonObject:
-        """Say all of it in plain values."""
+        """Return the option as plain values, for JSON."""
         default = None if self.default is REQUIRED else self.default
         facts = {"default": default, "required": self.default is REQUIRED, "possible": self.possible}
-        conditions = {one.option: list(one.values) for one in self.conditions}
+        conditions = {condition.option: list(condition.values) for condition in self.conditions}
         return {**facts, "tuning": list(self.tuning), "acts_with": conditions, "about": self.sentence}
 
     @property
     def conditions(self) -> tuple[OnlyWith, ...]:
-        """List what other options must be for this one to act."""
-        return tuple(one for one in metadata_of(self.kind) if isinstance(one, OnlyWith))
+        """Values of other options without which this one has no effect."""
+        return tuple(marker for marker in metadata_of(self.kind) if isinstance(marker, OnlyWith))
 
     @property
     def company(self) -> str:
-        """Say what it acts with, to follow what is possible; empty where it always acts."""
-        return "".join(f"; acts with {one}" for one in self.conditions)
+        """Conditions as text to append to `possible`; "" if there are none."""
+        return "".join(f"; acts with {condition}" for condition in self.conditions)
 
     @property
     def tuning(self) -> tuple[Json, ...]:
-        """List the values that a search tries; none where it leaves the option alone."""
-        return next((one.values for one in metadata_of(self.kind) if isinstance(one, Tuning)), ())
+        """Values that a hyperparameter search tries; () if the search does not change the option."""
+        return next((marker.values for marker in metadata_of(self.kind) if isinstance(marker, Tuning)), ())
 
 
 def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
-    """Read the options of a function or class: its annotated keyword-only arguments.
+    """Return the options of a function or class: its annotated keyword-only arguments.
 
-    An argument whose type is a dataclass is a group of options that several entries share: its fields stand in the
-    schema as if they were arguments, with the defaults of the argument's own default.
+    An argument whose type is a dataclass is a group of options that several entries share. Its fields become options,
+    with the field values of the argument's default as their defaults.
 
     Returns:
         name -> option, in order.
@@ -104,56 +104,57 @@ def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
 
 
 def sections(entry: Callable[..., object]) -> Mapping[str, Default]:
-    """Name the sections of the config that an entry takes beside its options: name -> default, REQUIRED for none."""
-    found = {one.name: one.default for one in _arguments(inspect.unwrap(entry)) if _is_section(one)}
-    return {name: asdict(value) if is_dataclass(value) else value for name, value in found.items()}
+    """Return the config sections that an entry has as arguments: name -> default, REQUIRED if there is none."""
+    defaults = {option.name: option.default for option in _arguments(inspect.unwrap(entry)) if _is_section(option)}
+    return {name: asdict(value) if is_dataclass(value) else value for name, value in defaults.items()}
 
 
 @cache
 def _schema(entry: Callable[..., object]) -> Mapping[str, Option]:
-    found: dict[str, Option] = {}
-    for one in _arguments(entry):
-        if any(isinstance(marker, NoOption | OwnSection) for marker in metadata_of(one.kind)):
+    options: dict[str, Option] = {}
+    for argument in _arguments(entry):
+        if any(isinstance(marker, NoOption | OwnSection) for marker in metadata_of(argument.kind)):
             continue
-        if not (inspect.isclass(one.kind) and is_dataclass(one.kind)):
-            found[one.name] = one
+        if not (inspect.isclass(argument.kind) and is_dataclass(argument.kind)):
+            options[argument.name] = argument
             continue
-        for inner in schema(one.kind).values():
-            default = getattr(one.default, inner.name, inner.default)
-            found[inner.name] = replace(inner, default=default, group=one.name, owner=one.kind)
-    return found
+        for field in schema(argument.kind).values():
+            default = getattr(argument.default, field.name, field.default)
+            options[field.name] = replace(field, default=default, group=argument.name, owner=argument.kind)
+    return options
 
 
 @cache
 def _arguments(entry: Callable[..., object]) -> list[Option]:
-    """Read the keyword-only arguments of an entry, a group of options as one; what is not annotated may be anything."""
-    found = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    kinds = {p.name: Any if p.annotation is p.empty else p.annotation for p in found}
+    """Return the keyword-only arguments of an entry, a group of options as one; without annotation: any value."""
+    parameters = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    hints = _resolved({p.name: Any if p.annotation is p.empty else p.annotation for p in parameters}, entry)
     texts = sentences(inspect.getdoc(entry) or "")
-    hints = _resolved(kinds, entry)
     return [
         Option(p.name, hints[p.name], REQUIRED if p.default is p.empty else p.default, texts.get(p.name, ""))
-        for p in found
+        for p in parameters
     ]
 
 
 def idle(entry: Callable[..., object], values: JsonObject, where: str) -> list[str]:
-    """Say of each option that has another value than its default and cannot act beside the others that it does not.
+    """Return a sentence for each option that differs from its default and has no effect beside the other values.
 
     Args:
-        entry: whose options they are.
-        values: of all of them.
-        where: the config section, for the message ("training").
+        entry: function or class of the options.
+        values: all options, by name.
+        where: config section, for the sentences ("training").
     """
-    found = []
+    warnings = []
     for name, option in schema(entry).items():
         if name not in values or as_yaml(values[name]) == as_yaml(option.default):
             continue
-        missing = next((one for one in option.conditions if values[one.option] not in one.values), None)
+        missing = next((need for need in option.conditions if values[need.option] not in need.values), None)
         if missing is not None:
-            given = f"{where}.{name}={_written(values[name])}"
-            found.append(f"{given} changes nothing: it acts with {missing}, not {_written(values[missing.option])}")
-    return found
+            setting = f"{where}.{name}={_written(values[name])}"
+            warnings.append(
+                f"{setting} changes nothing: it acts with {missing}, not {_written(values[missing.option])}"
+            )
+    return warnings
 
 
 def _written(value: Json) -> str:
@@ -161,7 +162,7 @@ def _written(value: Json) -> str:
 
 
 def _resolved(kinds: Mapping[str, type], entry: Callable[..., object]) -> Mapping[str, type]:
-    """Resolve annotations that are text; those of other arguments may name what is imported for type checkers alone."""
+    """Resolve annotations that are strings; only options, as other types may be imported for type checkers alone."""
     place = getattr(entry, "__module__", "")
 
     def stub() -> None: ...
@@ -170,29 +171,29 @@ def _resolved(kinds: Mapping[str, type], entry: Callable[..., object]) -> Mappin
     try:
         return get_type_hints(stub, vars(sys.modules[place]) if place in sys.modules else {}, include_extras=True)
     except NameError as error:
-        raise InputError(f"{place}: an option's type is not imported while the module runs ({error})") from error
+        raise InputError(f"{place}: the type of an option is not imported at run time ({error})") from error
 
 
 def completed(
     entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "", without: Container[str] = ()
 ) -> dict[str, Json]:
-    """Complete `given` with the defaults of an entry's options, refusing what it does not take; values pass unchecked.
+    """Return options completed with their defaults; names are checked, values are not.
 
-    An attribute `removed_options` of the entry maps options that files of earlier versions hold to the value that the
-    entry implements now. Such an option is left out of the result.
+    An attribute `removed_options` of the entry maps options of files of earlier versions to the value that the entry
+    now implements. Such an option is left out of the result.
 
     Args:
-        entry: whose options are completed.
+        entry: function or class of the options.
         given: name -> value.
-        where: the config section, for the message ("loss").
-        name: of the entry, for the message; that of the function by default.
-        without: options that are not for the user to choose.
+        where: config section, for messages ("loss").
+        name: name of the entry, for messages; by default that of the function.
+        without: options that the user cannot choose.
 
     Returns:
         Every option of the entry, in its order.
 
     Raises:
-        InputError: an option that the entry does not take, a removed one of another value, or a missing one.
+        InputError: an option that the entry does not have, a removed option with another value, or a missing option.
     """
     known = {key: option for key, option in schema(entry).items() if key not in without}
     removed: JsonObject = getattr(entry, "removed_options", {})
@@ -200,8 +201,8 @@ def completed(
     for key in given:
         if key in removed and as_yaml(given[key]) != as_yaml(removed[key]):
             raise InputError(
-                f"{where}.{key}: {as_yaml(given[key])} given; this option of {name} was removed, and"
-                f" {as_yaml(removed[key])} alone is possible; leave it out, or use an earlier version of aadml"
+                f"{where}.{key}: {as_yaml(given[key])} given; this option of {name} was removed, and only "
+                f"{as_yaml(removed[key])} is possible; leave it out, or use an earlier version of aadml"
             )
         if key not in known and key not in removed:
             raise InputError(f"{where}.{key}: {name} takes no such option; {suggestion(str(key), known)}")
@@ -215,21 +216,25 @@ def completed(
 
 
 def keywords(entry: Callable[..., object], values: JsonObject) -> dict[str, object]:
-    """Turn options and sections into the keyword arguments of an entry: options of a group become one dataclass."""
+    """Return options and sections as keyword arguments of an entry: the options of a group become one dataclass."""
     plain: dict[str, Json] = {}
     groups: dict[str, tuple[Callable[..., object], dict[str, Json]]] = {}
     for name, option in schema(entry).items():
         if name not in values:
             continue
-        own = plain if option.owner is None else groups.setdefault(option.group, (option.owner, {}))[1]
-        own[name] = values[name]
-    taken = {one.name: one for one in _arguments(inspect.unwrap(entry)) if one.name in values and _is_section(one)}
-    built = {name: _built(get_args(one.kind)[0], values[name]) for name, one in taken.items()}
-    return {**built, **plain, **{group: owner(**own) for group, (owner, own) in groups.items()}}
+        fields = plain if option.owner is None else groups.setdefault(option.group, (option.owner, {}))[1]
+        fields[name] = values[name]
+    arguments = {option.name: option for option in _arguments(inspect.unwrap(entry)) if option.name in values}
+    built = {
+        name: _built(get_args(option.kind)[0], values[name])
+        for name, option in arguments.items()
+        if _is_section(option)
+    }
+    return {**built, **plain, **{group: owner(**fields) for group, (owner, fields) in groups.items()}}
 
 
 def made(kind: Callable[..., T], values: JsonObject) -> T:
-    """Build a dataclass of those of its options that stand among `values`."""
+    """Build a dataclass from those of `values` that are its options."""
     return kind(**keywords(kind, values))
 
 
@@ -237,21 +242,21 @@ def _built(kind: type, section: Json) -> object:
     return kind(**section) if is_dataclass(kind) and isinstance(section, Mapping) else section
 
 
-def _is_section(one: Option) -> bool:
-    return any(isinstance(marker, OwnSection) for marker in metadata_of(one.kind))
+def _is_section(option: Option) -> bool:
+    return any(isinstance(marker, OwnSection) for marker in metadata_of(option.kind))
 
 
 def sentences(documentation: str) -> dict[str, str]:
-    """Read what the sections `Args` and `Attributes` of a docstring say of each name: name -> text, as one line."""
-    found: dict[str, str] = {}
+    """Return the entries of the sections `Args` and `Attributes` of a docstring: name -> text on one line."""
+    texts: dict[str, str] = {}
     for block in re.findall(r"^(?:Args|Attributes):\n((?:[ ]{4}.*\n?|\n)+)", documentation, re.MULTILINE):
         for name, text in re.findall(r"^ {4}(\w+): ((?:.*\n?)(?:^ {8}.*\n?)*)", block, re.MULTILINE):
-            found[name] = " ".join(text.split())
-    return found
+            texts[name] = " ".join(text.split())
+    return texts
 
 
 def as_yaml(value: object) -> str:
-    """Write a refused value as YAML has it, in one short line."""
+    """Return a value as YAML on one line of at most `LONGEST` characters."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):

@@ -1,20 +1,20 @@
-"""A limit of processor time: it counts what a process uses itself, however busy the machine is."""
+"""Limit of the processor time of a process, which does not depend on the load of the machine."""
 
 import signal
 
 
 def limit_processor_time(seconds: float) -> None:
-    """End this process once it and all its threads have used so many more seconds of processor time.
+    """End this process after further seconds of processor time, summed over its threads.
 
-    The system does it, by a signal that nobody handles, so native code that never comes back is ended as well.
+    The operating system sends an unhandled signal, which also ends native code that never returns.
 
     Args:
-        seconds: 0 lifts the limit.
+        seconds: 0 removes the limit.
     """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def reached_limit(code: int | None) -> bool:
-    """Tell by its exit code whether a process was ended by that limit."""
+    """Return whether an exit code is that of a process that reached the limit."""
     return code == -signal.SIGPROF

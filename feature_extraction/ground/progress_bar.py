@@ -1,4 +1,4 @@
-"""How far long work is, on stderr."""
+"""Progress bar on stderr."""
 
 import sys
 import time
@@ -8,14 +8,14 @@ TERMINAL_SECONDS, LOG_SECONDS = 0.1, 30.0
 
 
 class Bar:
-    """How far something is: a bar on a terminal; in a file, such as the log of a job, a line every half minute.
+    """Progress of a task: a bar on a terminal; a line every 30 s where stderr is a file, such as the log of a job.
 
     Args:
-        total: of what; None where that is not known.
-        unit: of it, in the singular.
-        doing: what is done.
-        done: how much of it is there already.
-        scaled: whether numbers are shown in thousands, millions and so on.
+        total: number of units; None if unknown.
+        unit: name of a unit, in the singular.
+        doing: description of the task.
+        done: units that are done at the start.
+        scaled: whether counts are shown in thousands, millions and so on.
     """
 
     def __init__(self, total: int | None, unit: str, doing: str, *, done: int = 0, scaled: bool = False) -> None:
@@ -38,23 +38,23 @@ class Bar:
         self.close()
 
     def start_from(self, done: int) -> None:
-        """Take what was done before as the start: it says nothing of how long the rest takes."""
+        """Set the units that were done before, which do not count for the rate."""
         self._bar.initial = done
         self.show(done)
 
     def show(self, done: float, remark: str = "") -> None:
-        """Show how much is done, and a remark; not every time where it is called often."""
+        """Update the bar and the remark behind it; redraws are limited to one per interval."""
         self.done, self.remark = done, remark
         if time.monotonic() - self._drawn_at >= self._seconds:
             self._draw()
 
     def clear(self) -> None:
-        """Make room for a line of something else."""
+        """Clear the bar so that another line can be printed."""
         if self._terminal:
             self._bar.clear()
 
     def close(self) -> None:
-        """Show where it ended and leave it there."""
+        """Draw the final state and close the bar."""
         if not self.closed:
             self._draw()
             self._bar.close()
@@ -73,7 +73,7 @@ class Bar:
 
 
 def _format(total: int | None, *, bar: bool, scaled: bool) -> str:
-    """Give the format of a bar, in the words of tqdm; without a total there is no share and no time left."""
+    """Return the format string for tqdm; without a total there is neither percentage nor remaining time."""
     count = "{n_fmt}/{total_fmt}" if scaled else "{n:.10g}/{total}"
     if total is None:
         return "{desc}: {n_fmt} [{elapsed}, {rate_fmt}{postfix}]"

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any, TypeVar
 
+from aadml.feature_extraction.ground import consent
 from aadml.feature_extraction.ground.consent import UntrustedCodeError, is_place
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import (
@@ -66,7 +67,7 @@ def require_entry(table: Mapping[str, T], name: str, kind: str) -> None:
 
 
 @dataclass(frozen=True)
-class Listed:
+class RegistryEntry:
     """One line about an entry.
 
     Attributes:
@@ -82,7 +83,7 @@ class Listed:
     origin: str
 
 
-class Table(Mapping[str, T]):
+class Registry(Mapping[str, T]):
     """Entries by name: those of this project, and those that installed packages bring under an entry point.
 
     Every "package.module:name" is in the table as well, without being listed; it is imported with consent alone (see
@@ -131,13 +132,17 @@ class Table(Mapping[str, T]):
         installed = [*self.places.values(), *map(_place_of, self._brought().values())]
         return is_place(name) and name not in self._brought() and name not in installed
 
-    def listed(self) -> list[Listed]:
+    def is_own(self, name: str) -> bool:
+        """Return whether `name` is an entry of this project, or the place of one."""
+        return name in self.places or name in self.places.values()
+
+    def listed(self) -> list[RegistryEntry]:
         """Describe every entry; nothing is imported for it."""
-        own = [Listed(name, first_line(place), place, OWN) for name, place in self.places.items()]
+        own = [RegistryEntry(name, first_line(place), place, OWN) for name, place in self.places.items()]
         for name, point in self._brought().items():
             place = _place_of(point)
             package = f"{point.dist.name} {point.dist.version}" if point.dist else "an installed package"
-            own.append(Listed(name, first_line(place), place, package))
+            own.append(RegistryEntry(name, first_line(place), place, package))
         return own
 
     def _brought(self) -> dict[str, EntryPoint]:
@@ -165,7 +170,7 @@ class Table(Mapping[str, T]):
         return result
 
 
-class Joined(Mapping[str, T]):
+class JoinedRegistry(Mapping[str, T]):
     """Several tables as one; a name stands for the entry of the first table that has it.
 
     Args:
@@ -194,7 +199,10 @@ class Joined(Mapping[str, T]):
 @lru_cache(maxsize=64)
 def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     """Read the entry points of a group; reading those of all packages on the path takes longer than a small step."""
-    return tuple(entry_points(group=group))
+    if not consent.folders:
+        return tuple(entry_points(group=group))
+    packages = distributions(path=[folder for folder in path if folder not in consent.folders])
+    return tuple(point for package in packages for point in package.entry_points.select(group=group))
 
 
 def _place_of(point: EntryPoint) -> str:

@@ -1,20 +1,21 @@
-"""The `transformers` library: imported when it is needed, and kept from writing to the terminal."""
+"""Import of the `transformers` library, and its output to the terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 
 
 def transformers_for(what: str) -> Any:
     """Import `transformers`.
 
     Args:
-        what: needs it, for the message.
+        what: subject of the error message, what needs the library.
 
     Raises:
-        InputError: it is not installed.
+        InputError: the library is not installed.
     """
     try:
         import transformers
@@ -23,9 +24,26 @@ def transformers_for(what: str) -> Any:
     return transformers
 
 
+def refuse_kernels(config: JsonObject, place: object) -> None:
+    """Refuse a configuration that names a kernel on the hub, which `transformers` would fetch and run.
+
+    Args:
+        config: the content of `config.json`, or a part of it.
+        place: of the configuration, for the message.
+
+    Raises:
+        InputError: it names one.
+    """
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            refuse_kernels({f"{key}.{inner}": one for inner, one in value.items()}, place)
+        elif "implementation" in str(key) and isinstance(value, str) and "/" in value:
+            raise InputError(f"{place}: {key} is {value[:80]!r}, code on the hub, which is not run; remove that line")
+
+
 @contextmanager
 def silent(transformers: Any) -> Iterator[None]:
-    """Keep the bars and the tables of `transformers` from the terminal: what they say is checked and said here."""
+    """Silence progress bars and load reports of `transformers`; aadml checks and reports the same facts."""
     log = transformers.utils.logging
     verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity_error()

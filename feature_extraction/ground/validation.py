@@ -1,7 +1,7 @@
-"""Validation of what comes from outside against the options of the function or class that it is for.
+"""Validation of options from files and command lines against the schema of a function or class.
 
-Values are judged by pydantic, strictly and as JSON: a list fits a tuple and 1 fits a float, but "3" is not a number and
-true is not a count. Pydantic is imported here alone, when the first value is checked; a refusal is worded here too.
+Pydantic checks values strictly and as JSON: a list is valid for a tuple and 1 for a float, but "3" is not a number and
+true is not a count. Pydantic is imported with the first check. Its errors are reworded here.
 """
 
 import json
@@ -21,20 +21,20 @@ T = TypeVar("T")
 def checked_options(
     entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "", without: Container[str] = ()
 ) -> dict[str, Json]:
-    """Check `given` against the options of an entry, and complete it with their defaults.
+    """Check options against the schema of an entry, and complete them with their defaults.
 
     Args:
-        entry: its annotated keyword-only arguments are the schema.
-        given: what was given.
-        where: the config section, for the message ("loss"); "" for keys that stand in no section.
-        name: of the entry, for the message; that of the function by default.
-        without: options that are not for the user to choose.
+        entry: function or class whose annotated keyword-only arguments are the schema.
+        given: name -> value.
+        where: config section, for messages ("loss"); "" for keys outside of sections.
+        name: name of the entry, for messages; by default that of the function.
+        without: options that the user cannot choose.
 
     Returns:
         Every option of the entry, in its order.
 
     Raises:
-        InputError: an option that the entry does not take, a missing one, or a value that is not possible.
+        InputError: an option that the entry does not have, a missing option, or an impossible value.
     """
     complete = completed(entry, given, where, name=name, without=without)
     known = schema(entry)
@@ -43,50 +43,50 @@ def checked_options(
 
 
 def built(kind: Callable[..., T], given: JsonObject, where: str) -> T:
-    """Build a dataclass of what was given for a section; see `checked_options`."""
+    """Build a dataclass from the options of a section; see `checked_options`."""
     return kind(**checked_options(kind, given, where, name=where))
 
 
 def checked(kind: Any, value: Json, key: str) -> Any:
-    """Return `value` as the type has it (a list as a tuple, an int as a float).
+    """Check a value and convert it to its type: a list to a tuple, an int to a float.
 
     Args:
-        kind: an annotated type.
-        value: plain, as YAML or JSON has it.
-        key: of the config, for the message.
+        kind: annotated type.
+        value: plain value from YAML or JSON.
+        key: key of the config, for messages.
 
     Raises:
-        InputError: the value is not possible; the message says what is.
+        InputError: the value is impossible; the message describes the possible ones.
     """
-    from pydantic import ValidationError
-
     try:
-        return _adapter(kind).validate_json(json.dumps(value))
-    except (ValidationError, TypeError, ValueError, RecursionError) as error:
-        written = _as_list(kind, value)
-        hint = f"; a list is written {as_yaml(written)}" if written else ""
+        return _parsed(kind, value)
+    except (ValueError, TypeError, RecursionError) as error:  # pydantic's ValidationError is a ValueError
+        items = _as_list(kind, value)
+        hint = f"; a list is written {as_yaml(items)}" if items else ""
         raise InputError(f"{key}: {as_yaml(value)} given; {possible(kind)} is possible{hint}") from error
 
 
 def _as_list(kind: Any, value: Json) -> list[Json]:
-    """Give the list that was meant by 32, or by "32,16"; [] where the kind takes no such list."""
-    from pydantic import ValidationError
-
+    """Return the valid list that was meant by 32 or "32,16"; [] if there is none."""
     if value is None or isinstance(value, list | dict):
         return []
-    meant: list[Json] = [_read(part) for part in value.split(",")] if isinstance(value, str) else [value]
+    items: list[Json] = [_item(part) for part in value.split(",")] if isinstance(value, str) else [value]
     try:
-        _adapter(kind).validate_json(json.dumps(meant))
-    except (ValidationError, ValueError):
+        _parsed(kind, items)
+    except ValueError:
         return []
-    return meant
+    return items
 
 
-def _read(word: str) -> Json:
+def _item(word: str) -> Json:
     value: Json = word.strip()
     with suppress(ValueError, RecursionError):
         value = json.loads(word)
     return value
+
+
+def _parsed(kind: Any, value: Json) -> Any:
+    return _adapter(kind).validate_json(json.dumps(value))
 
 
 @cache

@@ -1,15 +1,15 @@
-"""Processes that work off tasks and that a wall clock can kill and replace: whatever a task does, it costs one task.
+"""Pool of worker processes with a deadline for each task: whatever a task does costs only that task.
 
-Native code may spin forever, where neither a signal handler nor a thread gets a turn, or take its process down. So each
-process does one task at a time; this one waits, with a deadline where there is a limit, kills what passed it, and
-starts another. Nothing of this process's threads, locks and open files goes along; its `sys.path` does. An interruption
-is the business of this process alone, and a process whose parent is gone ends.
+Native code may never return, which neither a signal handler nor a thread can end, or crash its process. Each worker
+therefore processes one task at a time. The pool waits for messages until the deadline, kills a late worker, and starts
+another. Workers inherit `sys.path`, but no threads, locks or open files. Ctrl-C reaches only the parent process, and a
+worker without a parent exits.
 """
 
 import os
 import selectors
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -21,18 +21,20 @@ from aadml.feature_extraction.ground.worker_process import DONE, RAISED, READY, 
 
 T = TypeVar("T")
 
-_START_SECONDS = 300.0  # imports on a busy network drive
-_DEATH_SECONDS = 5.0  # a process that hung up may take a moment to write its core file
+_END: Any = object()  # in place of a task after the last one
+
+_START_SECONDS = 300.0  # for imports from a busy network drive
+_DEATH_SECONDS = 5.0  # a crashed process may still write its core file
 
 
 def processors() -> int:
-    """Count the processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
 class Reported(Generic[T]):
-    """Process number `worker` reported `value` about a task that goes on."""
+    """Report of worker number `worker` about a task that continues."""
 
     worker: int
     task: T
@@ -41,7 +43,7 @@ class Reported(Generic[T]):
 
 @dataclass(frozen=True)
 class Finished(Generic[T]):
-    """A task came to its end with `value`."""
+    """Result of a task."""
 
     task: T
     value: Any
@@ -49,7 +51,7 @@ class Finished(Generic[T]):
 
 @dataclass(frozen=True)
 class Lost(Generic[T]):
-    """The process of a task died ("SIGKILL", "exit status 3"), or was killed because it was too late."""
+    """Task whose worker died (`ending`: "SIGKILL", "exit status 3") or was killed at its deadline (`late`)."""
 
     task: T
     ending: str
@@ -71,17 +73,17 @@ class _Worker(Generic[T]):
     hung_up: bool = False
 
     def is_late(self) -> bool:
-        """Tell whether its time is up; one that has something to say only waits for this process, which was busy."""
+        """Return whether the deadline has passed; a worker with unread messages is only waiting for this process."""
         return time.monotonic() > self.deadline and not self.connection.poll()
 
 
 class WorkerPool(Generic[T]):
-    """Processes for tasks of one kind; use it as a context, at whose end no process is left.
+    """Pool of worker processes, as a context manager; no process is left at its end.
 
     Args:
-        work: what is done with a task.
-        workers: how many processes; one is started when there is a task for it.
-        conditions: under which they work.
+        work: function of a task.
+        workers: number of processes; each is started when there is a task for it.
+        conditions: limits and surroundings of the workers.
     """
 
     def __init__(self, work: Work[T], workers: int, conditions: Conditions | None = None) -> None:
@@ -101,7 +103,7 @@ class WorkerPool(Generic[T]):
     ) -> None:
         self._listening.close()
         for worker in self._workers:
-            worker.connection.close()  # who finds nobody listening ends
+            worker.connection.close()  # a worker without a listener exits
         until = time.monotonic() + self._conditions.grace
         for worker in self._workers:
             worker.process.join(max(0.0, until - time.monotonic()))
@@ -109,29 +111,29 @@ class WorkerPool(Generic[T]):
             worker.process.join()
 
     def work_off(self, tasks: Iterable[T]) -> Generator[Event[T]]:
-        """Work off tasks; the next one is asked for when a process is free.
+        """Process tasks; the next task is drawn when a worker is free.
 
         Yields:
-            What happens, as it happens; every task is at last finished or lost.
+            Events as they occur; the last event of every task is Finished or Lost.
 
         Raises:
-            RuntimeError: a process ended before it was ready: a defect of the installation, not of a task.
-            Exception: what the work itself raised.
+            RuntimeError: a worker ended before it was ready, which is a defect of the installation.
+            Exception: an exception of `work`.
         """
         waiting = iter(tasks)
-        more, task = _next(waiting)
-        while more or any(worker.busy for worker in self._workers):
-            while more and len(self._workers) < self._count:
+        task = next(waiting, _END)
+        while task is not _END or any(worker.busy for worker in self._workers):
+            while task is not _END and len(self._workers) < self._count:
                 self._workers.append(self._started(len(self._workers)))
             for worker in self._workers:
-                if more and worker.started and not worker.busy:
+                if task is not _END and worker.started and not worker.busy:
                     self._assign(worker, task)
-                    more, task = _next(waiting)
-            events = self._heard(min(worker.deadline for worker in self._workers))
+                    task = next(waiting, _END)
+            events = self._received(min(worker.deadline for worker in self._workers))
             for position, worker in enumerate(self._workers):
                 if worker.hung_up or worker.is_late():
                     self._listening.unregister(worker.connection)
-                    events += self._dismissed(worker)
+                    events += self._ended(worker)
                     self._workers[position] = self._started(position)
             if self._raised is not None:
                 raise self._raised
@@ -149,26 +151,26 @@ class WorkerPool(Generic[T]):
         try:
             worker.connection.send(task)
         except OSError:
-            worker.hung_up = True  # it died while it was idle; it is replaced, and the task is lost
+            worker.hung_up = True  # the worker died while it was idle and is replaced; the task is lost
 
-    def _heard(self, deadline: float) -> list[Event[T]]:
-        """Wait until a process has something to say, or a deadline has passed."""
+    def _received(self, deadline: float) -> list[Event[T]]:
+        """Wait for messages until the deadline and return their events."""
         events: list[Event[T]] = []
         timeout = None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
         for key, _ in self._listening.select(timeout):
             worker: _Worker[T] = key.data
             try:
-                events += self._listened(worker)
+                events += self._read(worker)
             except (EOFError, OSError):
                 worker.hung_up = True
                 worker.process.join(_DEATH_SECONDS)
         return events
 
-    def _listened(self, worker: _Worker[T]) -> list[Event[T]]:
-        """Take one message.
+    def _read(self, worker: _Worker[T]) -> list[Event[T]]:
+        """Read one message.
 
         Raises:
-            EOFError: the process died (or OSError, if in the middle of a message), and has said all that it could.
+            EOFError: the process died (OSError: in the middle of a message), and all messages are read.
         """
         kind, value = worker.connection.recv()
         if kind == RAISED:
@@ -179,32 +181,26 @@ class WorkerPool(Generic[T]):
             return []
         task: Any = worker.task
         if kind == REPORT:
-            if time.monotonic() > worker.deadline:  # it was kept waiting and goes on only now
+            if time.monotonic() > worker.deadline:  # this process was busy; the worker continues only now
                 worker.deadline = time.monotonic() + self._limit
             return [Reported(worker.number, task, value)]
         worker.task, worker.busy, worker.deadline = None, False, float("inf")
         return [Finished(task, value)]
 
-    def _dismissed(self, worker: _Worker[T]) -> list[Event[T]]:
-        """End a process that died or passed its deadline; say what became of its task."""
+    def _ended(self, worker: _Worker[T]) -> list[Event[T]]:
+        """Kill a worker that died or is late and return the events of its task."""
         late = worker.process.is_alive()
         worker.process.kill()
         worker.process.join()
         late = late or reached_limit(worker.process.exitcode)
         events: list[Event[T]] = []
         with suppress(EOFError, OSError):
-            while worker.busy and worker.connection.poll():  # what it said before
-                events += self._listened(worker)
+            while worker.busy and worker.connection.poll():  # messages from before its end
+                events += self._read(worker)
         worker.connection.close()
-        ended = ending(worker.process.exitcode)
+        cause = ending(worker.process.exitcode)
         if not worker.started:
-            what = "did not start in time" if late else f"ended with {ended} at its start"
-            raise RuntimeError(f"a worker process {what}")
+            problem = "did not start in time" if late else f"ended with {cause} at its start"
+            raise RuntimeError(f"a worker process {problem}")
         task: Any = worker.task
-        return [*events, Lost(task, ended, late)] if worker.busy else events
-
-
-def _next(tasks: Iterator[T]) -> tuple[bool, T | None]:
-    for task in tasks:
-        return True, task
-    return False, None
+        return [*events, Lost(task, cause, late)] if worker.busy else events

@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 _ORPHAN_SECONDS = 10.0  # how long after the time limit a process without a parent may live
 _GIVING_WAY = 10  # in steps of `nice`
+_SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+"""What keeps a new interpreter from importing the modules of `multiprocessing` from the current folder."""
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 READY, REPORT, DONE, RAISED = range(4)
@@ -54,7 +56,8 @@ def start(work: Work[Any], conditions: Conditions) -> tuple[Any, Connection]:
     context = multiprocessing.get_context("spawn")  # nothing of this process's threads, locks and files goes along
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work, conditions, decision()), daemon=True)
-    with _threads_inherited(conditions.one_thread), _interrupts_held(), _script_left_alone():
+    threads = dict.fromkeys(_ONE_THREAD, "1") if conditions.one_thread else {}
+    with _inherited({**_SAFE_PATH, **threads}), _interrupts_held(), _script_left_alone():
         process.start()
     theirs.close()
     return process, ours
@@ -84,10 +87,10 @@ def ending(code: int | None) -> str:
 
 
 @contextmanager
-def _threads_inherited(one: bool) -> Iterator[None]:
-    """Let a process that is started here inherit one thread, so that sums stay equal however many there are."""
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(dict.fromkeys(_ONE_THREAD, "1") if one else {})
+def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
+    """Start processes with these environment variables: one thread each keeps sums equal however many there are."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

@@ -52,7 +52,9 @@ def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
     kind, inside = _kind(snapshot, tower)
     library = transformers_for(f"hf:{snapshot.model}")
     try:
-        config = inside.get("config") or library.AutoConfig.from_pretrained(snapshot.folder, local_files_only=True)
+        config = inside.get("config") or library.AutoConfig.from_pretrained(
+            snapshot.folder, local_files_only=True, trust_remote_code=False
+        )
         wanted: Any = getattr(kind, "config_class", None)
         if wanted is not None and not isinstance(config, wanted):
             config = wanted.from_pretrained(snapshot.folder, local_files_only=True)
@@ -93,7 +95,8 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str]) -> Any:
     transformers = transformers_for(f"hf:{snapshot.model}")
     try:
         with silent(transformers):
-            return getattr(transformers, kind).from_pretrained(snapshot.folder, local_files_only=True)
+            untrusted = {"trust_remote_code": False} if kind.startswith("Auto") else {}
+            return getattr(transformers, kind).from_pretrained(snapshot.folder, local_files_only=True, **untrusted)
     except UNREADABLE as error:
         raise InputError(f"{snapshot.model}: its {kind} cannot be loaded ({first_line(error)})") from error
 
@@ -103,7 +106,9 @@ def _inside(snapshot: Snapshot, transformers: Any, within: str) -> JsonObject:
     if not within:
         return {}
     try:
-        config = transformers.AutoConfig.from_pretrained(snapshot.folder, local_files_only=True)
+        config = transformers.AutoConfig.from_pretrained(
+            snapshot.folder, local_files_only=True, trust_remote_code=False
+        )
         return {"config": getattr(config, f"{within}_config"), "key_mapping": {rf"^{within}_model\.": ""}}
     except UNREADABLE as error:
         raise InputError(f"{snapshot.model}: its config.json cannot be read ({first_line(error)})") from error

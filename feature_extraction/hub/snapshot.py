@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.transformers_library import transformers_for
+from aadml.feature_extraction.ground.transformers_library import refuse_kernels, transformers_for
 from aadml.feature_extraction.weights.table import weights_folder
 from aadml.feature_extraction.weights.tensor_files import sha256
 
@@ -24,6 +24,8 @@ _CHECKSUM = re.compile("[0-9a-f]{64}")
 _SMALL = ("*.json", "*.txt", "*.model", "README.md", "LICENSE*")
 _WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")  # in the order of preference
 _SAYS_NOTHING = ("_name_or_path", "transformers_version", "architectures", "torch_dtype", "dtype")
+_DATA = {".json", ".txt", ".model", ".jinja"}
+"""Endings of the small files of a model that are laid out again."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,12 @@ def restored(model: str, files: Mapping[str, bytes]) -> Iterator[Snapshot]:
         files: by name, `config.json` among them.
     """
     with TemporaryDirectory() as place:
+        config = json.loads(files["config.json"])
+        refuse_kernels(config, model)
         for name, content in files.items():
-            (Path(place) / Path(name).name).write_bytes(content)
-        yield Snapshot(Path(place), model, None, "", json.loads(files["config.json"]), ())
+            if Path(name).suffix in _DATA:  # never code
+                (Path(place) / Path(name).name).write_bytes(content)
+        yield Snapshot(Path(place), model, None, "", config, ())
 
 
 def remember(snapshot: Snapshot, checksum: str) -> None:
@@ -159,6 +164,7 @@ def _opened(folder: Path, model: str, commit: str | None) -> Snapshot:
         raise InputError(f"{folder / 'config.json'}: cannot be read ({error})") from error
     if not isinstance(config, dict):
         raise InputError(f"{folder / 'config.json'}: is not a JSON object")
+    refuse_kernels(config, folder / "config.json")
     weights = next((found for pattern in _WEIGHTS if (found := sorted(folder.glob(pattern)))), [])
     if not weights:
         raise InputError(f"{folder}: holds no weights ({' or '.join(_WEIGHTS)})")

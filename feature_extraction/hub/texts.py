@@ -102,7 +102,7 @@ def _default_positions(snapshot: Snapshot, tower: TextTower) -> int:
     from aadml.feature_extraction.ground.transformers_library import transformers_for
 
     library = transformers_for(f"hf:{snapshot.model}")
-    config = library.AutoConfig.from_pretrained(snapshot.folder, local_files_only=True)
+    config = library.AutoConfig.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False)
     return int(getattr(config, "text_config", config).max_position_embeddings)
 
 

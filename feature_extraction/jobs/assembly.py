@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.backbones import Description, Extractor
 from aadml.feature_extraction.feature_file import (
     FeatureFile,
+    FeatureRows,
     ModalityRows,
-    Rows,
     Shard,
     Texts,
     gathered,
@@ -25,7 +25,7 @@ from aadml.feature_extraction.feature_file.class_codes import class_codes
 from aadml.feature_extraction.ground.atomic import refuse_other_kind, remove_leftovers
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.jobs.failures import Failure, deciding, is_list_of_failures, write_failures
-from aadml.feature_extraction.jobs.plan import Plan, fingerprint
+from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
 from aadml.feature_extraction.ledger import Ledger, Record, Track
 from aadml.feature_extraction.manifest import FURTHER_TEXT, Row, is_text
 
@@ -100,7 +100,7 @@ def _list_of(output: Path) -> Path:
 
 
 def assemble(
-    plan: Plan, ledger: Ledger, missing: Mapping[int, Mapping[str, Failure]]
+    plan: ExtractionPlan, ledger: Ledger, missing: Mapping[int, Mapping[str, Failure]]
 ) -> tuple[Assembled | None, Account]:
     """Put the records of a finished job together, in the manifest's order.
 
@@ -149,7 +149,7 @@ def _troubles(row: Row, records: Iterable[Record | None]) -> list[Failure]:
     ]
 
 
-def _shard(plan: Plan, good: Sequence[int], failures: Sequence[tuple[int, Failure]]) -> Shard | None:
+def _shard(plan: ExtractionPlan, good: Sequence[int], failures: Sequence[tuple[int, Failure]]) -> Shard | None:
     index, count = plan.shard
     if count == 1:
         return None
@@ -167,7 +167,7 @@ def _shard(plan: Plan, good: Sequence[int], failures: Sequence[tuple[int, Failur
 
 
 def _assembled(
-    plan: Plan, ledger: Ledger, rows: Sequence[Row], tracks: Mapping[str, Track], shard: Shard | None
+    plan: ExtractionPlan, ledger: Ledger, rows: Sequence[Row], tracks: Mapping[str, Track], shard: Shard | None
 ) -> Assembled:
     splits = tuple(row.split for row in rows)
     labels, all_labels = class_codes(plan.manifest, rows)
@@ -223,24 +223,24 @@ def _texts(made: Mapping[str, ModalityRows], tracks: Mapping[str, Track]) -> Tex
     return Texts.sorted(values, np.concatenate([np.flatnonzero(own) for own in there.values()]).astype(np.int64))
 
 
-def _origin(plan: Plan, modality: str) -> JsonObject:
+def _origin(plan: ExtractionPlan, modality: str) -> JsonObject:
     origin = plan.provenance[modality]
     return {**origin, "notes": [PENDING_NOTE.format(modality)]} if modality in plan.pending else origin
 
 
-def _rows(plan: Plan, one: Extractor, track: Track, read: Descriptions) -> ModalityRows:
+def _rows(plan: ExtractionPlan, one: Extractor, track: Track, read: Descriptions) -> ModalityRows:
     """Say how the numbers of one modality are read from the ledger when they are written."""
     n, lengths, kind = len(track.lengths), track.lengths, np.dtype(np.float32)
     pending = one.modality in plan.pending
     width = (track.width or one.dimension) if pending else one.dimension
     pooled = partial(_mapped, one.pool if plan.keeps_time(one) else np.asarray, read)
-    made = Rows((n, width), kind, lambda: gathered(spread(pooled(), track.present, width)))
+    made = FeatureRows((n, width), kind, lambda: gathered(spread(pooled(), track.present, width)))
     if not (plan.sequence or pending):
         return ModalityRows(made)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     total = int(offsets[-1])
-    times = Rows((total,), np.dtype(np.float64), lambda: gathered(track.times(one)))
-    return ModalityRows(made, Rows((total, width), kind, lambda: gathered(read())), offsets, times)
+    times = FeatureRows((total,), np.dtype(np.float64), lambda: gathered(track.times(one)))
+    return ModalityRows(made, FeatureRows((total, width), kind, lambda: gathered(read())), offsets, times)
 
 
 def _mapped(change: Callable[[Description], Description], read: Descriptions) -> Iterator[Description]:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Description, Extractor
-from aadml.feature_extraction.engines.decoding_workers import Part
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart
 
-_Queue = list[tuple[int, Part]]
+_Queue = list[tuple[int, DecodedPart]]
 
 
 class Describer:
@@ -21,7 +21,7 @@ class Describer:
     """
 
     def __init__(
-        self, extractors: Mapping[str, Extractor], record: Callable[[int, Part, NDArray[Any] | None], None]
+        self, extractors: Mapping[str, Extractor], record: Callable[[int, DecodedPart, NDArray[Any] | None], None]
     ) -> None:
         """Prepare.
 
@@ -50,7 +50,7 @@ class Describer:
         finally:
             self._thread.shutdown(wait=True, cancel_futures=True)
 
-    def add(self, number: int, part: Part) -> None:
+    def add(self, number: int, part: DecodedPart) -> None:
         """Take a prepared clip; a full group is given to its network."""
         queue = self._gathered.setdefault(part.modality, [])
         queue.append((number, part))
@@ -73,5 +73,5 @@ class Describer:
             if np.isfinite(description).all():
                 self._record(number, part, description)
             else:
-                broken = Part(part.modality, reason="corrupt", detail="its description holds NaN or infinity")
+                broken = DecodedPart(part.modality, reason="corrupt", detail="its description holds NaN or infinity")
                 self._record(number, broken, None)

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.engines import Engine, engine_of, need_package
-from aadml.feature_extraction.engines.decoding_workers import Part, Task, Wanted
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, Wanted
 from aadml.feature_extraction.feature_file import Incomplete
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of, text_stamp
 from aadml.feature_extraction.jobs.assembly import Account, assemble, refuse_foreign, write
 from aadml.feature_extraction.jobs.batching import Describer
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure, deciding_reason
-from aadml.feature_extraction.jobs.plan import Plan
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
 from aadml.feature_extraction.manifest import Manifest, Row, is_text
 from aadml.feature_extraction.media import Limits
@@ -36,7 +36,7 @@ _NOTE_SECONDS = 1.0  # from one note of the progress to the next
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExtractionOutcome:
     """What a job came to.
 
     Attributes:
@@ -64,7 +64,7 @@ class Outcome:
 class _Job:
     """A plan being carried out: what is in flight, and how far it is."""
 
-    plan: Plan
+    plan: ExtractionPlan
     ledger: Ledger
     retry_failed: bool
     progress: Callable[[int, int], None]
@@ -91,7 +91,7 @@ def extract(
     incomplete: Incomplete = "keep",
     command: str = "",
     progress: Callable[[int, int], None] | None = None,
-) -> Outcome:
+) -> ExtractionOutcome:
     """Describe every clip of a manifest and write the feature file.
 
     Results are kept in `<output>.work`: a killed job continues there, an unchanged clip is never done twice, a changed
@@ -120,7 +120,7 @@ def extract(
         InputError: the output cannot be written, is in use, or is another kind of file.
     """
     begin, place = time.monotonic(), Path(output)
-    plan = Plan(manifest, tuple(extractors), limits or Limits(), shard, sequence, incomplete)
+    plan = ExtractionPlan(manifest, tuple(extractors), limits or Limits(), shard, sequence, incomplete)
     if time_limit <= 0 or (workers is not None and workers < 1):
         raise InputError(f"time limit {time_limit:g} s, {workers} workers: both must be above zero")
     decode = engine_of(engine)
@@ -134,7 +134,7 @@ def extract(
             _work(job, decode, workers, time_limit)
             written = _write(job, place)
     is_written, account = written
-    return Outcome(
+    return ExtractionOutcome(
         path=str(place) if is_written else None,
         clips=len(plan.rows),
         failures=account.failures,
@@ -164,15 +164,9 @@ def _work(job: _Job, decode: Engine, workers: int | None, time_limit: float) -> 
     """Do what the ledger does not have yet."""
     extractors = job.plan.by_modality
     wanted = {name: _wanted(one, job.plan) for name, one in extractors.items()}
-    decoded = decode(
-        _tasks(job),
-        wanted,
-        clips=max(1, len(job.plan.rows)),
-        workers=workers,
-        time_limit=time_limit,
-        limits=job.plan.limits,
-        gives_way=any(one.describe is not None for one in extractors.values()),
-    )
+    has_network = any(each.describe is not None for each in extractors.values())
+    settings = DecodingSettings(wanted, time_limit, job.plan.limits, gives_way=has_network)
+    decoded = decode(_tasks(job), settings, clips=max(1, len(job.plan.rows)), workers=workers)
     with Describer(extractors, functools.partial(_record, job)) as describer, closing(decoded):
         for task, parts in decoded:
             for part in parts:
@@ -185,7 +179,7 @@ def _work(job: _Job, decode: Engine, workers: int | None, time_limit: float) -> 
             _count(job, _known_reasons(job, task) + [part.reason for part in parts])
 
 
-def _wanted(one: Extractor, plan: Plan) -> Wanted:
+def _wanted(one: Extractor, plan: ExtractionPlan) -> Wanted:
     """Say what the decoding processes do for an extractor: everything but networks, and pooling if nothing follows."""
     done_there = one.describe is None and not plan.keeps_time(one)
     return Wanted(one.inputs, one.prepare, one.minimum_seconds, one.pool if done_there else None)
@@ -233,7 +227,7 @@ def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ..
     return None
 
 
-def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None) -> None:
+def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any] | None) -> None:
     modality, row = part.modality, job.plan.rows[number]
     content, stamp = job.contents.pop((number, modality))
     one, values = job.plan.by_modality[modality], description

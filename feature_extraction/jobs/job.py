@@ -11,7 +11,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.registry import lookup
-from aadml.feature_extraction.jobs.extract import Outcome
+from aadml.feature_extraction.jobs.extract import ExtractionOutcome
 from aadml.feature_extraction.jobs.extract import extract as carry_out
 from aadml.feature_extraction.jobs.recipes import RECIPES
 from aadml.feature_extraction.jobs.shard_names import shard_path
@@ -48,7 +48,7 @@ def extract(
     incomplete: Incomplete = "keep",
     command: str = "",
     progress: Callable[[int, int], None] | None = None,
-) -> Outcome:
+) -> ExtractionOutcome:
     """Turn a manifest of media into a feature file.
 
     Only the modalities that are named are described. Without any name, sound is described by `log-mel` and pictures by

@@ -15,8 +15,8 @@ from aadml.feature_extraction.backbones import Description, Fit, mean_over_time
 from aadml.feature_extraction.feature_file import (
     Cursor,
     FeatureFile,
+    FeatureRows,
     ModalityRows,
-    Rows,
     Shard,
     Texts,
     gathered,
@@ -49,7 +49,7 @@ class Merged:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ShardPart:
     """One shard: its path, its content without the numbers, and these."""
 
     path: str
@@ -92,16 +92,16 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     return Merged(len(parts), len(assembled.head.ids), dimensions, failures)
 
 
-def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _Part:
+def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _ShardPart:
     content, rows = stack.enter_context(open_features(path))
     if content.shard is None:
         raise InputError(f"{os.fspath(path)}: is not a shard of a job (it was not extracted with --shard)")
-    return _Part(os.fspath(path), content, rows, content.shard)
+    return _ShardPart(os.fspath(path), content, rows, content.shard)
 
 
-def _check_complete(parts: Sequence[_Part]) -> None:
+def _check_complete(parts: Sequence[_ShardPart]) -> None:
     """Verify that the files are all shards of one job, each once, and that no clip is unaccounted for."""
-    known: dict[int, _Part] = {}
+    known: dict[int, _ShardPart] = {}
     for part in parts:
         shard, first = part.shard, parts[0].shard
         if (shard.count, shard.total, shard.manifest) != (first.count, first.total, first.manifest):
@@ -122,7 +122,7 @@ def _check_complete(parts: Sequence[_Part]) -> None:
         raise InputError(f"shard {', '.join(absent) or 'files'} missing: the job is not complete")
 
 
-def _check_kinds(parts: Sequence[_Part]) -> None:
+def _check_kinds(parts: Sequence[_ShardPart]) -> None:
     first = parts[0]
     for part in parts[1:]:
         for modality in sorted({*first.rows, *part.rows}):
@@ -142,7 +142,7 @@ def _check_kinds(parts: Sequence[_Part]) -> None:
             )
 
 
-def _outline(part: _Part) -> tuple[Any, ...]:
+def _outline(part: _ShardPart) -> tuple[Any, ...]:
     sequences = {name for name, rows in part.rows.items() if rows.sequence is not None}
     content, shard = part.content, part.shard
     several = content.all_labels is not None
@@ -154,7 +154,7 @@ def _all_labels(contents: Sequence[FeatureFile]) -> NDArray[np.uint8]:
     return np.concatenate([content.all_labels for content in contents if content.all_labels is not None])
 
 
-def _joined(parts: Sequence[_Part]) -> Assembled:
+def _joined(parts: Sequence[_ShardPart]) -> Assembled:
     contents, first = [part.content for part in parts], parts[0]
     order = np.argsort(np.concatenate([part.shard.rows for part in parts]))
 
@@ -191,7 +191,7 @@ def _joined(parts: Sequence[_Part]) -> Assembled:
     return Assembled(replace(head, fitted=fitted, present=lacking), rows)
 
 
-def _texts(parts: Sequence[_Part], order: NDArray[np.int64]) -> Texts | None:
+def _texts(parts: Sequence[_ShardPart], order: NDArray[np.int64]) -> Texts | None:
     """Join all texts, where a clip of any part has several."""
     if all(part.content.texts is None for part in parts):
         return None
@@ -202,13 +202,13 @@ def _texts(parts: Sequence[_Part], order: NDArray[np.int64]) -> Texts | None:
     return Texts.sorted(np.concatenate(filled), np.argsort(order)[rows])
 
 
-def _one_each(part: _Part) -> Texts:
+def _one_each(part: _ShardPart) -> Texts:
     """Give the texts of a part whose clips have one each."""
     there = part.content.has("text")
     return Texts(part.rows["text"].pooled.array()[there], np.flatnonzero(there).astype(np.int64))
 
 
-def _origin(part: _Part, modality: str) -> JsonObject:
+def _origin(part: _ShardPart, modality: str) -> JsonObject:
     origin = dict(part.content.provenance[modality])
     if origin.get("notes") == [PENDING_NOTE.format(modality)]:
         del origin["notes"]
@@ -229,7 +229,7 @@ def _interleaved(parts: Sequence[ModalityRows], order: NDArray[np.int64]) -> Mod
     return ModalityRows(pooled, sequence, offsets, _merged(times, whose, lengths) if len(times) == len(parts) else None)
 
 
-def _merged(parts: Sequence[Rows], whose: NDArray[np.int64], lengths: NDArray[np.int64]) -> Rows:
+def _merged(parts: Sequence[FeatureRows], whose: NDArray[np.int64], lengths: NDArray[np.int64]) -> FeatureRows:
     """Take the next `lengths[i]` rows of part `whose[i]`, for every i."""
     filled = next((part for part in parts if part.shape[0]), parts[0])  # of a part without clips, no width is known
 
@@ -239,10 +239,10 @@ def _merged(parts: Sequence[Rows], whose: NDArray[np.int64], lengths: NDArray[np
             if length:  # a part that has nothing of a modality does not know its width either
                 yield cursors[part].take(int(length))
 
-    return Rows((int(lengths.sum()), *filled.shape[1:]), filled.dtype, lambda: gathered(clips()))
+    return FeatureRows((int(lengths.sum()), *filled.shape[1:]), filled.dtype, lambda: gathered(clips()))
 
 
-def _fit(pending: Mapping[str, Any], part: _Part) -> Fit:
+def _fit(pending: Mapping[str, Any], part: _ShardPart) -> Fit:
     """Build what the shards left to be fitted, from its name and its options."""
     options = dict(pending)
     try:
@@ -268,13 +268,15 @@ def _fitted(
         return map(change, read())
 
     kind = np.dtype(np.float32)
-    pooled = Rows((len(splits), width), kind, lambda: gathered(spread(map(mean_over_time, made()), there, width)))
+    pooled = FeatureRows(
+        (len(splits), width), kind, lambda: gathered(spread(map(mean_over_time, made()), there, width))
+    )
     if not keep:
         return ModalityRows(pooled), arrays
-    sequence = Rows((rows.sequence.shape[0], width), kind, lambda: gathered(made()))
+    sequence = FeatureRows((rows.sequence.shape[0], width), kind, lambda: gathered(made()))
     return ModalityRows(pooled, sequence, rows.offsets, rows.times), arrays
 
 
-def _clips(sequence: Rows, lengths: NDArray[np.int64]) -> Iterator[Description]:
+def _clips(sequence: FeatureRows, lengths: NDArray[np.int64]) -> Iterator[Description]:
     cursor = Cursor(sequence)
     return (cursor.take(int(length)) for length in lengths)

@@ -16,7 +16,7 @@ from aadml.feature_extraction.media import Limits, decoder_versions
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExtractionPlan:
     """One job, or one shard of it.
 
     Attributes:

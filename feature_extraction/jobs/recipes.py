@@ -13,7 +13,7 @@ Options = Mapping[str, JsonObject]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ExtractionRecipe:
     """Extractors and their options.
 
     Attributes:
@@ -42,8 +42,8 @@ class Recipe:
 _YOUTUBE8M: JsonObject = {"weights": "inception-v3-2015", "reduction": "youtube-8m"}
 
 
-def _paper(description: str, variant: str, visual: JsonObject) -> Recipe:
-    return Recipe(description, "vggish", "inception-v3", {"audio": {"variant": variant}, "visual": visual})
+def _paper(description: str, variant: str, visual: JsonObject) -> ExtractionRecipe:
+    return ExtractionRecipe(description, "vggish", "inception-v3", {"audio": {"variant": variant}, "visual": visual})
 
 
 RECIPES = {

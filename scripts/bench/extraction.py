@@ -32,7 +32,7 @@ import cv2
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor, extractor
-from aadml.feature_extraction.engines.decoding_workers import Task, Wanted, decode_all
+from aadml.feature_extraction.engines.decoding_workers import DecodingSettings, Task, Wanted, decode_all
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.manifest import Manifest, Row, read_manifest
@@ -101,7 +101,9 @@ def inception(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -
 
     def decoding() -> None:
         tasks = (Task(number, {"visual": str(path)}) for number in range(arguments.videos))
-        for _, parts in decode_all(tasks, wanted, workers=cores, time_limit=600, limits=Limits()):
+        for _, parts in decode_all(
+            tasks, DecodingSettings(wanted, 600, Limits()), clips=arguments.videos, workers=cores
+        ):
             prepared.append(parts[0].prepared)
 
     def network() -> None:

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.engines import this_machine
-from aadml.feature_extraction.engines.decoding_workers import Part
+from aadml.feature_extraction.engines import decoding_workers
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings
 from aadml.feature_extraction.jobs import extract as jobs
-from aadml.feature_extraction.jobs.plan import Plan, fingerprint
+from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Limits, Sound
 
@@ -77,7 +77,7 @@ def parse(options: argparse.Namespace) -> None:
 def plan(options: argparse.Namespace) -> None:
     """Plan a shard, with everything that is said of it."""
     manifest, begin = read_manifest(options.folder / "manifest.csv"), time.process_time()
-    planned = Plan(manifest, extractors(options), Limits(), (0, 2), options.sequence)
+    planned = ExtractionPlan(manifest, extractors(options), Limits(), (0, 2), options.sequence)
     say(rows=len(planned.rows), settings=len(planned.settings), processor_seconds=time.process_time() - begin)
     begin = time.process_time()
     say(fingerprint=fingerprint(manifest)[:8], processor_seconds=time.process_time() - begin)
@@ -85,7 +85,7 @@ def plan(options: argparse.Namespace) -> None:
 
 def extract(options: argparse.Namespace) -> None:
     """Do the job, from nothing or from a full ledger."""
-    this_machine.decode_all = made_up(options)  # type: ignore[assignment]
+    decoding_workers.decode_all = made_up(options)  # type: ignore[assignment]
     begin = time.process_time()
     outcome = jobs.extract(
         read_manifest(options.folder / "manifest.csv"),
@@ -120,13 +120,13 @@ def made_up(options: argparse.Namespace) -> object:
         for modality, dimension in zip(MODALITIES, options.dimensions, strict=False)
     }
 
-    def decode_all(tasks: Iterator, wanted: dict, **_: object) -> Iterator:
+    def decode_all(tasks: Iterator, settings: DecodingSettings, **_: object) -> Iterator:
         for task in tasks:
             parts = []
             for modality in task.media:
                 values = base[modality] + np.float32(task.number % 1000)
-                pool = wanted[modality].pool
-                parts.append(Part(modality, prepared=values if pool is None else pool(values), seconds=10.0))
+                pool = settings.wanted[modality].pool
+                parts.append(DecodedPart(modality, prepared=values if pool is None else pool(values), seconds=10.0))
             yield task, parts
 
     return decode_all

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import FeatureFile, ModalityRows, Rows, write_rows
+from aadml.feature_extraction.feature_file import FeatureFile, FeatureRows, ModalityRows, write_rows
 
 CLASSES, LATENT, STEP = 100, 24, 4096
 DIMENSIONS = {"audio": 128, "visual": 1024}
@@ -48,7 +48,10 @@ def write(path: Path, n: int) -> None:
     splits = np.array(["train"] * (n - 10_000) + ["valid"] * 5000 + ["test"] * 5000)[generator.permutation(n)]
     labels = generator.integers(0, CLASSES, n)
     shape = {name: (n, width) for name, width in DIMENSIONS.items()}
-    rows = {name: ModalityRows(Rows(shape[name], np.dtype(np.float32), partial(drawn, labels, name))) for name in shape}
+    rows = {
+        name: ModalityRows(FeatureRows(shape[name], np.dtype(np.float32), partial(drawn, labels, name)))
+        for name in shape
+    }
     content = FeatureFile(
         features={},
         labels=labels,

@@ -1,6 +1,6 @@
 """Extract real media alone, and again while twenty processes keep the machine busy: the bytes must be equal.
 
-    python scripts/soak/load.py --media FOLDER > docs/soak/load.md
+    python scripts/soak/load.py --media FOLDER > docs/lab/soak/load.md
 
 Limits on decoding count processor time, so no clip may be lost because it had to wait.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from media import media
 
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.jobs.extract import Outcome, extract
+from aadml.feature_extraction.jobs.extract import ExtractionOutcome, extract
 from aadml.feature_extraction.manifest import Manifest, read_manifest
 
 BUSY = "while True: pass"
@@ -56,7 +56,7 @@ def listed(source: Path, folder: Path, count: int) -> Manifest:
     return read_manifest(folder / "manifest.csv")
 
 
-def run(manifest: Manifest, output: Path, limit: float) -> tuple[list[Outcome], float, float]:
+def run(manifest: Manifest, output: Path, limit: float) -> tuple[list[ExtractionOutcome], float, float]:
     """Extract sound and pictures; return what came of it, seconds on the clock, and the load at the end."""
     begin = time.monotonic()
     extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
@@ -87,7 +87,7 @@ def report(options: argparse.Namespace, alone: tuple, loaded: tuple) -> None:
         print(f"| {name} | {seconds:.0f} | {load:.1f} | {' | '.join(map(counts, outcomes))} |")
 
 
-def counts(outcome: Outcome) -> str:
+def counts(outcome: ExtractionOutcome) -> str:
     reasons = Counter(failure.reason for failure in outcome.failures)
     ok = outcome.clips - len(outcome.failures)
     return ", ".join([f"{ok} ok", *(f"{count} {reason}" for reason, count in sorted(reasons.items()))])

@@ -1,6 +1,6 @@
 """Cut, flip and blank media by seed, a thousand times, and extract them: every clip a row or a reason, nothing else.
 
-    python scripts/soak/media.py --media FOLDER > docs/soak/media.md
+    python scripts/soak/media.py --media FOLDER > docs/lab/soak/media.md
 
 Each damaged file goes through a whole extraction job, once for sound and once for pictures. Rows and failures must
 account for every clip, each row must be what another process decodes again, and no process may be left.
@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor, extractor
-from aadml.feature_extraction.engines.decoding_workers import Task, Wanted, decode_all
+from aadml.feature_extraction.engines.decoding_workers import DecodingSettings, Task, Wanted, decode_all
 from aadml.feature_extraction.feature_file import FeatureFile, read_features
-from aadml.feature_extraction.jobs.extract import Outcome, extract
+from aadml.feature_extraction.jobs.extract import ExtractionOutcome, extract
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Limits
 
@@ -89,7 +89,7 @@ def hurt(content: bytearray, kind: str, chance: random.Random) -> bytes:
 def report(
     modality: str,
     one: Extractor,
-    outcome: Outcome,
+    outcome: ExtractionOutcome,
     found: FeatureFile,
     damages: dict[str, str],
     folder: Path,
@@ -118,9 +118,10 @@ def report(
 def again(one: Extractor, modality: str, found: FeatureFile, folder: Path) -> int:
     """Decode every row again, in another order and another process; count those that are the same."""
     wanted = {modality: Wanted(one.inputs, one.prepare, one.minimum_seconds, one.pool)}
+    settings = DecodingSettings(wanted, 600, Limits())
     tasks = (Task(number, {modality: str(folder / found.ids[number])}) for number in reversed(range(len(found.ids))))
     alike = 0
-    for task, (part,) in decode_all(tasks, wanted, workers=1, time_limit=600, limits=Limits()):
+    for task, (part,) in decode_all(tasks, settings, clips=len(found.ids), workers=1):
         alike += part.prepared is not None and np.array_equal(part.prepared, found.features[modality][task.number])
     return alike
 

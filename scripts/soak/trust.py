@@ -8,7 +8,7 @@ imported; with `--trust-code` those that a command needs are.
 
 For each string every call is made with one of the three places, drawn by the seed; `--all-places` makes it with each.
 
-Usage: PYTHONPATH=. python scripts/soak/trust.py [--seed 0] [--share 1.0] [--all-places] [-o docs/soak/trust.md]
+Usage: PYTHONPATH=. python scripts/soak/trust.py [--seed 0] [--share 1.0] [--all-places] [-o docs/lab/soak/trust.md]
 """
 
 import argparse

@@ -12,7 +12,7 @@ import pytest
 
 import aadml as face
 from aadml.data.sample_clips import SampleClips, write_sample_clips
-from aadml.feature_extraction.ground import import_paths
+from aadml.feature_extraction.ground import consent, import_paths
 from aadml.feature_extraction.ground.checksummed_json import seal
 from aadml.feature_extraction.ground.consent import UntrustedCodeError
 from aadml.search.index import Index
@@ -220,3 +220,59 @@ def test_workers_inherit_consent(aadml, features, away):
     code, _, err = aadml(*grid, "--workers", 2, "-o", "out", "--trust-code")
     assert code == 0, err
     assert len(list(Path("out/runs").glob("*/evaluation.json"))) == 2
+
+
+EXTRACTOR = '''
+from dataclasses import replace
+
+from aadml.feature_extraction.backbones.descriptors import log_mel
+
+
+def f():
+    """Log-mel under another name."""
+    return replace(log_mel(), name="mine")
+'''
+
+
+@pytest.fixture
+def named(away, monkeypatch):
+    """A feature file whose sound was described by an extractor of one's own, and a clip; consent is forgotten."""
+    (away / "planted_of_trust.py").write_text(EXTRACTOR)
+    clips = write_sample_clips(away / "clips", SampleClips(clips=60, seconds=0.5), workers=1)
+    face.extract(clips, away / "own.h5", audio="planted_of_trust:f", visual="hog-color", workers=1)
+    monkeypatch.setattr(consent, "_names", set())
+    return away / "own.h5", str(next((clips.parent / "clips").glob("*.mp4")))
+
+
+def test_consent_is_kept_by_what_was_opened_and_by_nothing_else(named):
+    features, sound = named
+    choices = {"method": "cca", "settings": {"method.dimension": 2}}
+    trained = face.fit(features, **choices, trust_code=True)
+    assert trained.embed(audio=sound).shape == (2,)
+    trained.save("model")
+    Index.build(features, "own.index", model="model").close()
+    loaded = face.load("model", trust_code=True)
+    assert loaded.embed(audio=sound).shape == (2,)
+    with Index("own.index", trust_code=True) as index:
+        assert index.search(audio=sound, to="audio").hits
+    with Index("own.index", model=loaded) as index:
+        assert index.search(audio=sound, to="audio").hits
+    with pytest.raises(UntrustedCodeError, match=r"model\.json names audio extractor planted_of_trust:f"):
+        face.load("model").embed(audio=sound)
+    with pytest.raises(UntrustedCodeError), Index("own.index") as index:
+        index.search(audio=sound, to="audio")
+
+
+def test_an_extractor_that_is_typed_for_an_index_needs_no_consent(named):
+    Index.build("clips/manifest.csv", "typed.index", audio="planted_of_trust:f", workers=1).close()
+    assert Path("typed.index").is_file()
+
+
+@pytest.mark.parametrize("data", ["synthetic:ave", "--data=synthetic:ave"])
+def test_a_made_up_data_set_is_no_consent_to_a_module_of_its_name(aadml, away, data):
+    (away / "synthetic.py").write_text(PLANTED)
+    (away / "c.yaml").write_text("loss: synthetic:ave\n")
+    words = [data] if data.startswith("--") else ["--data", data]
+    code, _, err = aadml("train", *words, "--config", "c.yaml", "--runs", "runs")
+    assert (code, err.partition(",")[0]) == (2, "c.yaml names loss synthetic:ave")
+    assert "synthetic" not in sys.modules

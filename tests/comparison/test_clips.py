@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.comparison.clips import Clips
+from aadml.comparison.clips import Clips, Splits
 from aadml.feature_extraction.ground.errors import InputError
 
 N = 6
@@ -75,7 +75,7 @@ def test_ids_are_kept_as_text(ids):
 
 @pytest.mark.parametrize("ids", ["abcdef", [None] * N, [0.5] * N, [True] * N, FEATURES, 3, np.float64(3)])
 def test_other_ids_are_refused(ids):
-    with pytest.raises(InputError, match=r"^ids: \w+ given; n names or n whole numbers are wanted$"):
+    with pytest.raises(InputError, match=r"^ids are of type \w+; pass n names or n whole numbers$"):
         clips(ids=ids)
 
 
@@ -91,7 +91,7 @@ def test_whether_a_clip_has_a_modality_is_said_by_truth_values_or_zeros_and_ones
         ({"audio": CODES}, r"present: audio: int64 \(6,\) given; n booleans are wanted"),
         ({"audio": ["yes"] * N}, r"present: audio: <U3 \(6,\) given; n booleans are wanted"),
         ({"audio": [[True], [True, False]]}, "present: audio: not an array of booleans"),
-        ([True] * N, "present: list given; {modality: n booleans} is wanted"),
+        ([True] * N, "present is of type list; pass {modality: n booleans}"),
         ({"audio": [True]}, r"audio: present is torch.bool \(1,\); bool \(6,\) is wanted"),
     ],
 )
@@ -120,3 +120,20 @@ def test_a_tensor_of_any_float_type_and_layout_is_taken_without_its_graph():
         assert not made.requires_grad
         expected = given.detach().float() if isinstance(given, torch.Tensor) else torch.tensor(given.copy()).float()
         assert torch.equal(made, expected)
+
+
+def test_some_of_the_clips_are_clips():
+    clips = Clips.of(["dog", "cat", "dog"], audio=np.eye(3), visual=np.eye(3), present={"audio": [True, True, False]})
+    assert clips[:2].ids == ("0", "1")
+    assert clips[[2, 0]].ids == clips[np.array([2, 0])].ids == ("2", "0")
+    assert clips[torch.tensor([True, False, True])].ids == ("0", "2")
+    assert clips[1:].labels.tolist() == clips.labels[1:].tolist()
+    with pytest.raises(InputError, match=r"no text features; there are audio, visual"):
+        clips["text"]
+
+
+def test_printing_clips_prints_no_tensor():
+    clips = Clips.of(["dog", "cat", "dog"], audio=np.eye(3), visual=np.eye(3), present={"audio": [True, True, False]})
+    assert repr(clips) == "Clips(3 clips, 2 classes, audio 3-d (1 missing), visual 3-d)"
+    splits = Splits(clips, clips[:1], clips[1:])
+    assert repr(splits).splitlines()[1] == "valid  Clips(1 clips, 2 classes, audio 3-d, visual 3-d)"

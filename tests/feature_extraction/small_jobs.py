@@ -35,18 +35,18 @@ def failures(output):
 
 def decoded(monkeypatch):
     """Count the clips that are sent to be decoded."""
-    import aadml.feature_extraction.engines.this_machine as module
+    import aadml.feature_extraction.engines.decoding_workers as module
 
     seen = []
     original = module.decode_all
 
-    def counting(tasks, wanted, **options):
+    def counting(tasks, settings, **options):
         def counted():
             for task in tasks:
                 seen.append((task.number, *sorted(task.media)))
                 yield task
 
-        return original(counted(), wanted, **options)
+        return original(counted(), settings, **options)
 
     monkeypatch.setattr(module, "decode_all", counting)
     return seen

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aadml.feature_extraction.feature_file import (
     Cursor,
     FeatureFile,
-    Rows,
+    FeatureRows,
     Timeline,
     gathered,
     read_features,
@@ -85,7 +85,7 @@ def test_times_that_go_back_are_found_within_and_between_blocks(tmp_path):
 def test_a_cursor_takes_what_a_slice_would(counts, size):
     array = np.arange(2.0 * sum(counts)).reshape(-1, 2)
     blocks = [array[start : start + size] for start in range(0, len(array), size)]
-    cursor, start = Cursor(Rows(array.shape, array.dtype, lambda: iter(blocks))), 0
+    cursor, start = Cursor(FeatureRows(array.shape, array.dtype, lambda: iter(blocks))), 0
     for count in counts:
         np.testing.assert_array_equal(cursor.take(count), array[start : start + count])
         start += count

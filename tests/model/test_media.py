@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import aadml
+from aadml.feature_extraction.backbones import EXTRACTORS
 from aadml.feature_extraction.backbones.descriptors import log_mel
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.model import media
@@ -25,8 +26,9 @@ def asked_for(monkeypatch):
 
 @pytest.mark.parametrize("place", ["/tmp/saved_model", "https://example.org/model", "saved_model", "~/x"])
 @pytest.mark.parametrize("where", ["parameters", "source"])
-def test_weights_at_a_place_that_a_file_names_are_not_opened(asked_for, place, where):
-    origin = {"extractor": "vggish-hub", "parameters": {}, where: {"weights": place}}
+@pytest.mark.parametrize("name", ["vggish-hub", EXTRACTORS["audio"].places["vggish-hub"]])
+def test_weights_at_a_place_that_a_file_names_are_not_opened(asked_for, name, place, where):
+    origin = {"extractor": name, "parameters": {}, where: {"weights": place}}
     facts = replace(aadml.fit("synthetic:ave", method="cca").facts, features={"audio": origin})
     with pytest.raises(InputError, match="other features than can be made here"):
         media.extractor_of(facts, "audio")

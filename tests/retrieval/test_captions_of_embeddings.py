@@ -96,4 +96,4 @@ def test_what_differs_within_a_label_is_not_ranked_once(tmp_path, vectors):
         assert message in str(done.exception)
     done = CliRunner().invoke(cli, ["evaluate", str(tmp_path), "--once", "audio"])
     assert done.exit_code == 2
-    assert "--once is for --embeddings" in done.stderr
+    assert "--once applies to --embeddings only" in done.stderr

@@ -70,7 +70,7 @@ def test_a_sample_says_what_it_is():
     content = json.loads(json.dumps(found.to_json()))
     assert content["sample"] == {"queries": 13, "seed": 4, "of": {"audio-visual": 60, "visual-audio": 60}}
     assert EvaluationRecord.from_json(content, "x").sample == found.sample
-    assert "a sample: 13 queries of 60 drawn at random (seed 4), the gallery is whole" in summary(found)
+    assert "a random sample: 13 of 60 queries (seed 4) against the whole gallery" in summary(found)
     low, high = found["audio-visual"].map_interval
     assert f"{low:.4f}..{high:.4f}" in next(line for line in summary(found).splitlines() if "95 % interval" in line)
 
@@ -81,7 +81,7 @@ def test_only_clips_that_have_the_modality_are_drawn():
     assert found.sample is not None
     assert found.sample.of == {"audio-visual": 60, "visual-audio": 40}
     assert all(int(name.split()[1]) % 3 for name in found["visual-audio"].ids)
-    assert "30 queries of 60 (audio-visual), 40 (visual-audio)" in summary(found)
+    assert "30 of 60 (audio-visual), 40 (visual-audio) queries" in summary(found)
 
 
 def test_the_interval_of_a_sample_holds_the_map_of_all_about_as_often_as_it_says():

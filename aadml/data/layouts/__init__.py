@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.registry import Table
+from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
     from aadml.data.layouts.layout import Layout
 
-LAYOUTS: Table["Layout"] = Table(
+LAYOUTS: Registry["Layout"] = Registry(
     "layout",
     {
         "split-keys": "aadml.data.layouts.split_keys:SPLIT_KEYS",

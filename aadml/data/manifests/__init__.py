@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.registry import Table
+from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
     from aadml.data.manifests.listing import Listing
 
-MANIFESTS: Table[Callable[..., "Listing"]] = Table(
+MANIFESTS: Registry[Callable[..., "Listing"]] = Registry(
     "data set",
     {
         "ave": "aadml.data.manifests.ave:ave",

@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from aadml.feature_extraction.backbones.bert import load_bert, load_word_pieces, small_bert
+from aadml.feature_extraction.backbones.bert import bert_of, load_bert, load_word_pieces, small_bert
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.layers.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 
@@ -62,6 +63,28 @@ def test_a_folder_without_a_bert_is_refused(tmp_path):
 def copy(folder, tmp_path):
     """A copy of the folder that may be damaged."""
     return Path(shutil.copytree(folder, tmp_path / "copy"))
+
+
+@pytest.mark.parametrize("load", [load_bert, load_word_pieces])
+def test_code_in_a_folder_is_not_run_and_nobody_is_asked(copy, load, monkeypatch):
+    code = f"open({str(copy / 'ran')!r}, 'w')\nfrom transformers import BertConfig as C, BertTokenizerFast as T\n"
+    (copy / "planted_of_bert.py").write_text(code)
+    config = json.loads((copy / "config.json").read_text()) | {"model_type": "planted"}
+    names = {"AutoConfig": "planted_of_bert.C", "AutoTokenizer": ["planted_of_bert.T", "planted_of_bert.T"]}
+    (copy / "config.json").write_text(json.dumps(config | {"auto_map": names}))
+    (copy / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "T", "auto_map": names}))
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    with pytest.raises(InputError, match=r"copy: no .* could be loaded"):
+        load(copy)
+    assert not (copy / "ran").exists()
+
+
+def test_a_kernel_on_the_hub_is_refused(copy):
+    configuration = json.loads((copy / "config.json").read_text()) | {"attn_implementation": "planted/kernel"}
+    (copy / "config.json").write_text(json.dumps(configuration))
+    for build in (lambda: load_bert(copy), lambda: bert_of(configuration)):
+        with pytest.raises(InputError, match="attn_implementation is 'planted/kernel', code on the hub"):
+            build()
 
 
 @pytest.mark.parametrize("kind", ["roberta", "distilbert", "electra"])

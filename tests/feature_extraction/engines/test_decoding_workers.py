@@ -2,16 +2,15 @@ import importlib
 import os
 import signal
 import time
-from functools import partial
 
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.engines.decoding_workers import Task, Wanted, decode_all, decoders
-from aadml.feature_extraction.engines.on_ray import Decoder
+from aadml.feature_extraction.engines.decoding_workers import DecodingSettings, Task, Wanted, decode_all
+from aadml.feature_extraction.engines.on_ray import DecodingActor
 from aadml.feature_extraction.media import Frames, Limits, Sound
 
-# What a hostile file does to a decoder, done on purpose to clips of a certain length.
+# Effects of hostile files on a decoder, triggered by the length of a clip.
 HOSTILE = """
 import os, time
 import numpy as np
@@ -57,7 +56,7 @@ def hostile(tmp_path, monkeypatch):
 
 def run(media, wanted, workers=2, time_limit=30.0):
     tasks = (Task(number, each) for number, each in enumerate(media))
-    done = decode_all(tasks, wanted, workers=workers, time_limit=time_limit, limits=Limits())
+    done = decode_all(tasks, DecodingSettings(wanted, time_limit, Limits()), clips=len(media), workers=workers)
     return {task.number: parts for task, parts in done}
 
 
@@ -120,7 +119,7 @@ def test_a_death_that_an_earlier_clip_caused_is_not_charged_to_the_next_one(soun
 
 def test_an_actor_of_ray_decodes_a_clip_again_whose_process_died(sounds, hostile):
     wanted = {"audio": Wanted(Sound(16_000), hostile.damaging, 0.0)}
-    decoder = Decoder(partial(decoders, wanted, workers=1, time_limit=30.0, limits=Limits()))
+    decoder = DecodingActor(DecodingSettings(wanted, 30.0, Limits()))
     try:
         clips = [decoder.decode(Task(number, {"audio": path})) for number, path in enumerate(sounds(20, 11, 14, 12))]
     finally:
@@ -152,7 +151,7 @@ def test_no_process_is_left_when_the_caller_stops_early(tmp_path, render):
     path = str(render(tmp_path / "a.mp4"))
     tasks = (Task(number, {"audio": path}) for number in range(100))
     wanted = {"audio": Wanted(Sound(16_000), np.abs, 0.0)}
-    done = decode_all(tasks, wanted, workers=2, time_limit=30.0, limits=Limits())
+    done = decode_all(tasks, DecodingSettings(wanted, 30.0, Limits()), clips=100, workers=2)
     next(done)
     done.close()
     assert multiprocessing.active_children() == []

@@ -1,4 +1,4 @@
-"""Ray decodes what this machine decodes: the same files, whoever is killed on the way."""
+"""Decoding on Ray gives the same files as decoding on this machine, also after kills."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def actors():
     for place in Path("/proc").glob("[0-9]*"):
         try:
             own = f"RAY_JOB_OF={os.getpid()}".encode() in (place / "environ").read_bytes().split(bytes(1))
-            if own and (place / "cmdline").read_bytes().startswith(b"ray::Decoder"):
+            if own and (place / "cmdline").read_bytes().startswith(b"ray::DecodingActor"):
                 found.append(int(place.name))
         except OSError:
             pass

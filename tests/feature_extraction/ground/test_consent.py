@@ -9,8 +9,8 @@ from aadml.feature_extraction.ground.consent import (
     decision,
     inherit,
     is_consented,
+    is_trusting,
     named_in,
-    remember,
     require_consent,
     trusting,
     with_consent,
@@ -29,6 +29,21 @@ from aadml.feature_extraction.ground.errors import InputError
         ("my_metrics:mine@3", ["my_metrics:mine"]),
         ("a:b+c:d", ["a:b", "c:d"]),
         (["a:b", {"loss": {"name": "c:d"}}], ["a:b", "c:d"]),
+        ("--loss=a:b", ["a:b"]),
+        ("--set=loss.name=a:b", ["a:b"]),
+        ("--over=loss=aa-a:b,c:d", ["a:b", "c:d"]),
+        ("[a:b, c:d]", ["a:b", "c:d"]),
+        (",".join(["a:b"] * 1000), ["a:b"]),
+        ("a sound of a:b and rain", []),
+        ("note:this is a dog", []),
+        ("synthetic:ave", []),
+        ("--data=synthetic:ave", []),
+        ("hf:clap", []),
+        ("ray:head", []),
+        ("legacy:partner", []),
+        ("column:split", []),
+        ("-oa:b", []),
+        ("--data=folder/a:b", []),
         ("folder/a:b", []),
         ("a:b/model", []),
         ("C:\\a:b", []),
@@ -45,7 +60,7 @@ def test_what_a_person_types_is_consented_to_name_by_name(typed, names):
 def test_the_name_of_a_file_that_is_there_is_no_consent(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a:b").touch()
-    consent_to("a:b")
+    consent_to("a:b", "--data=a:b", "audio=a:b", ["a:b"])
     assert not is_consented("a:b")
 
 
@@ -83,18 +98,22 @@ def test_consent_is_true_or_false(consented):
         with_consent()(lambda *, trust_code=False: None)(trust_code=consented)
 
 
-def test_what_a_trusted_file_names_is_remembered_and_that_of_another_is_not():
-    remember(["a:b"])
-    assert not is_consented("a:b")
+def test_what_opens_a_file_can_keep_the_consent_and_gives_none_to_other_files():
     with trusting():
-        remember(["a:b", None])
-    assert is_consented("a:b")
+        kept = is_trusting()
+    assert not is_trusting()
+    with trusting(kept):
+        assert is_consented("a:b")
+    assert not is_consented("a:b")
 
 
 def test_a_process_takes_over_the_decision_of_its_parent(monkeypatch):
     consent_to("a:b")
+    monkeypatch.setattr(consent, "folders", ["entered"])
     parent = decision()
     monkeypatch.setattr(consent, "_names", set())
+    monkeypatch.setattr(consent, "folders", [])
     inherit(parent)
+    assert consent.folders == ["entered"]
     assert is_consented("a:b")
     assert not is_consented("c:d")

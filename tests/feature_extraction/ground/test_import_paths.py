@@ -93,6 +93,43 @@ def test_a_module_beside_the_data_is_found_and_so_is_one_in_the_current_folder(f
         assert imported_with_consent("here_of_places:x") == 2
 
 
+def test_a_module_of_the_current_folder_is_not_replaced_by_one_beside_the_data(folder):
+    data = folder / "data"
+    data.mkdir()
+    put(data, "mine_of_places", "x = 'planted'\n")
+    put(folder, "mine_of_places", "x = 'mine'\n")
+    search_beside(data)
+    consent_to("mine_of_places:x")
+    assert imported_with_consent("mine_of_places:x") == "mine"
+
+
+def test_only_the_folder_that_holds_a_module_enters_the_path(folder):
+    data = folder / "data"
+    data.mkdir()
+    put(data, "planted_of_places", "x = 1\n")
+    put(folder, "mine_of_places", "try:\n    import planted_of_places as x\nexcept ImportError:\n    x = None\n")
+    search_beside(data)
+    consent_to("mine_of_places:x", "json:loads")
+    assert imported_with_consent("json:loads")
+    assert str(folder) not in sys.path
+    assert imported_with_consent("mine_of_places:x") is None
+    assert sys.path[-1] == str(folder)
+    assert str(data) not in sys.path
+
+
+def test_a_folder_without_a_module_gives_way_to_a_module_of_its_name(folder):
+    data = folder / "data"
+    (folder / "plain_of_places").mkdir()
+    (folder / "plain_of_places" / "inner.py").write_text("x = 2\n")
+    consent_to("plain_of_places.inner:x", "file_of_places:x")
+    assert imported_with_consent("plain_of_places.inner:x") == 2
+    (folder / "file_of_places").mkdir()
+    data.mkdir()
+    put(data, "file_of_places", "x = 3\n")
+    search_beside(data)
+    assert imported_with_consent("file_of_places:x") == 3
+
+
 def test_without_consent_nothing_is_imported_and_no_folder_enters_the_path(folder):
     put(folder, "made_of_places", "raise RuntimeError\n")
     before = [*sys.path]

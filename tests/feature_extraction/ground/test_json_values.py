@@ -22,17 +22,17 @@ from aadml.feature_extraction.ground.json_values import (
 
 
 @dataclass(frozen=True)
-class Part:
+class Piece:
     size: int
     sha256: str = ""
 
 
 @dataclass(frozen=True)
-class Whole:
+class Record:
     name: str
     share: Annotated[float, Interval(ge=0, le=1)]
     kind: Literal["audio", "visual"]
-    parts: Mapping[str, Part]
+    parts: Mapping[str, Piece]
     sizes: tuple[int, ...] = ()
     pair: tuple[int, str] = (0, "")
     lines: Sequence[str] = field(default_factory=list)
@@ -41,58 +41,62 @@ class Whole:
     rest: Mapping[str, Json] = field(default_factory=dict)
 
 
-WHOLE = {
+RECORD = {
     "name": "a", "share": 0.5, "kind": "audio", "parts": {"one": {"size": 3, "sha256": "f"}}, "sizes": [1, 2],
     "pair": [1, "b"], "lines": ["c"], "epoch": 4, "ready": True, "rest": {"any": [None, {"thing": 1}]},
 }  # fmt: skip
 
 
 def test_a_record_comes_back_with_every_type():
-    found = read_as(Whole, parse_object(to_bytes(WHOLE), "here"), "here")
-    assert found == Whole(
-        "a", 0.5, "audio", {"one": Part(3, "f")}, (1, 2), (1, "b"), ["c"], 4, True, {"any": [None, {"thing": 1}]}
+    found = read_as(Record, parse_object(to_bytes(RECORD), "here"), "here")
+    assert found == Record(
+        "a", 0.5, "audio", {"one": Piece(3, "f")}, (1, 2), (1, "b"), ["c"], 4, True, {"any": [None, {"thing": 1}]}
     )
-    assert parse_object(to_bytes(asdict(found)), "here") == WHOLE
+    assert parse_object(to_bytes(asdict(found)), "here") == RECORD
 
 
-def test_a_whole_number_is_a_number_and_stays_as_it_was_written():
-    assert str(read_as(Whole, WHOLE | {"share": 1}, "here").share) == "1"
+def test_a_file_name_that_is_not_utf8_does_not_make_a_record_unreadable():
+    assert read_as(Record, RECORD | {"name": "f\udcff.h5"}, "here").name == "f?.h5"
+
+
+def test_an_integer_is_a_valid_float():
+    assert read_as(Record, RECORD | {"share": 1}, "here").share == 1
 
 
 def test_a_field_with_a_default_may_be_left_out():
-    least = {key: WHOLE[key] for key in ("name", "share", "kind", "parts")}
-    assert read_as(Whole, least, "here") == Whole("a", 0.5, "audio", {"one": Part(3, "f")})
+    least = {key: RECORD[key] for key in ("name", "share", "kind", "parts")}
+    assert read_as(Record, least, "here") == Record("a", 0.5, "audio", {"one": Piece(3, "f")})
 
 
 @pytest.mark.parametrize(
     ("change", "place"),
     [
-        ({"name": 3}, "Whole.name"),
-        ({"share": True}, "Whole.share"),
-        ({"share": "0.5"}, "Whole.share"),
-        ({"kind": "text"}, "Whole.kind"),
-        ({"parts": [1]}, "Whole.parts"),
-        ({"parts": {"one": {}}}, "Whole.parts.one.size"),
+        ({"name": 3}, "Record.name"),
+        ({"share": True}, "Record.share"),
+        ({"share": "0.5"}, "Record.share"),
+        ({"kind": "text"}, "Record.kind"),
+        ({"parts": [1]}, "Record.parts"),
+        ({"parts": {"one": {}}}, "Record.parts.one.size"),
         ({"parts": {"one": {"size": 1, "color": "red"}}}, "color"),
-        ({"sizes": [1, "2"]}, "Whole.sizes"),
-        ({"sizes": 1}, "Whole.sizes"),
-        ({"pair": [1]}, "Whole.pair"),
-        ({"lines": "c"}, "Whole.lines"),
-        ({"epoch": 1.5}, "Whole.epoch"),
-        ({"epoch": True}, "Whole.epoch"),
-        ({"ready": 1}, "Whole.ready"),
+        ({"sizes": [1, "2"]}, "Record.sizes"),
+        ({"sizes": 1}, "Record.sizes"),
+        ({"pair": [1]}, "Record.pair"),
+        ({"lines": "c"}, "Record.lines"),
+        ({"epoch": 1.5}, "Record.epoch"),
+        ({"epoch": True}, "Record.epoch"),
+        ({"ready": 1}, "Record.ready"),
         ({"other": 1}, "other"),
     ],
 )
 def test_anything_else_is_refused_with_its_place(change, place):
     with pytest.raises(InputError, match=r"^here: of another version, or damaged") as caught:
-        read_as(Whole, WHOLE | change, "here")
+        read_as(Record, RECORD | change, "here")
     assert place in str(caught.value)
 
 
 def test_a_missing_field_is_named():
-    with pytest.raises(InputError, match=r"Whole\.name is missing"):
-        read_as(Whole, {key: value for key, value in WHOLE.items() if key != "name"}, "here")
+    with pytest.raises(InputError, match=r"Record\.name: Field required"):
+        read_as(Record, {key: value for key, value in RECORD.items() if key != "name"}, "here")
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.text()
@@ -101,9 +105,9 @@ PLAIN = st.none() | st.booleans() | st.integers() | st.text()
 @pytest.mark.slow
 @given(st.recursive(PLAIN, lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside)))
 def test_any_other_json_is_refused_in_one_line(content):
-    for value in (content, WHOLE | {"parts": [content]}, WHOLE | {"parts": {"one": content}}):
+    for value in (content, RECORD | {"parts": [content]}, RECORD | {"parts": {"one": content}}):
         with pytest.raises(InputError, match=r"^here: .*\)$"):
-            read_as(Whole, value, "here")
+            read_as(Record, value, "here")
     assert isinstance(nested(content, "a", "b"), Mapping)
     assert isinstance(texts(content), list)
 
@@ -115,21 +119,21 @@ def test_what_is_no_object_is_damaged(text):
 
 
 def test_keys_lead_to_what_is_nested():
-    assert inner(WHOLE, "parts", "one", "size") == 3
-    assert inner(WHOLE, "parts", "two", "size") is None
-    assert inner(WHOLE, "name", "one") is None
-    assert nested(WHOLE, "parts", "one") == {"size": 3, "sha256": "f"}
-    assert nested(WHOLE, "name") == {}
+    assert inner(RECORD, "parts", "one", "size") == 3
+    assert inner(RECORD, "parts", "two", "size") is None
+    assert inner(RECORD, "name", "one") is None
+    assert nested(RECORD, "parts", "one") == {"size": 3, "sha256": "f"}
+    assert nested(RECORD, "name") == {}
     assert texts([1, "b"]) == ["1", "b"]
     assert texts("word") == []
 
 
 def test_a_value_of_another_type_is_refused_by_its_key():
-    assert typed(WHOLE, "name", str) == "a"
+    assert typed(RECORD, "name", str) == "a"
     assert number(3) == 3.0
     with pytest.raises(InputError, match=r"^name: "):
-        typed(WHOLE, "name", int)
+        typed(RECORD, "name", int)
     with pytest.raises(InputError, match=r"^nothing: "):
-        typed(WHOLE, "nothing", int)
-    with pytest.raises(TypeError, match="no number"):
+        typed(RECORD, "nothing", int)
+    with pytest.raises(TypeError, match="not a number"):
         number("3")

@@ -4,7 +4,7 @@ import pytest
 
 from aadml.feature_extraction.ground.consent import UntrustedCodeError, consent_to
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import OWN, Joined, Table, lookup, nearest, suggestion
+from aadml.feature_extraction.ground.registry import OWN, JoinedRegistry, Registry, lookup, nearest, suggestion
 
 HERE = "aadml.feature_extraction.ground.registry"
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n"
@@ -12,7 +12,7 @@ METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n"
 
 def table(**options):
     places = {"near": f"{HERE}:nearest", "look-up": f"{HERE}:lookup"}
-    return Table("thing", places, group="aadml.things_of_this_test", **options)
+    return Registry("thing", places, group="aadml.things_of_this_test", **options)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_place_is_an_entry_of_every_table():
     ("place", "options", "message"),
     [
         (f"{HERE}:OWN", {}, f"thing {HERE}:OWN: is a str, which cannot be called"),
-        (f"{HERE}:lookup", {"of": f"{HERE}:Table"}, f"thing {HERE}:lookup: is a function; wanted a Table"),
+        (f"{HERE}:lookup", {"of": f"{HERE}:Table"}, f"thing {HERE}:lookup: is a function; wanted a Registry"),
         (f"{HERE}:absent", {}, f"thing {HERE}:absent: .*registry.py holds no 'absent'; it holds "),
         ("loook:up", {}, "thing loook:up: there is no module 'loook'; .*; did you mean 'look-up'"),
     ],
@@ -72,6 +72,7 @@ def test_the_place_of_an_entry_of_this_project_needs_no_consent():
     assert table()[f"{HERE}:lookup"] is lookup
     assert not table().is_outside(f"{HERE}:lookup")
     assert table().is_outside(f"{HERE}:suggestion")
+    assert [table().is_own(name) for name in ("near", f"{HERE}:lookup", f"{HERE}:suggestion")] == [True, True, False]
 
 
 def test_installed_packages_bring_entries_and_the_list_says_where_from(install):
@@ -84,6 +85,18 @@ def test_installed_packages_bring_entries_and_the_list_says_where_from(install):
         ("look-up", "Return `table[name]`.", OWN),
         ("one", "Be one.", "guest 1.2"),
     ]
+
+
+def test_packages_in_a_folder_that_entered_with_a_module_are_not_installed(install, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one != str(tmp_path)])
+    monkeypatch.chdir(tmp_path)
+    install("planted", evil="brought_to_tables:number")
+    consent_to("brought_to_tables:one")
+    assert table()["brought_to_tables:one"]() == 1
+    assert str(tmp_path) in sys.path
+    assert list(table()) == ["near", "look-up"]
+    with pytest.raises(UntrustedCodeError):
+        table()["brought_to_tables:number"]
 
 
 def test_listing_imports_nothing_from_outside(install):
@@ -115,7 +128,7 @@ def test_what_a_guest_brings_is_checked(install):
 
 def test_without_a_group_no_guest_is_asked(install):
     install("guest", one="brought_to_tables:one")
-    assert list(Table("thing", {"near": f"{HERE}:nearest"})) == ["near"]
+    assert list(Registry("thing", {"near": f"{HERE}:nearest"})) == ["near"]
 
 
 @pytest.mark.parametrize(
@@ -142,10 +155,10 @@ def test_a_wrong_name_is_answered_with_the_possible_ones(name, message):
 
 
 def test_joined_tables_are_one_and_the_first_wins():
-    both = Joined({"a": 1, "b": 2}, {"b": 3, "c": 4})
+    both = JoinedRegistry({"a": 1, "b": 2}, {"b": 3, "c": 4})
     assert dict(both) == {"a": 1, "b": 2, "c": 4}
     assert len(both) == 3
-    assert lookup(Joined({"a": 1}, table()), f"{HERE}:nearest", "thing") is nearest
+    assert lookup(JoinedRegistry({"a": 1}, table()), f"{HERE}:nearest", "thing") is nearest
     with pytest.raises(KeyError):
         both["d"]
 

@@ -90,6 +90,24 @@ def test_every_task_is_finished_and_reports_come_in_their_order(works, workers):
     assert {e.worker for e in events if isinstance(e, Reported)} <= set(range(workers))
 
 
+def test_a_process_imports_no_module_of_the_current_folder_as_it_starts(works, tmp_path, monkeypatch):
+    for name in ("multiprocessing", "signal", "pickle", "runpy"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "bin" / "script"  # as an installed command, whose folder is the first of `sys.path`
+    script.parent.mkdir()
+    script.write_text(
+        f"import sys; sys.path.append({str(tmp_path)!r}); import own_work_of_pools as works\n"
+        "from aadml.feature_extraction.ground.worker_pool import Finished, WorkerPool\n"
+        "with WorkerPool(works.work, 1) as pool:\n"
+        "    print([event.value for event in pool.work_off([3]) if isinstance(event, Finished)])\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[9]", done.stderr
+    assert not (tmp_path / "ran").exists()
+    assert "PYTHONSAFEPATH" not in os.environ
+
+
 def test_a_process_that_dies_costs_its_task_alone(works):
     events = events_of(works, [1, "die", 2, "leave", 3])
     assert {event for event in events if isinstance(event, Lost)} == {

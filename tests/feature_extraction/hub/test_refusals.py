@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import shutil
+from contextlib import suppress
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.hub.snapshot import restored
 from aadml.feature_extraction.weights.hub_names import expanded
 
 
@@ -49,6 +51,45 @@ def test_an_unknown_type_is_refused(copied):
     refused(f"hf:{folder}", "text", "a model of type 'gpt9'")
     (folder / "config.json").write_text("{}")
     refused(f"hf:{folder}", "text", "a model of no stated type")
+
+
+@pytest.mark.parametrize("place", ["attn_implementation", "text_config", "experts_implementation"])
+def test_a_kernel_on_the_hub_is_refused(copied, place):
+    folder = copied("clip")
+    config = json.loads((folder / "config.json").read_text())
+    value = config[place] | {"_attn_implementation": "planted/kernel"} if place == "text_config" else "planted/kernel"
+    (folder / "config.json").write_text(json.dumps(config | {place: value}))
+    refused(f"hf:{folder}", "visual", "implementation is 'planted/kernel', code on the hub, which is not run")
+    files = {"config.json": (folder / "config.json").read_bytes()}
+    with pytest.raises(InputError, match="planted/kernel"), restored("m", files):
+        pass
+
+
+def test_code_among_the_small_files_of_a_saved_model_is_not_laid_out():
+    files = {"config.json": b"{}", "vocab.txt": b"a", "tokenization.py": b"1 / 0", "..": b"", "x/sitecustomize.py": b""}
+    with restored("m", files) as snapshot:
+        assert {path.name for path in snapshot.folder.rglob("*")} == {"config.json", "vocab.txt"}
+
+
+@pytest.mark.parametrize(("name", "modality"), [("clap", "audio"), ("clip", "visual"), ("bert", "text")])
+def test_code_in_a_folder_is_not_run_and_nobody_is_asked(copied, name, modality, monkeypatch):
+    folder = copied(name)
+    (folder / "planted_of_hub.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n")
+    kinds = ("Config", "Model", "Tokenizer", "FeatureExtractor", "ImageProcessor", "Processor")
+    names = {f"Auto{kind}": "planted_of_hub.X" for kind in kinds} | {"AutoTokenizer": ["planted_of_hub.X"] * 2}
+    for file in ("config.json", "preprocessor_config.json", "tokenizer_config.json"):
+        if (folder / file).is_file():
+            content = json.loads((folder / file).read_text())
+            own = {"feature_extractor_type", "image_processor_type", "processor_class", "tokenizer_class"} & set(
+                content
+            )
+            (folder / file).write_text(json.dumps(content | dict.fromkeys(own, "X") | {"auto_map": names}))
+    asked = []
+    monkeypatch.setattr("builtins.input", lambda *words: asked.append(words) or "y")
+    with suppress(InputError):
+        extractor(f"hf:{folder}", modality)
+    assert not asked
+    assert not (folder / "ran").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Figures of runs, as SVG that stands in a page by itself."""
+"""Figures of runs, as self-contained SVG elements."""
 
 import functools
 import io
@@ -24,20 +24,20 @@ R = TypeVar("R")
 INK, FAINT = "#22303c", "#d8dee4"
 COLORS = ("#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#c2255c", "#1864ab", "#846358", "#868e96")
 LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
-"""Lines that can be told apart without colors."""
+"""Line styles that can be distinguished without colors."""
 
 MARKERS = "o^DvP*"
-"""Of modalities; squares stand for classes."""
+"""Markers of modalities; squares are the markers of classes."""
 
-_GRAYS = (14, 15)  # of the colors of many classes: gray is what has no color
+_GRAYS = (14, 15)  # colors of tab20 that are not used for classes: gray marks points without color
 
 DASHED = (0, (4, 2.5))
 WIDTH = 4.6
-"""Of a figure, in inches: narrow, so that its letters can be read where it fills a telephone."""
+"""Width of a figure in inches, so narrow that its text is readable on a phone."""
 
-LEGEND_LETTERS = 58  # in a line of the legend
-LEGEND_LINE = 0.18  # inches
-LONGEST = 44  # letters of a name
+LEGEND_LETTERS = 58  # characters in a line of the legend
+LEGEND_LINE = 0.18  # height in inches
+LONGEST = 44  # characters of a name
 _STYLE = {
     "font.size": 9, "legend.fontsize": 8.5, "axes.edgecolor": FAINT, "axes.labelcolor": INK, "text.color": INK,
     "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
@@ -48,7 +48,7 @@ Series = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 def in_house_style(draw: Callable[P, R]) -> Callable[P, R]:
-    """Let a function draw in the house style, in which no name is taken for a formula.
+    """Decorate a function to draw in the style of aadml, in which names are not parsed as formulas.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -59,7 +59,7 @@ def in_house_style(draw: Callable[P, R]) -> Callable[P, R]:
         try:
             import matplotlib
         except ImportError as error:
-            raise InputError("figures need matplotlib: pip install 'aadml[plot]'") from error
+            raise InputError("figures: matplotlib is not installed; pip install 'aadml[plot]'") from error
         with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the reader's fonts draw the text
             return draw(*args, **kwargs)
@@ -68,7 +68,7 @@ def in_house_style(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 def canvas(height: float, width: float = WIDTH) -> tuple["Figure", "Axes"]:
-    """Open a figure of one panel."""
+    """Create a figure of one panel."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -76,14 +76,14 @@ def canvas(height: float, width: float = WIDTH) -> tuple["Figure", "Axes"]:
 
 
 def label(name: object, width: int = LONGEST) -> str:
-    """Make any name fit for a figure: printable, on one line, not too long; a leading underscore would hide it."""
+    """Return a name for a figure: printable, in one line, shortened; matplotlib hides names that begin with "_"."""
     plain = " ".join("".join(letter if letter.isprintable() else " " for letter in str(name)).split())
     short = plain if len(plain) <= width else f"{plain[: width - 1]}…"
     return f" {short}" if short.startswith("_") else short
 
 
 def over_counts(axes: "Axes", x: str, y: str, *, log: bool = False) -> None:
-    """Name the axes; the horizontal one counts (epochs, results), so that its ticks are whole numbers."""
+    """Label the axes, with whole numbers as ticks of the horizontal one, which counts epochs or results."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set(xlabel=label(x), ylabel=label(y))
@@ -94,7 +94,7 @@ def over_counts(axes: "Axes", x: str, y: str, *, log: bool = False) -> None:
 
 
 def legend(axes: "Axes") -> None:
-    """Put the legend below the axes, in as many columns as fit."""
+    """Draw the legend below the axes, in as many columns as fit."""
     figure: Any = axes.figure
     handles, names = axes.get_legend_handles_labels()
     if not names:
@@ -105,7 +105,7 @@ def legend(axes: "Axes") -> None:
 
 
 def svg(figure: "Figure") -> str:
-    """Write a figure as an SVG element that scales with the page, the same bytes for the same figure."""
+    """Return a figure as an SVG element that scales with the page; equal figures give equal bytes."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     element = out.getvalue()
@@ -119,9 +119,9 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
 
     Args:
         series: name -> (x values, y values).
-        x: what the horizontal axis shows.
-        y: what the vertical axis shows.
-        marks: name -> place on the horizontal axis of a dashed line (the epoch that was kept).
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
+        marks: name -> position of a dashed vertical line, such as the selected epoch.
         log: whether the horizontal axis is logarithmic.
     """
     figure, axes = canvas(2.8)
@@ -137,7 +137,7 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
 
 
 def training_curves(records: Sequence[Record], selected: int | None) -> dict[str, str]:
-    """Draw loss, and MAP of validation and training clips with the selected epoch marked; only what was logged."""
+    """Draw the logged curves: loss, and MAP of validation and training clips, with the selected epoch marked."""
     marks = {} if selected is None else {f"epoch {selected}, kept": selected}
     logged = list(dict.fromkeys(key for record in records for key in without_diagnosis(record)))
     parts = [key for key in logged if key == "loss" or key.endswith(("_loss", " loss"))]
@@ -147,9 +147,9 @@ def training_curves(records: Sequence[Record], selected: int | None) -> dict[str
                             for key in scores}  # fmt: skip
     fitted = next((record for record in records if "train map_mean" in record), None)
     if fitted is not None:
-        asked = f" ({fitted['train queries']:,} queries)" if "train queries" in fitted else ""
+        queries = f" ({fitted['train queries']:,} queries)" if "train queries" in fitted else ""
         panels["validation and training clips"] = panels.pop("validation") | {
-            f"MAP, mean, training clips{asked}": "train map_mean"
+            f"MAP, mean, training clips{queries}": "train map_mean"
         }
     return {
         name: curves({title: _logged(records, key) for title, key in keys.items()}, x="epoch", y=name, marks=marks)
@@ -165,7 +165,7 @@ def _logged(records: Sequence[Record], key: str) -> tuple[list[float], list[floa
 
 @in_house_style
 def class_bars(names: Sequence[str], values: Mapping[str, Sequence[float]], chance: Sequence[float]) -> str:
-    """Draw the MAP of every class of queries, one bar a direction, chance as a tick."""
+    """Draw the MAP of the queries of each class, with a bar for each direction and a tick at chance."""
     figure, axes = canvas(0.6 + max(0.3, 0.09 * len(values)) * len(names))
     places = np.arange(len(names))
     height = 0.8 / max(len(values), 1)
@@ -185,13 +185,13 @@ def class_bars(names: Sequence[str], values: Mapping[str, Sequence[float]], chan
 def class_map(
     points: Mapping[str, NDArray[np.float64]], labels: Mapping[str, NDArray[np.int64]], names: Sequence[str]
 ) -> str:
-    """Draw embeddings in two dimensions: color is the class, shape the modality.
+    """Draw embeddings in two dimensions: the color is the class, the shape the modality.
 
-    Where there are more classes than colors, the largest have one; what has no color is hollow.
+    If there are more classes than colors, the largest classes have colors, and the other points are hollow.
 
     Args:
         points: modality -> (n, 2).
-        labels: modality -> (n,) of these points, positions in `names`; negative where there is no class.
+        labels: modality -> (n,) class of each point, an index of `names`; negative without class.
         names: of the classes.
     """
     figure, axes = canvas(3.6)
@@ -201,8 +201,8 @@ def class_map(
     for marker, (modality, places) in zip(cycle(MARKERS), points.items(), strict=False):
         axes.scatter([], [], s=18, marker=marker, color=INK, label=label(modality))
         for number, color in colored.items():
-            own = places[labels[modality] == number]
-            axes.scatter(own[:, 0], own[:, 1], s=18, marker=marker, color=color, alpha=0.8, linewidths=0)
+            members = places[labels[modality] == number]
+            axes.scatter(members[:, 0], members[:, 1], s=18, marker=marker, color=color, alpha=0.8, linewidths=0)
         rest = places[~np.isin(labels[modality], list(colored))]
         axes.scatter(
             rest[:, 0], rest[:, 1], s=14, marker=marker, facecolors="none", edgecolors=COLORS[-1], linewidths=0.8
@@ -223,7 +223,7 @@ def class_map(
 
 
 def _colored(counts: NDArray[np.int64]) -> dict[int, str]:
-    """Give a color to as many classes as can be told apart, the largest ones: class -> color."""
+    """Return the colors of the largest classes, as many as can be distinguished: class -> color."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

@@ -1,4 +1,4 @@
-"""Previews of many clips: made in processes of their own, and kept under the content of their files."""
+"""Previews of many clips: built in worker processes, and cached under the content of their files."""
 
 import hashlib
 import json
@@ -13,43 +13,43 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.weights.table import weights_folder
-from aadml.reports.previews import Preview, Source, one_preview, quiet, rules
+from aadml.reports.previews import Preview, PreviewSource, one_preview, quiet, rules
 
 PROCESSOR_SECONDS = 60.0
-"""That the preview of one clip may take."""
+"""Limit of the preview of one clip."""
 
 
 def make_previews(
-    sources: Sequence[Source], *, cache: Path | None = None, on_note: Callable[[str], None] | None = None
+    sources: Sequence[PreviewSource], *, cache: Path | None = None, on_note: Callable[[str], None] | None = None
 ) -> list[Preview]:
-    """Make the previews of clips, in processes of their own: whatever a file does to its decoder costs one clip.
+    """Build the previews of clips in worker processes, so that a crash of a decoder affects only one clip.
 
-    A preview is kept under the content of its files, so that the next page need not make it again.
+    Previews are cached under the content of their files.
 
     Args:
         sources: the files of each clip.
-        cache: folder of the previews made before; by default beside the weights.
-        on_note: called where previews cannot be kept.
+        cache: folder of cached previews; by default beside the weights.
+        on_note: called if previews cannot be cached.
     """
     folder = cache or weights_folder().parent / "previews"
     keys = [_key(source) for source in sources]
-    found = {key: _kept(folder, key) for key in dict.fromkeys(keys) if key}
-    missing = {key: source for key, source in zip(keys, sources, strict=True) if key and found[key] is None}
-    refused = ""
-    for key, preview in _made(missing):
-        found[key] = preview
+    previews = {key: _cached(folder, key) for key in dict.fromkeys(keys) if key}
+    missing = {key: source for key, source in zip(keys, sources, strict=True) if key and previews[key] is None}
+    refusal = ""
+    for key, preview in _built(missing):
+        previews[key] = preview
         try:
             if preview.reason not in ("crashed", "timeout"):
                 write_bytes(folder / f"{key}.json", seal(asdict(preview)), durable=False)
         except InputError as error:
-            refused = str(error)
-    if refused and on_note is not None:
-        on_note(f"the previews of clips are not kept for the next page: {refused}")
-    return [found.get(key) or Preview(reason="missing") for key in keys]
+            refusal = str(error)
+    if refusal and on_note is not None:
+        on_note(f"the previews of clips cannot be cached: {refusal}")
+    return [previews.get(key) or Preview(reason="missing") for key in keys]
 
 
-def _made(sources: Mapping[str, Source]) -> Iterator[tuple[str, Preview]]:
-    """Make previews in processes, as many as there are cores; each comes with its key."""
+def _built(sources: Mapping[str, PreviewSource]) -> Iterator[tuple[str, Preview]]:
+    """Yield previews with their keys, built in as many processes as there are cores."""
     workers = max(1, min(len(sources), processors()))
     conditions = Conditions(30 * PROCESSOR_SECONDS, PROCESSOR_SECONDS, setup=quiet)
     with WorkerPool(one_preview, workers, conditions) as pool:
@@ -60,8 +60,8 @@ def _made(sources: Mapping[str, Source]) -> Iterator[tuple[str, Preview]]:
                 yield event.task[0], Preview(reason="timeout" if event.late else "crashed")
 
 
-def _key(source: Source) -> str:
-    """Name a preview by all that decides on its bytes; empty where there is no file to read."""
+def _key(source: PreviewSource) -> str:
+    """Return a checksum of everything that determines the bytes of a preview; empty if there is no file to read."""
     sums = {path: _sum(path) for path in dict.fromkeys((source.visual, source.audio)) if path}
     if not any(sums.values()):
         return ""
@@ -70,7 +70,7 @@ def _key(source: Source) -> str:
 
 
 def _sum(path: str) -> str:
-    """Give the SHA-256 of a file; empty for what is no file: a pipe or a device is never opened."""
+    """Return the SHA-256 of a file; empty if there is none. A pipe or a device is not opened."""
     try:
         if not Path(path).is_file():
             return ""
@@ -80,8 +80,8 @@ def _sum(path: str) -> str:
         return ""
 
 
-def _kept(folder: Path, key: str) -> Preview | None:
-    """Read a preview made before; one that is damaged is made again."""
+def _cached(folder: Path, key: str) -> Preview | None:
+    """Read a cached preview; None if there is none or it is damaged."""
     place = folder / f"{key}.json"
     with suppress(OSError, InputError, TypeError):
         content = unseal(place.read_bytes(), place)

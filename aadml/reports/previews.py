@@ -1,4 +1,4 @@
-"""A preview of a clip: its first seconds, small enough to stand in a page, in a format that browsers play."""
+"""Preview of a clip: its first seconds, small enough for a page, in a format that browsers play."""
 
 import base64
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from aadml.feature_extraction.media.encoding import Encoding, encode
 
 SECONDS, FRAME_RATE, RATE = 5.0, 12, 48_000
 SIDES = range(176, 257, 16)
-"""The longer side of a preview, in pixels: whichever keeps the aspect ratio best."""
+"""Longer side of a preview in pixels; the one that preserves the aspect ratio best is used."""
 
 BLOCK = 16
-"""Of H.264: sides that are no multiples of it do not always give the same bytes."""
+"""Block size of H.264; sides that are not multiples of it do not always give the same bytes."""
 
 _VIDEO_OPTIONS = {"preset": "veryfast", "crf": "29"}
 ENCODINGS = (
@@ -33,18 +33,18 @@ ENCODINGS = (
         video_options={"crf": "30", "b": "120k", "auto-alt-ref": "0"}, audio_bit_rate=40_000,
     ),
 )  # fmt: skip
-"""In the order of preference; the installed PyAV may lack an encoder."""
+"""Encodings in order of preference; the installed PyAV may lack an encoder."""
 
 EDITION = 1
-"""Of the rules that make previews: whatever changes their bytes raises it."""
+"""Version of the preview format; raised by every change of the bytes."""
 
-_LIMITS = Limits(seconds=1e9)  # only the beginning is decoded, so any length will do
+_LIMITS = Limits(seconds=1e9)  # only the beginning is decoded, so the length is not limited
 _QUALITY = 80  # of a JPEG
 
 
 @dataclass(frozen=True)
-class Source:
-    """The files of a clip; empty where a modality has none."""
+class PreviewSource:
+    """Files of a clip; empty for a modality without file."""
 
     visual: str
     audio: str
@@ -52,13 +52,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a page needs of a clip, or why there is nothing.
+    """Media of a clip for a page.
 
     Attributes:
-        type: media type of `media`: "video/mp4", "audio/mp4"; empty where there is only a picture.
+        type: media type of `media`: "video/mp4", "audio/mp4"; empty if there is only a picture.
         media: in base64.
         picture: a JPEG in base64; empty for sound alone.
-        reason: why something is missing, a key of `REASONS`; empty where all is there.
+        reason: why a part is missing, a key of `REASONS`; empty if the preview is complete.
     """
 
     type: str = ""
@@ -66,18 +66,9 @@ class Preview:
     picture: str = ""
     reason: str = ""
 
-    @property
-    def size(self) -> int:
-        """Count the characters that it takes in a page."""
-        return len(self.media) + len(self.picture)
 
-    def still(self) -> "Preview":
-        """Keep the picture alone."""
-        return Preview(picture=self.picture, reason=self.reason)
-
-
-def preview_of(source: Source) -> Preview:
-    """Make the preview of a clip in this process; a file that cannot be decoded gives a reason."""
+def preview_of(source: PreviewSource) -> Preview:
+    """Build the preview of a clip in this process; if a file cannot be decoded, the preview has a reason."""
     frames, reason = _tried(source.visual, _frames)
     sound, silence = _tried(source.audio, _sound)
     moving = frames is not None and len(frames.values) > 1
@@ -92,7 +83,7 @@ def preview_of(source: Source) -> Preview:
 
 
 def _frames(path: str) -> Clip:
-    """Decode the first seconds, small; of a still picture the aspect ratio is kept exactly."""
+    """Decode the first seconds at a small size; a still picture keeps its exact aspect ratio."""
     import cv2
 
     first = decode(path, Frames(limit=1), _LIMITS, 0.0).values[0]
@@ -106,7 +97,7 @@ def _frames(path: str) -> Clip:
 
 
 def shape_of(height: int, width: int) -> tuple[int, int]:
-    """Choose the height and the width of a preview: whole blocks, and nearly the aspect ratio of the clip."""
+    """Return the height and width of a preview: multiples of BLOCK, close to the aspect ratio of the clip."""
     ratio = min(height, width) / max(height, width)
     shapes = [(max(BLOCK, round(side * ratio / BLOCK) * BLOCK), side) for side in SIDES]
     short, long = min(shapes, key=lambda shape: abs(shape[0] / shape[1] - ratio))
@@ -118,7 +109,7 @@ def _sound(path: str) -> Clip:
 
 
 def _tried(path: str, work: Callable[[str], Clip]) -> tuple[Clip | None, str]:
-    """Decode one modality; what a file never had (sound, pictures) is no failure."""
+    """Decode one modality, and return the reason of a failure; a file without that modality is not a failure."""
     if not path:
         return None, ""
     try:
@@ -128,7 +119,7 @@ def _tried(path: str, work: Callable[[str], Clip]) -> tuple[Clip | None, str]:
 
 
 def _aligned(sound: Clip, frames: Clip | None) -> NDArray[Any]:
-    """Let the sound begin when the pictures do: silence before it, or without its beginning."""
+    """Align the sound with the first picture, by silence before it or by cutting its beginning."""
     late = 0 if frames is None else round((sound.start - frames.start) * RATE)
     shifted = np.concatenate([np.zeros(max(late, 0), dtype=np.float32), sound.values[max(-late, 0) :]])
     return shifted[: int(SECONDS * RATE)] if len(shifted) else sound.values
@@ -136,9 +127,10 @@ def _aligned(sound: Clip, frames: Clip | None) -> NDArray[Any]:
 
 def _encoded(pictures: NDArray[Any] | None, sound: NDArray[Any] | None) -> tuple[bytes, str]:
     """Encode by the first encoding that is installed; return bytes and media type."""
-    encoding = next((one for one in ENCODINGS if one.is_available()), None)
+    encoding = next((encoding for encoding in ENCODINGS if encoding.is_available()), None)
     if encoding is None:
-        raise InputError(f"the installed PyAV has none of the encoders {', '.join(one.video for one in ENCODINGS)}")
+        encoders = ", ".join(encoding.video for encoding in ENCODINGS)
+        raise InputError(f"previews: the installed PyAV has none of the encoders {encoders}; install av from PyPI")
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"preview.{encoding.container}"
         encode(path, encoding, pictures=pictures, sound=sound, frame_rate=FRAME_RATE, rate=RATE)
@@ -156,13 +148,13 @@ def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def one_preview(task: tuple[str, Source], report: object) -> Preview:
-    """Make the preview of a clip that comes with a key; the work of a process of a pool."""
+def one_preview(task: tuple[str, PreviewSource], report: object) -> Preview:
+    """Build the preview of a clip with a key, in a worker process."""
     return preview_of(task[1])
 
 
 def quiet() -> None:
-    """Let decoders use one thread and keep their remarks to themselves."""
+    """Configure decoders to use one thread and print nothing."""
     import av
     import cv2
 
@@ -171,6 +163,6 @@ def quiet() -> None:
 
 
 def rules() -> list[Any]:
-    """Give all that decides on the bytes of a preview but the files it is made of."""
-    encodings = [asdict(one) for one in ENCODINGS]
+    """Return everything that determines the bytes of a preview except the files."""
+    encodings = [asdict(encoding) for encoding in ENCODINGS]
     return [EDITION, SECONDS, list(SIDES), FRAME_RATE, RATE, _QUALITY, encodings, decoder_versions()]

@@ -1,6 +1,6 @@
-"""Queries and their results, with the clips to look at and listen to."""
+"""Example queries with their first results, and the media of their clips."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,151 +9,159 @@ import torch
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction
 from aadml.feature_extraction.feature_file import UNLABELLED
-from aadml.reports.page import Section, text
-from aadml.reports.players import Gallery, Players, make_players
+from aadml.reports.page import Section, render
+from aadml.reports.players import ClipMedia, Players, make_players
 from aadml.retrieval import DirectionResult, Evaluation, score_source
 from aadml.retrieval.galleries import items
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 
 QUERIES = 6
 RESULTS = 6
-STYLE = """
-.row { display: flex; gap: .7rem; padding: .2rem .2rem .8rem; } .row figure { margin: 0; width: 8.4rem; flex: none; }
-.row figure.query { margin-right: .8rem; } figcaption { font-size: .85rem; line-height: 1.35; padding-top: .3rem; }
-figcaption span { display: block; } .id, .score { color: var(--muted); font-size: .78rem; }
-.hit .found { color: var(--good); font-weight: 600; } .miss .found { color: var(--bad); font-weight: 600; }
-.query .found { font-weight: 600; }
-.row figure { border-top: 4px solid var(--ink); padding-top: 4px; }
-.row figure.hit { border-color: var(--good); } .row figure.miss { border-color: var(--bad); }
-h4 { font-size: .95rem; font-weight: 600; margin: 1rem 0 0; }
-"""
 
 
 @dataclass(frozen=True)
 class Result:
-    """An item that was found: its row, its score, whether it is of the query's class, whether it is its own partner."""
+    """A ranked item.
+
+    Attributes:
+        row: of the item.
+        score: of the item for the query.
+        hit: whether the item is relevant.
+        is_partner: whether the item is the query's own clip.
+    """
 
     row: int
     score: float
     hit: bool
-    own: bool
+    is_partner: bool
 
 
 @dataclass(frozen=True)
-class Shown:
+class RankedQuery:
     """A query with its first results.
 
     Attributes:
         row: of the query.
         average_precision: of its ranking.
-        own_rank: where its own partner stands: the first and the last place that ties leave it; None where the
-            gallery does not hold it.
+        partner_rank: first and last possible rank of the query's own clip, which differ where scores tie; None if the
+            gallery does not contain that clip.
         results: the best first.
     """
 
     row: int
     average_precision: float
-    own_rank: tuple[int, int] | None
+    partner_rank: tuple[int, int] | None
     results: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
+class _Card:
+    """A clip of the page; `class_name` is None for clips without class, `player` is HTML."""
+
+    kind: str
+    words: str
+    class_name: str | None
+    id: str
+    score: str
+    player: str
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A query of the page with the clips of its row."""
+
+    id: str
+    title: str
+    cards: list[_Card]
 
 
 def queries(
     embeddings: Embeddings,
     evaluation: Evaluation,
-    gallery: Gallery,
+    media: ClipMedia,
     room: int,
     *,
     on_note: Callable[[str], None] | None = None,
 ) -> tuple[Section, Players]:
-    """Show the best, middle and worst queries of each direction with their first results.
+    """Render the best, middle and worst queries of each direction with their first results.
 
     Args:
         embeddings: that were ranked.
-        evaluation: of them.
-        gallery: the media of the clips.
+        evaluation: of the embeddings.
+        media: of the clips.
         room: characters that the media may take.
         on_note: called with notes for the user.
 
     Returns:
-        The part of the page, and the players it refers to.
+        The section of the page, and the players it refers to.
     """
-    shown = {result.direction: list(picked(embeddings, result)) for result in evaluation.directions}
-    rows = [row for several in shown.values() for one in several for row in (one.row, *(r.row for r in one.results))]
-    players = make_players(gallery, [embeddings.ids[row] for row in rows], room, on_note=on_note)
-    html = "".join(_direction(embeddings, direction, several, players) for direction, several in shown.items())
+    ranked = {result.direction: list(ranked_queries(embeddings, result)) for result in evaluation.directions}
+    shown = [query for several in ranked.values() for query in several]
+    rows = [row for query in shown for row in (query.row, *(result.row for result in query.results))]
+    players = make_players(media, [embeddings.ids[row] for row in rows], room, on_note=on_note)
+    html = render(
+        "queries.html",
+        directions=[
+            (f"{query} to {candidates}", [_shown(embeddings, (query, candidates), one, players) for one in several])
+            for (query, candidates), several in ranked.items()
+        ],
+    )
+    scaling = "" if evaluation.similarity == "cosine" else ", scaled by a power of two"
     notes = [
         "The best, middle and worst queries of each direction, by average precision (AP), with their first results. "
         f"A hit is {RELEVANCE_IN_WORDS[evaluation.relevance]}; the own clip is the other modality of the query itself. "
-        f"Scores: {evaluation.similarity}{'' if evaluation.similarity == 'cosine' else ', scaled by a power of two'}."
+        f"Scores: {evaluation.similarity}{scaling}."
     ]
-    if not gallery.media:
-        notes.append("No media are at hand: give --media MANIFEST to see and hear the clips.")
+    if not media:
+        notes.append("The media of the clips are not known; pass --media MANIFEST to see and hear the clips.")
     return Section("Queries and their results", html, [*notes, *players.notes()]), players
 
 
-def picked(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
-    """Pick queries of a direction, from the best to the worst, each with its first results."""
+def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[RankedQuery]:
+    """Yield queries of a direction, from the best to the worst, each with its first results."""
     query, candidates = result.direction
     labels, ids = embeddings.labels.cpu().numpy(), np.asarray(embeddings.ids)
-    asking, ranked = items(embeddings, query), items(embeddings, candidates)
-    asked = asking[embeddings.relevant.along(result.direction, embeddings, asking, ranked).some]
+    all_queries, gallery = items(embeddings, query), items(embeddings, candidates)
+    evaluated = all_queries[embeddings.relevant.along(result.direction, embeddings, all_queries, gallery).some]
     order = np.argsort(-result.average_precision, kind="stable")
     picks = order[np.unique(np.linspace(0, len(order) - 1, min(QUERIES, len(order))).round().astype(int))]
-    rows = asked[picks]
+    rows = evaluated[picks]
     source = score_source(
         embeddings.of(query, torch.from_numpy(rows)),
-        embeddings.of(candidates, torch.from_numpy(ranked)),
+        embeddings.of(candidates, torch.from_numpy(gallery)),
         embeddings.similarity,
     )
-    hits = embeddings.relevant.along(result.direction, embeddings, rows, ranked).block(np.arange(len(rows)))
-    for pick, row, line, hit in zip(picks, rows, np.asarray(source.block(0, len(rows))), hits, strict=True):
-        is_own = labels[ranked] == labels[row] if candidates in embeddings.once else ids[ranked] == ids[row]
-        own = line[is_own].max() if is_own.any() else None
-        found = [
-            Result(int(ranked[n]), float(line[n]), bool(hit[n]), bool(is_own[n]))
-            for n in np.argsort(-line, kind="stable")[:RESULTS]
-        ]
-        places = None if own is None else (int((line > own).sum()) + 1, int((line >= own).sum()))
-        yield Shown(int(row), float(result.average_precision[pick]), places, tuple(found))
-
-
-def _direction(embeddings: Embeddings, direction: Direction, several: Sequence[Shown], players: Players) -> str:
-    query, candidates = direction
-    return f"<h3>{text(query)} to {text(candidates)}</h3>" + "".join(
-        _query(embeddings, direction, one, players) for one in several
-    )
-
-
-def _query(embeddings: Embeddings, direction: Direction, one: Shown, players: Players) -> str:
-    query, candidates = direction
-    title = f"AP {one.average_precision:.3f}, own clip {_place(one.own_rank)}"
-    cells = [_card(embeddings, one.row, players, "query", f"query: {query}", "")]
-    for place, found in enumerate(one.results, 1):
-        word = "✓ hit" if found.hit else "✗ miss"
-        words = f"{word}, own clip" if found.own else word
-        kind = "hit" if found.hit else "miss"
-        cells.append(
-            _card(embeddings, found.row, players, kind, words, f"{place}. {candidates}, score {found.score:.3f}")
+    hits = embeddings.relevant.along(result.direction, embeddings, rows, gallery).block(np.arange(len(rows)))
+    for pick, row, scores, hit in zip(picks, rows, np.asarray(source.block(0, len(rows))), hits, strict=True):
+        partner = labels[gallery] == labels[row] if candidates in embeddings.once else ids[gallery] == ids[row]
+        best = scores[partner].max() if partner.any() else None
+        results = tuple(
+            Result(int(gallery[n]), float(scores[n]), bool(hit[n]), bool(partner[n]))
+            for n in np.argsort(-scores, kind="stable")[:RESULTS]
         )
-    name = text(embeddings.ids[one.row])
-    return (
-        f'<h4><bdi>{name}</bdi>: {title}</h4><div class="scroll row" tabindex="0" role="group" '
-        f'aria-label="Results of {name}">{"".join(cells)}</div>'
-    )
+        rank = None if best is None else (int((scores > best).sum()) + 1, int((scores >= best).sum()))
+        yield RankedQuery(int(row), float(result.average_precision[pick]), rank, results)
 
 
-def _place(own: tuple[int, int] | None) -> str:
-    if own is None:
+def _shown(embeddings: Embeddings, direction: Direction, query: RankedQuery, players: Players) -> _Row:
+    modality, candidates = direction
+    cards = [_card(embeddings, query.row, players, "query", f"query: {modality}")]
+    for rank, result in enumerate(query.results, 1):
+        words = ("✓ hit" if result.hit else "✗ miss") + (", own clip" if result.is_partner else "")
+        score = f"{rank}. {candidates}, score {result.score:.3f}"
+        cards.append(_card(embeddings, result.row, players, "hit" if result.hit else "miss", words, score))
+    title = f"AP {query.average_precision:.3f}, own clip {_rank_in_words(query.partner_rank)}"
+    return _Row(embeddings.ids[query.row], title, cards)
+
+
+def _rank_in_words(rank: tuple[int, int] | None) -> str:
+    if rank is None:
         return "not in the gallery"
-    first, last = own
+    first, last = rank
     return f"at rank {first}" if first == last else f"at rank {first} to {last} (tied)"
 
 
-def _card(embeddings: Embeddings, row: int, players: Players, kind: str, words: str, score: str) -> str:
-    label = int(embeddings.labels[row])
-    names = embeddings.class_names
-    shown = f"<bdi>{text(names[label] if names else label)}</bdi>" if label != UNLABELLED else ""
-    parts = [("found", text(words)), ("name", shown),
-             ("id", f"<bdi>{text(embeddings.ids[row])}</bdi>"), ("score", text(score))]  # fmt: skip
-    caption = "".join(f'<span class="{name}">{content}</span>' for name, content in parts if content)
-    return f'<figure class="{kind}">{players.show(embeddings.ids[row])}<figcaption>{caption}</figcaption></figure>'
+def _card(embeddings: Embeddings, row: int, players: Players, kind: str, words: str, score: str = "") -> _Card:
+    label, names, name = int(embeddings.labels[row]), embeddings.class_names, embeddings.ids[row]
+    class_name = None if label == UNLABELLED else names[label] if names else str(label)
+    return _Card(kind, words, class_name, name, score, players.show(name))

@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a run: a summary, figures, tables, and clips one can play."""
+"""The page of a run, one self-contained HTML file: a summary, figures, tables, and clips with players."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ from aadml.runs.session import read_records
 MAP_POINTS = 1500
 REPORT = "report.html"
 LARGEST = 9_500_000
-"""Characters of a page: media are left out beyond them."""
+"""Largest number of characters of a page; further media are left out."""
 
 
 @with_consent("run", "data")
@@ -49,32 +49,31 @@ def write_report(
     trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> Path:
-    """Write the page of a finished run, or of a model on data of its own.
+    """Write the page of a finished run, or of a model on other data.
 
     Args:
         run: a finished run folder, or a model folder, which needs `data`.
         data: report on the test clips of this data instead of those of the run.
-        media: the manifest of the clips, for pictures and players; by default a `manifest.csv` beside the features.
-        output: where to; by default `report.html` in the folder, or `report-NAME.html` for data called NAME.
-        allow_other_features: take features of another extractor than the model was trained on.
-        queries: how many ask in each direction, drawn at random, each of all test clips; None lets all ask.
+        media: manifest with the media of the clips; by default a `manifest.csv` beside the features.
+        output: path of the page; by default `report.html` in the folder, or `report-NAME.html` for data named NAME.
+        allow_other_features: accept features of another extractor than the model was trained on.
+        queries: number of queries in each direction, drawn at random; None uses all test clips.
         query_seed: of that draw.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
 
     Returns:
-        The page's path.
+        The path of the page.
 
     Raises:
-        InputError: not a finished run, its data are gone, matplotlib is not installed, or the output is a file of
-            another kind.
+        InputError: the run is not finished, its data are missing, matplotlib is not installed, or the output is a file
+            of another kind.
     """
     folder = Path(run)
     if allow_other_features and data is None:
-        raise InputError("report: allow_other_features is for other data than the run's own; give data too")
-    target = (
-        Path(output) if output else folder / (REPORT if data is None else f"report-{file_name(Path(data).stem)}.html")
-    )
+        raise InputError("report: allow_other_features applies to other data than those of the run; pass data as well")
+    name = REPORT if data is None else f"report-{file_name(Path(data).stem)}.html"
+    target = Path(output) if output else folder / name
     refuse_other_kind(target, "a page", page.is_page)
     if data is None:
         opened, verdicts = load_run(folder), read_evaluation(folder).verdicts or []
@@ -91,16 +90,14 @@ def write_report(
     parts = [_training(records, model.facts), _scope(evaluation), _classes(evaluation, embeddings)]
     last = _provenance(opened.config, read_environment(folder)) if data is None else _card(model)
     taken = len(summary) + sum(len(part.content) for part in (*parts, last))
-    gallery = players.find_gallery(Path(media) if media else None, place)
-    shown, played = queries_part.queries(embeddings, evaluation, gallery, LARGEST - taken, on_note=on_note)
+    clips = players.find_media(Path(media) if media else None, place)
+    shown, played = queries_part.queries(embeddings, evaluation, clips, LARGEST - taken, on_note=on_note)
     html = page.document(
         f"{model.facts.label}, seed {model.facts.seed}",
         "Run report" if data is None else f"Report on {Path(data).name}",
         summary,
         [*parts, shown, last],
-        data=played.data(),
-        style=queries_part.STYLE + players.STYLE,
-        script=players.SCRIPT if played.previews else "",
+        played.media(),
     )
     write_text(target, html)
     return target
@@ -109,16 +106,13 @@ def write_report(
 def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], notes: Sequence[str]) -> str:
     record, facts = evaluation.record(), model.facts
     times = f"{evaluation.map_mean / evaluation.chance:.1f} times chance" if evaluation.chance else ""
+    directions = "both" if len(record.directions) == 2 else "all"
     shown = [
-        Fact(
-            f"test MAP, mean of {'both' if len(record.directions) == 2 else 'all'} directions",
-            f"{evaluation.map_mean:.3f}",
-            times,
-        ),
+        Fact(f"test MAP, mean of {directions} directions", f"{evaluation.map_mean:.3f}", times),
         Fact("chance", f"{evaluation.chance:.3f}", "MAP of a random order"),
         *(
-            Fact(f"MAP {name}", f"{one.map:.3f}", "95 % interval {:.3f} to {:.3f}".format(*one.map_interval))
-            for name, one in record.directions.items()
+            Fact(f"MAP {name}", f"{scores.map:.3f}", "95 % interval {:.3f} to {:.3f}".format(*scores.map_interval))
+            for name, scores in record.directions.items()
         ),
     ]
     remarks = [
@@ -128,30 +122,28 @@ def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], note
         *([] if evaluation.relevance == LABEL.name else [f"Relevant is {RELEVANCE_IN_WORDS[evaluation.relevance]}."]),
         *([] if evaluation.sample is None else [f"This is {in_words(evaluation.sample)}."]),
         *([] if facts.selected_epoch is None else [_epoch(facts)]),
-        "One training: the intervals are over queries (bootstrap) and say nothing of other seeds.",
-        f"Audit for leaks: {model.audit or 'not audited; aadml audit RUN does it'}.",
+        "One training: the intervals are over queries (bootstrap) and do not include the variation over seeds.",
+        f"Audit for leaks: {model.audit or 'not audited; run aadml audit RUN'}.",
         *notes,
     ]
-    warnings = "".join(f'<p class="warning"><b>Warning</b>: {page.text(verdict)}.</p>' for verdict in verdicts)
-    said = "".join(f'<p class="note">{page.text(remark)}</p>' for remark in remarks)
-    verdict = f'<p class="verdict">{page.text(_verdict(record))}</p>'
-    return verdict + page.facts(shown) + warnings + said + page.table(_figures(evaluation))
+    warnings = [f"{verdict}." for verdict in verdicts]
+    return page.summary(shown, remarks, verdict=_verdict(record), warnings=warnings) + page.table(_scores(evaluation))
 
 
 def _without_partner(record: EvaluationRecord) -> str:
-    found = record.figure("map-without-partner")
-    return "" if found is None else f" (without it MAP {found:.3f})"
+    score = record.figure("map-without-partner")
+    return "" if score is None else f" (without it MAP {score:.3f})"
 
 
 def _verdict(record: EvaluationRecord) -> str:
-    """Say in one sentence whether the queries found more than a random order would."""
-    unsure = [name for name, one in record.directions.items() if one.map_interval[0] <= one.chance]
+    """Return a sentence that compares the results with a random order."""
+    unsure = [name for name, scores in record.directions.items() if scores.map_interval[0] <= scores.chance]
     if not unsure:
         return "Better than chance in every direction: the 95 % intervals over queries lie above it."
-    if all(one.map_interval[1] < one.chance for one in record.directions.values()):
+    if all(scores.map_interval[1] < scores.chance for scores in record.directions.values()):
         return "Worse than chance in every direction: the 95 % intervals over queries lie below it."
     if len(unsure) == len(record.directions):
-        return "Not told from chance: the 95 % intervals over queries reach down to it in every direction."
+        return "Cannot be distinguished from chance: the 95 % intervals over queries reach it in every direction."
     several = len(unsure) > 1
     named = f"{', '.join(unsure[:-1])} and {unsure[-1]}" if several else unsure[0]
     return (
@@ -165,7 +157,7 @@ def _epoch(facts: Facts) -> str:
     return f"Weights of epoch {facts.selected_epoch} of {facts.training.epochs}, {chosen}."
 
 
-def _figures(evaluation: Evaluation) -> Table:
+def _scores(evaluation: Evaluation) -> Table:
     cutoffs = sorted({k for result in evaluation.directions for k in result.cutoffs})  # galleries may differ in size
     columns = ["direction", "MAP", "MAP, worst to best order of ties", "chance", "queries", "gallery"]
     rows: list[tuple[Cell, ...]] = [
@@ -177,9 +169,9 @@ def _figures(evaluation: Evaluation) -> Table:
 
 
 def _precisions(result: DirectionResult, cutoffs: Sequence[int]) -> list[Cell]:
-    """Give precision@k of a direction for each cutoff; nothing for one beyond its gallery."""
-    found = dict(zip(result.cutoffs, map(float, result.curves.at(result.cutoffs).precision), strict=True))
-    return [found.get(k) for k in cutoffs]
+    """Return precision@k of a direction for each cutoff; None beyond the size of its gallery."""
+    precisions = dict(zip(result.cutoffs, map(float, result.curves.at(result.cutoffs).precision), strict=True))
+    return [precisions.get(k) for k in cutoffs]
 
 
 def _training(records: Sequence[Record], facts: Facts) -> Section:
@@ -209,49 +201,50 @@ def _classes(evaluation: Evaluation, embeddings: Embeddings) -> Section:
         return Section("Classes", "")
     chance = {row.name: row.chance for row in rows}
     names = list(dict.fromkeys(row.name for result in evaluation.directions for row in result.by_class))
-    found = {result.name: {row.name: row.map for row in result.by_class} for result in evaluation.directions}
-    values = {name: [own.get(one, float("nan")) for one in names] for name, own in found.items()}
+    values = {}
+    for result in evaluation.directions:
+        scores = {row.name: row.map for row in result.by_class}
+        values[result.name] = [scores.get(name, float("nan")) for name in names]
     bars = figures.class_bars(names, values, [chance[name] for name in names])
     drawn = page.drawing(bars, f"MAP of the queries of each of {len(names)} classes", "MAP by class of the query.")
     return Section("Classes", page.drawings([drawn, _map(embeddings)]))
 
 
 def _map(embeddings: Embeddings) -> str:
-    """Draw all modalities in one plane: by t-SNE where there are enough points, else by principal components."""
+    """Draw all modalities in one plane."""
     count = min(len(embeddings), MAP_POINTS // len(embeddings.vectors))
     drawn = np.sort(np.random.default_rng(0).permutation(len(embeddings))[:count])
-    present = {m: there.numpy()[drawn] for m, there in embeddings.present.items()}
-    rows = {m: drawn[present[m]] if m in present else drawn for m in embeddings.vectors}
-    parts = {m: embeddings.of(m, torch.from_numpy(own)).double().numpy() for m, own in rows.items()}
+    rows = {
+        m: drawn[embeddings.present[m].numpy()[drawn]] if m in embeddings.present else drawn for m in embeddings.vectors
+    }
+    parts = {m: embeddings.of(m, torch.from_numpy(places)).double().numpy() for m, places in rows.items()}
     if embeddings.similarity == "cosine":
         parts = {m: v / np.linalg.norm(v, axis=1, keepdims=True).clip(1e-12) for m, v in parts.items()}
-    places, how = _plane(np.concatenate(list(parts.values())))
-    ends = np.cumsum([len(own) for own in rows.values()])[:-1]
-    points: dict[str, NDArray[np.float64]] = dict(zip(parts, np.split(places, ends), strict=True))
-    labels = {m: embeddings.labels.numpy()[own] for m, own in rows.items()}
+    plane, caption = _plane(np.concatenate(list(parts.values())))
+    ends = np.cumsum([len(places) for places in rows.values()])[:-1]
+    points: dict[str, NDArray[np.float64]] = dict(zip(parts, np.split(plane, ends), strict=True))
+    labels = {m: embeddings.labels.numpy()[places] for m, places in rows.items()}
     figure = figures.class_map(points, labels, embeddings.class_names)
-    return page.drawing(figure, f"Map of {count} clips: color is the class, shape the modality", how)
+    return page.drawing(figure, f"Map of {count} clips: color is the class, shape the modality", caption)
 
 
 def _plane(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
-    """Lay vectors (n, d) out in a plane (n, 2); say how."""
+    """Project vectors (n, d) to a plane (n, 2), by t-SNE if there are enough, and return a sentence on the method."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
     if len(vectors) < 30:
-        return np.asarray(
-            PCA(2).fit_transform(vectors)
-        ), "Map of the embeddings: the first two principal components of all modalities together."
-    perplexity = min(30.0, len(vectors) / 5)
-    places = TSNE(2, perplexity=perplexity, init="pca", random_state=0, max_iter=500).fit_transform(vectors)
-    return np.asarray(places), (
-        "Map of the embeddings: t-SNE of all modalities together; neighboring points are alike, long distances mean "
-        "nothing."
+        caption = "Map of the embeddings: the first two principal components of all modalities together."
+        return np.asarray(PCA(2).fit_transform(vectors)), caption
+    projection = TSNE(2, perplexity=min(30.0, len(vectors) / 5), init="pca", random_state=0, max_iter=500)
+    return np.asarray(projection.fit_transform(vectors)), (
+        "Map of the embeddings: t-SNE of all modalities together. Neighboring points are similar; long distances have "
+        "no meaning."
     )
 
 
 def _card(model: Model) -> Section:
-    return Section("The model", f"<pre>{page.text(model.card())}</pre>")
+    return Section("The model", page.preformatted(model.card()))
 
 
 def _provenance(config: Config, environment: Environment) -> Section:
@@ -259,7 +252,7 @@ def _provenance(config: Config, environment: Environment) -> Section:
     rows = [
         ("data", f"{environment.data.name} (SHA-256 {environment.data.sha256[:16]}...)"),
         ("clips", ", ".join(f"{count} {split}" for split, count in environment.clips.items())),
-        ("commit", str(environment.commit or "not of a repository")),
+        ("commit", str(environment.commit or "not in a repository")),
         ("device", f"{environment.device} ({environment.device_name}, {environment.threads} threads)"),
         ("versions", versions),
     ]

@@ -1,4 +1,4 @@
-"""Tables of results as Markdown, CSV and LaTeX, from one description."""
+"""Tables of results, written as Markdown, CSV or LaTeX."""
 
 import csv
 import io
@@ -14,29 +14,14 @@ from aadml.feature_extraction.ground.markdown import one_line
 from aadml.retrieval.significance import Spread
 
 Cell = str | int | float | Spread | None
-"""Text, a count, a figure, a figure over seeds, or nothing (not published, not run)."""
+"""Text, a count, a number, a number over seeds, or nothing (not published, not run)."""
 
 ABSENT = "–"
 _LATEX = str.maketrans(
-    {
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "\\": r"\textbackslash{}",
-        "±": r"$\pm$",
-        "≈": r"$\approx$",
-        "→": r"$\rightarrow$",
-        "<": "$<$",
-        ">": "$>$",
-        "|": "$|$",
-        "–": "--",
-    }
+    {letter: f"\\{letter}" for letter in "&%$#_{}"}
+    | {letter: f"${letter}$" for letter in "<>|"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+    | {"±": r"$\pm$", "≈": r"$\approx$", "→": r"$\rightarrow$", "–": "--"}
 )
 
 
@@ -45,12 +30,12 @@ class Table:
     """A table of results.
 
     Attributes:
-        columns: their names.
-        rows: cells, as many a row as columns.
+        columns: names of the columns.
+        rows: cells, one for each column.
         caption: one sentence: data, split, protocol, number of seeds.
-        notes: what a reader must know, one sentence each.
-        digits: after the decimal point, of figures.
-        best: columns whose best (largest) figure is set in bold.
+        notes: further sentences for the reader.
+        digits: after the decimal point.
+        best: columns whose largest number is set in bold.
     """
 
     columns: tuple[str, ...]
@@ -63,13 +48,13 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
-                raise InputError(f"table: a row of {len(row)} cells under {len(self.columns)} columns: {row}")
+                raise InputError(f"table: a row has {len(row)} cells, but there are {len(self.columns)} columns: {row}")
         for name in self.best:
             if name not in self.columns:
-                raise InputError(f"table: no column '{name}' to look for the best in; there are {self.columns}")
+                raise InputError(f"table: best: no column '{name}'; there are {', '.join(self.columns)}")
 
     def text(self, cell: Cell) -> str:
-        """Write one cell; a figure over several seeds as mean ± standard deviation."""
+        """Return the text of a cell; of a number over several seeds, mean ± standard deviation."""
         if cell is None or (isinstance(cell, float) and math.isnan(cell)):
             return ABSENT
         if isinstance(cell, Spread):
@@ -78,24 +63,24 @@ class Table:
         return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
 
     def is_best(self, row: int, column: int) -> bool:
-        """Tell whether a cell is to be set in bold: its figure, as printed, is the largest of the column."""
+        """Return whether a cell is set in bold: its number, as printed, is the largest of the column."""
         if self.columns[column] not in self.best:
             return False
-        figures = [_figure(cells[column]) for cells in self.rows]
-        known = [round(figure, self.digits) for figure in figures if figure is not None]
-        own = figures[row]
-        return own is not None and round(own, self.digits) == max(known)
+        printed = [None if (n := _value(cells[column])) is None else round(n, self.digits) for cells in self.rows]
+        return printed[row] is not None and printed[row] == max(number for number in printed if number is not None)
+
+    def has_numbers(self, column: int) -> bool:
+        """Return whether any cell of a column is a number."""
+        return any(is_number(row[column]) for row in self.rows)
 
 
 def markdown(table: Table) -> str:
-    """Write a table as Markdown, with its caption above and its notes below."""
-    cells = [[one_line(name) for name in table.columns], ["---"] * len(table.columns)]
+    """Return a table as Markdown, with its caption above and its notes below."""
+    rules = ["---:" if table.has_numbers(j) else "---" for j in range(len(table.columns))]
+    cells = [[one_line(name) for name in table.columns], rules]
     for i, row in enumerate(table.rows):
         texts = [one_line(table.text(cell)) for cell in row]
         cells.append([f"**{text}**" if table.is_best(i, j) else text for j, text in enumerate(texts)])
-    for j in range(len(table.columns)):
-        if any(_figure(row[j]) is not None for row in table.rows):
-            cells[1][j] = "---:"
     lines = [f"| {' | '.join(row)} |" for row in cells]
     parts = [one_line(table.caption)] if table.caption else []
     parts += ["\n".join(lines)]
@@ -104,7 +89,7 @@ def markdown(table: Table) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """Write a table as CSV for machines: full precision, a figure over seeds as three columns (mean, sd, n)."""
+    """Return a table as CSV in full precision; numbers over seeds have three columns (mean, sd, n)."""
     spreads = [any(isinstance(row[j], Spread) for row in table.rows) for j in range(len(table.columns))]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -113,24 +98,21 @@ def comma_separated(table: Table) -> str:
         header += [name, f"{name} sd", f"{name} n"] if several else [name]
     writer.writerow(header)
     for row in table.rows:
-        values: list[str] = []
+        values: list[Cell] = []
         for cell, several in zip(row, spreads, strict=True):
-            if isinstance(cell, Spread):
-                values += [_number(cell.mean), _number(cell.sd), str(cell.count)]
-            else:
-                values += [_number(cell) if isinstance(cell, float) else "" if cell is None else str(cell)]
-                values += ["", ""] if several else []
-        writer.writerow(values)
+            values += [cell.mean, cell.sd, cell.count] if isinstance(cell, Spread) else [cell]
+            values += [None, None] if several and not isinstance(cell, Spread) else []
+        writer.writerow(map(_exact, values))
     return stream.getvalue()
 
 
 def latex(table: Table) -> str:
-    """Write a table as a LaTeX `table` environment; it needs the package booktabs."""
-    numeric = [any(_figure(row[j]) is not None for row in table.rows) for j in range(len(table.columns))]
+    """Return a table as a LaTeX `table` environment, which needs the package booktabs."""
+    alignment = "".join("r" if table.has_numbers(j) else "l" for j in range(len(table.columns)))
     lines = [r"\begin{table}[t]", r"\centering"]
     if table.caption:
         lines.append(rf"\caption{{{_escaped_latex(table.caption)}}}")
-    lines += [rf"\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numeric)}}}", r"\toprule"]
+    lines += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule"]
     lines += [" & ".join(_escaped_latex(name) for name in table.columns) + r" \\", r"\midrule"]
     for i, row in enumerate(table.rows):
         texts = [_escaped_latex(table.text(cell)) for cell in row]
@@ -145,22 +127,22 @@ WRITERS: dict[str, Callable[[Table], str]] = {".md": markdown, ".csv": comma_sep
 
 
 def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[str] = tuple(WRITERS)) -> list[Path]:
-    """Write a table in several forms beside each other.
+    """Write a table in several formats.
 
     Args:
-        table: what to write.
-        path: the name without suffix.
+        table: the table.
+        path: of the files, without suffix.
         suffixes: keys of WRITERS.
 
     Returns:
         The files written.
 
     Raises:
-        InputError: an unknown suffix, or a place that cannot be written.
+        InputError: a suffix is unknown, or a file cannot be written.
     """
     unknown = [suffix for suffix in suffixes if suffix not in WRITERS]
     if unknown:
-        raise InputError(f"tables cannot be written as '{unknown[0]}'; there are {', '.join(WRITERS)}")
+        raise InputError(f"tables: unknown format '{unknown[0]}'; there are {', '.join(WRITERS)}")
     files = [Path(f"{os.fspath(path)}{suffix}") for suffix in suffixes]
     for file, suffix in zip(files, suffixes, strict=True):
         write_text(file, WRITERS[suffix](table))
@@ -168,19 +150,23 @@ def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[
 
 
 def is_number(cell: Cell) -> bool:
-    """Tell whether a cell is a count or a figure."""
-    return _figure(cell) is not None
+    """Return whether a cell is a number."""
+    return _value(cell) is not None
 
 
-def _figure(cell: Cell) -> float | None:
+def _value(cell: Cell) -> float | None:
     value = cell.mean if isinstance(cell, Spread) else cell
     return float(value) if isinstance(value, int | float) and not math.isnan(value) else None
 
 
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else repr(float(value))
+def _exact(cell: Cell) -> str:
+    if isinstance(cell, float):
+        return "" if math.isnan(cell) else repr(float(cell))
+    return "" if cell is None else str(cell)
 
 
 def _escaped_latex(text: str) -> str:
     plain = " ".join(text.split()).translate(_LATEX)
-    return f"{{{plain[0]}}}{plain[1:]}" if plain.startswith(("[", "*")) else plain  # else it belongs to the \\ before
+    return (
+        f"{{{plain[0]}}}{plain[1:]}" if plain.startswith(("[", "*")) else plain
+    )  # braces separate them from the \\ before

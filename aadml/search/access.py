@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from aadml.search.uploads import Limits, discard
+from aadml.search.uploads import ClientLimits, discard
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -68,12 +68,12 @@ class Guard:
         limits: of clients.
     """
 
-    def __init__(self, app: ASGIApp, access: Access, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, access: Access, limits: ClientLimits) -> None:
         self._app, self._access, self._limits = app, access, limits
         self._hosts = frozenset(f"{name}:{access.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Answer a request that is refused, and pass on the others."""
         app: Callable[[Scope, Receive, Send], Awaitable[None]] = self._app
         if scope["type"] == "http":
             app = await self._refused(Request(scope, receive)) or app
@@ -84,7 +84,7 @@ class Guard:
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
         addressed = request.headers.get("host", "") in self._hosts
         if not addressed or (origin is not None and origin.removeprefix("http://") not in self._hosts):
-            return PlainTextResponse("this page is for this machine alone\n", 403, HEADERS)
+            return PlainTextResponse("this page is only for this machine\n", 403, HEADERS)
         if request.url.path in PAGE:
             exchanged = request.method == "GET" and "token" in request.query_params
             return self._access.exchange(request.query_params["token"]) if exchanged else None
@@ -96,5 +96,5 @@ class Guard:
         return None
 
 
-def _equal(given: str, secret: str) -> bool:
-    return secrets.compare_digest(given.encode("utf-8", "replace"), secret.encode())
+def _equal(value: str, secret: str) -> bool:
+    return secrets.compare_digest(value.encode("utf-8", "replace"), secret.encode())

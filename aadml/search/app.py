@@ -1,8 +1,8 @@
-"""A local page to ask an index: a small ASGI app that reads one index and the media it names, and nothing else."""
+"""The search page: a local ASGI app that reads one index and the media of its clips."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -22,45 +23,43 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import STYLE
 from aadml.reports.preview_cache import make_previews
-from aadml.reports.previews import Source
+from aadml.reports.previews import PreviewSource
 from aadml.search.access import HEADERS, Access, Guard
 from aadml.search.encoders import ModelEncoder
 from aadml.search.index import Index
 from aadml.search.results import Found
-from aadml.search.uploads import Limits, Refused, uploaded
+from aadml.search.uploads import ClientLimits, uploaded
 
 MOST_HITS, MOST_PREVIEWS = 100, 8
 
-Handler = Callable[[Request], Awaitable[JsonObject | list[JsonObject]]]
-
 
 class Service:
-    """What is behind the page.
+    """Backend of the search page.
 
     Args:
-        index: that is asked.
+        index: that is searched.
         limits: of clients.
     """
 
-    def __init__(self, index: Index, limits: Limits) -> None:
+    def __init__(self, index: Index, limits: ClientLimits) -> None:
         self._index, self._limits = index, limits
         self._answers, self._previews = asyncio.Semaphore(limits.answers), asyncio.Semaphore(1)
 
-    async def facts(self, _: Request) -> JsonObject:
-        """Say what the page needs to know of the index."""
-        return await run_in_threadpool(self._facts)
+    async def facts(self, _: Request) -> Response:
+        """Return the facts of the index that the page shows."""
+        return _json(await run_in_threadpool(self._facts))
 
     def _facts(self) -> JsonObject:
         index, encoder = self._index, self._index.encoder
-        kinds: list[tuple[str, tuple[Modality, ...]]] = [(m, (m,)) for m in MODALITIES]
-        kinds.insert(2, ("clip", ("audio", "visual")))
+        kinds: dict[str, tuple[Modality, ...]] = {m: (m,) for m in ("audio", "visual")}
+        kinds |= {"clip": ("audio", "visual"), "text": ("text",)}
         questions = [
             [kind, to]
-            for kind, asking in kinds
+            for kind, modalities in kinds.items()
             for to in index.modalities
-            if any(encoder.may_ask(m, to) for m in asking)
+            if any(encoder.can_query(m, to) for m in modalities)
         ]
-        alone = not any(encoder.may_ask(m, to) for m in MODALITIES for to in index.modalities if m != to)
+        alone = not any(encoder.can_query(m, to) for m in MODALITIES for to in index.modalities if m != to)
         untrained = "no model: each modality by itself" if alone else "towers of a pretrained model, not trained here"
         model = f"model {encoder.facts.label}" if isinstance(encoder, ModelEncoder) else untrained
         return {
@@ -69,116 +68,102 @@ class Service:
             "example": "label = 'dog'" if index.has_labels() else "id LIKE '%rain%'",
         }  # fmt: skip
 
-    async def search(self, request: Request) -> JsonObject:
-        """Answer a question with an upload, or with words."""
-        kind, to, k, where = _asked(request)
+    async def search(self, request: Request) -> Response:
+        """Search by an upload or by words."""
+        kind, to, k, where = _query(request)
         if kind == "text":
             words = request.query_params.get("text", "")[:1000]
-            return await self._answered(lambda: self._index.search(text=words, to=to, k=k, where=where))
+            return await self._found(lambda: self._index.search(text=words, to=to, k=k, where=where))
         if kind not in ("audio", "visual", "clip"):
-            raise Refused(400, f"kind: {kind!r} given; audio, visual, clip or text are possible")
+            raise HTTPException(400, f"kind: {kind[:40]!r} is not one of audio, visual, clip and text")
         async with uploaded(request, self._limits) as path:
-            given: Any = {kind: path}
+            query: Any = {kind: path}
             try:
-                return await self._answered(lambda: self._index.search(**given, to=to, k=k, where=where))
-            except InputError as error:  # the client knows its file by another name
+                return await self._found(lambda: self._index.search(**query, to=to, k=k, where=where))
+            except InputError as error:  # the client knows the file by another name
                 name = unquote(request.headers.get("x-name", "")) or "the file"
                 raise InputError(str(error).replace(str(path), name[:100])) from error
 
-    async def like(self, request: Request) -> JsonObject:
-        """Answer a question with a clip of the index."""
-        _, to, k, where = _asked(request)
+    async def like(self, request: Request) -> Response:
+        """Search by a clip of the index."""
+        _, to, k, where = _query(request)
         number, modality = _number(request.query_params.get("number", "")), _modality(request.query_params.get("from"))
-        return await self._answered(lambda: self._index.like(number, modality, to=to, k=k, where=where))
+        return await self._found(lambda: self._index.like(number, modality, to=to, k=k, where=where))
 
-    async def previews(self, request: Request) -> list[JsonObject]:
-        """Give players and pictures of clips of the index, by their numbers; nothing else has a number."""
-        numbers = [_number(one) for one in request.query_params.get("numbers", "").split(",")]
+    async def previews(self, request: Request) -> Response:
+        """Return players and pictures of clips of the index, by their numbers."""
+        numbers = [_number(number) for number in request.query_params.get("numbers", "").split(",")]
         if len(numbers) > MOST_PREVIEWS:
-            raise Refused(400, f"numbers: {len(numbers)} given; at most {MOST_PREVIEWS} are possible")
+            raise HTTPException(400, f"numbers: {len(numbers)} clips in one request; ask for at most {MOST_PREVIEWS}")
         media = [self._index.item(number)[1] for number in numbers]
-        sources = [Source(one.get("visual", ""), one.get("audio", "")) for one in media]
+        sources = [PreviewSource(paths.get("visual", ""), paths.get("audio", "")) for paths in media]
         async with self._previews:
-            made = await run_in_threadpool(make_previews, sources)
-        return [
-            {"type": one.type, "media": one.media, "picture": one.picture, "words": REASONS.get(one.reason, "")}
-            for one in made
+            previews = await run_in_threadpool(make_previews, sources)
+        contents = [
+            {"type": p.type, "media": p.media, "picture": p.picture, "words": REASONS.get(p.reason, "")}
+            for p in previews
         ]
+        return _json(contents)
 
-    async def _answered(self, work: Callable[[], Found]) -> JsonObject:
-        """Search in a thread, when it is this question's turn."""
+    async def _found(self, search: Callable[[], Found]) -> Response:
+        """Search in a thread when it is the turn of the query."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 await self._answers.acquire()
         except TimeoutError:
-            raise Refused(503, "too many questions at a time; try again") from None
+            raise HTTPException(503, "too many queries at a time; try again") from None
         try:
-            found = await run_in_threadpool(work)
+            results = await run_in_threadpool(search)
         finally:
             self._answers.release()
-        return _shown(found)
+        hits = [
+            {**results.hit_to_json(rank), "number": hit.number, "has": sorted(hit.media)}
+            for rank, hit in enumerate(results.hits, 1)
+        ]
+        return _json({**results.facts_to_json(), "hits": hits})
 
 
-def _shown(found: Found) -> JsonObject:
-    """Give what the page shows of an answer: no path."""
-    hits: list[JsonObject] = [
-        {**found.hit_to_json(rank), "number": hit.number, "has": sorted(hit.media)}
-        for rank, hit in enumerate(found.hits, 1)
-    ]
-    return {**found.facts_to_json(), "hits": hits}
-
-
-def _asked(request: Request) -> tuple[str, Modality, int, str | None]:
+def _query(request: Request) -> tuple[str, Modality, int, str | None]:
     values = request.query_params
     k = _number(values.get("k", "12"))
     if not 1 <= k <= MOST_HITS:
-        raise Refused(400, f"k: {k} given; 1 to {MOST_HITS} are possible")
+        raise HTTPException(400, f"k: {k} is not in the range 1 to {MOST_HITS}")
     return values.get("kind", ""), _modality(values.get("to")), k, values.get("where") or None
 
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 15:
-        raise Refused(400, f"{text[:40]!r}: a number is wanted")
+        raise HTTPException(400, f"{text[:40]!r} is not a whole number")
     return int(text)
 
 
 def _modality(name: str | None) -> Modality:
     if name not in MODALITIES:
-        raise Refused(400, f"{str(name)[:40]!r} is no modality; there are {', '.join(MODALITIES)}")
+        raise HTTPException(400, f"{str(name)[:40]!r} is not a modality; there are {', '.join(MODALITIES)}")
     return name
 
 
-def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Turn what a handler gives, or why it gives nothing, into a response."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return JSONResponse(await handler(request), headers=HEADERS)
-        except Refused as refused:
-            closing = {"Connection": "close"} if refused.status in (408, 413) else {}
-            return JSONResponse({"error": str(refused)}, refused.status, HEADERS | closing)
-        except InputError as error:
-            said = " ".join(str(error).split()).replace("--", "")
-            return JSONResponse({"error": said}, 400, HEADERS)
-
-    return answer
+def _json(content: object, status: int = 200) -> Response:
+    return JSONResponse(content, status, HEADERS)
 
 
-def _file(name: str, kind: str, before: str = "") -> Callable[[Request], Awaitable[Response]]:
-    content = before + files("aadml.search").joinpath("page", name).read_text(encoding="utf-8")
-
-    async def answer(_: Request) -> Response:
-        return Response(content, media_type=kind, headers=HEADERS)
-
-    return answer
+def _refusal(_: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": error.detail}, error.status_code, {**HEADERS, **(error.headers or {})})
+    return _json({"error": " ".join(str(error).split()).replace("--", "")}, 400)
 
 
-def application(index: Index, access: Access, limits: Limits) -> Starlette:
+def _file(name: str, kind: str, before: str = "") -> Response:
+    content = files("aadml.search").joinpath("page", name).read_text(encoding="utf-8")
+    return Response(before + content, media_type=kind, headers=HEADERS)
+
+
+def application(index: Index, access: Access, limits: ClientLimits) -> Starlette:
     """Build the app of an index.
 
     Args:
-        index: that is searched; it is only read, and closed when the app ends.
-        access: the token of the printed address, and the cookie.
+        index: that is searched; the app only reads it, and closes it at the end.
+        access: token of the printed address, and cookie.
         limits: of clients.
     """
     service = Service(index, limits)
@@ -191,15 +176,16 @@ def application(index: Index, access: Access, limits: Limits) -> Starlette:
 
     return Starlette(
         routes=[
-            Route("/", _file("page.html", "text/html")),
-            Route("/page.css", _file("page.css", "text/css", STYLE)),
-            Route("/page.js", _file("page.js", "text/javascript")),
-            Route("/facts", _answering(service.facts)),
-            Route("/search", _answering(service.search), methods=["POST"]),
-            Route("/like", _answering(service.like)),
-            Route("/previews", _answering(service.previews)),
+            Route("/", _file("page.html", "text/html"), methods=["GET"]),
+            Route("/page.css", _file("page.css", "text/css", STYLE), methods=["GET"]),
+            Route("/page.js", _file("page.js", "text/javascript"), methods=["GET"]),
+            Route("/facts", service.facts),
+            Route("/search", service.search, methods=["POST"]),
+            Route("/like", service.like),
+            Route("/previews", service.previews),
         ],
         middleware=[Middleware(Guard, access=access, limits=limits)],
+        exception_handlers={HTTPException: _refusal, InputError: _refusal},
         lifespan=lifespan,
     )
 
@@ -212,25 +198,24 @@ def serve(
     trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve the page of an index on this machine alone, until it is interrupted.
+    """Serve the search page of an index on this machine until the process is interrupted.
 
-    Data are answered only to a browser that opened the address that was printed last. An address opens the page in one
-    browser, and the next address is printed then.
+    Only a browser that opened the address printed last is answered. An address opens the page in one browser; then the
+    next address is printed.
 
     Args:
-        index: the file.
+        index: the index file.
         port: of the loopback interface.
-        model: where the model of the index lies now, if it was moved.
+        model: current path of the model of the index, if the model was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
-        on_note: called with the page's address when it can be opened, and with the next address when a browser has
-            opened it.
+        on_note: called with the address of the page, and with the next address when a browser has opened the page.
 
     Raises:
-        InputError: no index, a model that is not there, or a port that is taken.
+        InputError: the file is not an index, its model is missing, or the port is in use.
     """
     from aadml.search.server import run
 
     opened = Index(index, model=model, trust_code=trust_code)
-    _ = opened.encoder  # a model that is not there is better known now
-    limits, access = Limits(), Access(port, on_note or (lambda _: None))
+    _ = opened.encoder  # a missing model is an error now, not at the first query
+    limits, access = ClientLimits(), Access(port, on_note or (lambda _: None))
     run(application(opened, access, limits), port, limits, access.renew)

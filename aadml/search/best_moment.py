@@ -1,8 +1,8 @@
-"""The best moment of a hit: where descriptions over time were kept, the one that fits the question best.
+"""The best moment of a hit: of the vectors over time of a clip, the one that fits the query best.
 
-Each description is embedded as a clip of its own would be and scored by the index's similarity. A model that was
-trained on means over time sees shorter stretches here than in training: the moment says where to begin to listen, and
-its score is beside that of the clip.
+Each stretch of time is embedded as a clip of its own and scored by the similarity of the index. A model that was
+trained on means over time receives shorter stretches here than in training: the moment is a place to begin to listen,
+and its score is reported beside the score of the clip.
 """
 
 import sqlite3
@@ -25,11 +25,11 @@ SCHEMA = tuple(
 
 
 @dataclass(frozen=True)
-class Moments:
+class MomentVectors:
     """The vectors over time of one modality of one clip.
 
     Attributes:
-        times: (t,) seconds after the beginning of the file at which each begins.
+        times: (t,) beginning of each stretch, in seconds from the beginning of the file.
         vectors: (t, d) float32.
     """
 
@@ -39,19 +39,19 @@ class Moments:
 
 @dataclass(frozen=True)
 class Moment:
-    """Where a hit fits best.
+    """The stretch of a hit that fits the query best.
 
     Attributes:
-        seconds: after the beginning of its file.
-        score: of this stretch alone, in the unit of the similarity.
+        seconds: from the beginning of the file.
+        score: of the stretch, in the unit of the similarity.
     """
 
     seconds: float
     score: float
 
 
-def best_moment(moments: Moments | None, queries: Tensor, similarity: str) -> Moment | None:
-    """Find the stretch that fits the queries (q, d) best, the first of equal ones; None where there is no choice."""
+def best_moment(moments: MomentVectors | None, queries: Tensor, similarity: str) -> Moment | None:
+    """Return the stretch that fits the queries (q, d) best, the first of equal ones; None for fewer than two."""
     if moments is None or len(moments.times) < 2:
         return None
     scores = Gallery(torch.from_numpy(moments.vectors), similarity).scores(queries)
@@ -59,30 +59,24 @@ def best_moment(moments: Moments | None, queries: Tensor, similarity: str) -> Mo
     return Moment(float(moments.times[best]), float(scores[best]))
 
 
-def write_moments(database: sqlite3.Connection, number: int, found: Mapping[Modality, Moments]) -> None:
-    """Write the moments of an item."""
-    for modality, one in found.items():
-        blobs = (one.times.astype("<f8").tobytes(), np.ascontiguousarray(one.vectors, dtype="<f4").tobytes())
-        database.execute(f"INSERT INTO moment_{modality} VALUES (?, ?, ?)", (number, *blobs))
+def write_moments(database: sqlite3.Connection, number: int, moments: Mapping[Modality, MomentVectors]) -> None:
+    """Write the vectors over time of an item."""
+    for modality, stretches in moments.items():
+        times = stretches.times.astype("<f8").tobytes()
+        vectors = np.ascontiguousarray(stretches.vectors, dtype="<f4").tobytes()
+        database.execute(f"INSERT INTO moment_{modality} VALUES (?, ?, ?)", (number, times, vectors))
 
 
-def read_moments(database: sqlite3.Connection, modality: Modality, number: int) -> Moments | None:
-    """Read the moments of an item; None where it has none, or the index is older than they are."""
-    if modality not in modalities_over_time(database):
+def read_moments(database: sqlite3.Connection, modality: Modality, number: int) -> MomentVectors | None:
+    """Read the vectors over time of an item; None if there are none, or the index predates them."""
+    table = f"moment_{modality}"
+    if database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is None:
         return None
-    row = database.execute(f"SELECT times, content FROM moment_{modality} WHERE number = ?", (number,)).fetchone()
+    row = database.execute(f"SELECT times, content FROM {table} WHERE number = ?", (number,)).fetchone()
     if row is None:
         return None
     count, rest = divmod(len(row[0]), 8)
     if rest or not count or len(row[1]) % (4 * count):
         raise sqlite3.DatabaseError(f"the {modality} moments of clip number {number} are damaged")
     times, values = np.frombuffer(row[0], dtype="<f8"), np.frombuffer(row[1], dtype="<f4")
-    return Moments(times.astype(np.float64), values.astype(np.float32).reshape(count, -1))
-
-
-def modalities_over_time(database: sqlite3.Connection) -> list[str]:
-    """Name the modalities of which there is a table of moments."""
-    found = {
-        row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'moment\\_%' ESCAPE '\\'")
-    }
-    return [name for name in MODALITIES if f"moment_{name}" in found]
+    return MomentVectors(times.astype(np.float64), values.astype(np.float32).reshape(count, -1))

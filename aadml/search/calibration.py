@@ -1,9 +1,9 @@
-"""From scores to probabilities: how likely it is that a hit fits, fitted on validation clips and stored with the index.
+"""The probability that a hit fits, from its score: fitted on validation clips and stored with the index.
 
-Every validation clip asks the index, its own clip left out where classes decide what fits. What its best hits scored,
-and whether they fitted, is all that is fitted on: a logistic function (Platt, 1999) of a hit's score and of the best
-score of its question, since among hits of one score those of a question that nothing answers well fit less often.
-A posterior is taken as it is where neither function predicts better.
+Every validation clip queries the index; if classes decide what fits, the clip itself is excluded. The curve is fitted
+on the scores of the best hits and on whether they fit: a logistic function (Platt, 1999) of the score of a hit and of
+the best score of its query. Of two hits of equal score, the one whose query has a lower best score fits less often.
+A posterior is used unchanged if neither function predicts better.
 """
 
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ Values = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
 HITS = 10
-"""Hits of each validation clip that a calibration is fitted on."""
+"""Hits of each validation clip that the curve is fitted on."""
 
 FEWEST = 30
-"""Validation clips below which there is no calibration."""
+"""Smallest number of validation clips of a calibration."""
 
 _FOLDS, _BINS, _DRAWS = 5, 10, 2000
 
@@ -39,7 +39,7 @@ class Sample:
 
     @property
     def weights(self) -> Values:
-        """How much a hit counts (q, h): one over its rank."""
+        """Weights of the hits (q, h): one over their rank, since people look at the first hits."""
         return np.broadcast_to(1 / np.arange(1.0, self.scores.shape[1] + 1), self.scores.shape)
 
 
@@ -48,12 +48,12 @@ class Curve:
     """The probability that a hit fits: 1 / (1 + exp(-(by_score x + by_best b + level))).
 
     Attributes:
-        kind: x is the hit's score and b the best score of its question (`logistic`), or the log-odds of both
-            (`logistic of log-odds`), or the score is the probability itself (`posterior`).
-        by_score: not below zero, so that within one question a better hit is never less likely to fit.
+        kind: `logistic`: x is the score of the hit and b the best score of its query; `logistic of log-odds`: the
+            log-odds of both; `posterior`: the score is the probability.
+        by_score: not negative, so that a better hit of one query is never less likely to fit.
         by_best: of either sign.
         level: of the log-odds.
-        margin: no probability is closer to 0 or 1 than this: no finite number of hits makes anything certain.
+        margin: smallest distance of a probability from 0 and 1.
     """
 
     kind: str
@@ -63,33 +63,34 @@ class Curve:
     margin: float = 0.0
 
     def __call__(self, scores: Values) -> Values:
-        """Give the probabilities of hits (..., h) of questions, best first."""
-        found = scores
+        """Compute the probabilities of hits (..., h), best first."""
+        probabilities = scores
         if self.kind != "posterior":
             x = _inputs(scores, self.kind)
             log_odds = self.by_score * x + self.by_best * x[..., :1] + self.level
-            found = np.exp(-np.logaddexp(0.0, -log_odds))  # as the formula, which overflows where hits separate
-        return np.asarray(np.clip(found, self.margin, 1 - self.margin))
+            probabilities = np.exp(-np.logaddexp(0.0, -log_odds))  # the formula itself overflows if hits separate
+        return np.asarray(np.clip(probabilities, self.margin, 1 - self.margin))
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a score of one kind of question means.
+    """Probabilities of the hits of one kind of query.
 
     Attributes:
-        asked: modalities of the question.
+        asked: modalities of the query.
         to: modality of the items.
-        curve: whichever predicted held-out clips best.
-        relevance: `class` where items of one class fit, `pair` where only the clip's own partner does.
-        clips: how many validation clips asked.
-        gallery: how many items each of them asked.
-        error: expected calibration error of the best hits, predicted by folds.
-        band: 95 % of perfectly calibrated scorers of this size have an error up to this.
-        precision: that was asked for at the threshold.
-        threshold: probability from which a best hit counts as fitting; None where the precision is not reached.
-        reached: share of best hits from the threshold on that fit, with its 95 % interval.
+        curve: the one that predicts held-out clips best.
+        relevance: `class` if items of the class of the query fit, `pair` if only the query's own partner fits.
+        clips: number of validation clips.
+        gallery: number of items that each clip queried.
+        error: expected calibration error of the best hits, predicted in folds.
+        band: 95th percentile of the error of perfectly calibrated scorers with as many clips.
+        precision: requested share of fitting best hits above the threshold.
+        threshold: probability above which a best hit counts as fitting; None if the precision is not reached.
+        reached: share of best hits above the threshold that fit, with its 95 % interval.
         answered: share of clips whose best hit reaches the threshold.
-        absent: AUROC of telling clips whose class stands in the gallery from those whose class was taken out.
+        absent: AUROC of the best score for separating clips whose class is in the gallery from clips whose class was
+            removed.
     """
 
     asked: tuple[Modality, ...]
@@ -107,33 +108,32 @@ class Calibration:
     absent: float | None = None
 
     def probability(self, scores: Values, items: int | None = None) -> Values:
-        """Give the probability that hits fit.
+        """Compute the probabilities that hits fit.
 
         Args:
-            scores: of the hits (..., h) of a question, best first.
-            items: how many are searched. Where only a clip's own partner fits, more items are more chances of error,
-                and the odds fall by as much.
+            scores: of the hits (..., h) of a query, best first.
+            items: number of items that are searched. For relevance `pair`, the odds fall in proportion to the items.
         """
-        found = self.curve(scores)
+        probabilities = self.curve(scores)
         if self.relevance == "class" or not items:
-            return found
-        odds = found / (1 - found) * self.gallery / items
+            return probabilities
+        odds = probabilities / (1 - probabilities) * self.gallery / items
         return np.asarray(odds / (1 + odds))
 
 
-def curve_of(found: Sample, kind: str) -> Curve:
-    """Fit a curve of one kind to hits; a hit of rank r counts 1/r, as it is the first ones that people look at."""
-    margin = 1 / (found.fits.size + 2)
+def curve_of(hits: Sample, kind: str) -> Curve:
+    """Fit a curve of one kind to hits."""
+    margin = 1 / (hits.fits.size + 2)
     if kind == "posterior":
         return Curve(kind, margin=margin)
-    if found.fits.all() or not found.fits.any():
+    if hits.fits.all() or not hits.fits.any():
         certain = float(np.log(1 / margin - 1))
-        return Curve(kind, level=certain if found.fits.all() else -certain, margin=margin)
-    x = _inputs(found.scores, kind)
+        return Curve(kind, level=certain if hits.fits.all() else -certain, margin=margin)
+    x = _inputs(hits.scores, kind)
     columns = np.stack([x, np.broadcast_to(x[:, :1], x.shape)], axis=-1)
-    by_score, by_best, level = _logistic(columns, found)
+    by_score, by_best, level = _logistic(columns, hits)
     if by_score < 0:
-        by_score, (by_best, level) = 0.0, _logistic(columns[..., 1:], found)
+        by_score, (by_best, level) = 0.0, _logistic(columns[..., 1:], hits)
     return Curve(kind, by_score, by_best, level, margin)
 
 
@@ -144,42 +144,41 @@ def _inputs(scores: Values, kind: str) -> Values:
     return np.asarray(np.log(inside / (1 - inside)))
 
 
-def _logistic(columns: Values, found: Sample) -> tuple[float, ...]:
-    """Fit a logistic function of the columns (q, h, c): c slopes and the level."""
+def _logistic(columns: Values, hits: Sample) -> tuple[float, ...]:
+    """Fit a logistic function of the columns (q, h, c); return c slopes and the level."""
     from sklearn.linear_model import LogisticRegression
 
     flat = columns.reshape(-1, columns.shape[-1])
     center, scale = flat.mean(axis=0), flat.std(axis=0)
     scale[scale == 0] = 1
-    fitted = LogisticRegression().fit((flat - center) / scale, found.fits.ravel(), found.weights.ravel())
+    fitted = LogisticRegression().fit((flat - center) / scale, hits.fits.ravel(), hits.weights.ravel())
     slopes = fitted.coef_[0] / scale
     return (*slopes.tolist(), float(fitted.intercept_[0] - slopes @ center))
 
 
-def held_out(found: Sample, kind: str) -> Values:
-    """Predict the hits (q, h) of each clip by a curve fitted on clips of other folds."""
-    predicted = np.empty_like(found.scores)
-    folds = np.random.default_rng(0).permutation(len(found.scores)) % _FOLDS
+def held_out(hits: Sample, kind: str) -> Values:
+    """Predict the hits (q, h) of each clip by a curve that is fitted on the clips of other folds."""
+    predicted = np.empty_like(hits.scores)
+    folds = np.random.default_rng(0).permutation(len(hits.scores)) % _FOLDS
     for fold in range(_FOLDS):
-        own = folds == fold
-        predicted[own] = curve_of(Sample(found.scores[~own], found.fits[~own]), kind)(found.scores[own])
+        test, train = folds == fold, folds != fold
+        predicted[test] = curve_of(Sample(hits.scores[train], hits.fits[train]), kind)(hits.scores[test])
     return predicted
 
 
-def _surprise(predicted: Values, found: Sample) -> float:
-    """Negative log-likelihood of what fitted, by rank."""
-    return float(-(np.log(np.where(found.fits, predicted, 1 - predicted)) * found.weights).sum())
+def _negative_log_likelihood(predicted: Values, hits: Sample) -> float:
+    return float(-(np.log(np.where(hits.fits, predicted, 1 - predicted)) * hits.weights).sum())
 
 
 def calibration_error(probabilities: Values, fits: Truths) -> float:
-    """Expected calibration error over ten bins of equal width: |mean probability - share that fits|, by size."""
+    """Compute the expected calibration error: |mean probability - share that fits| of ten bins of equal width."""
     bins = np.minimum((probabilities * _BINS).astype(int), _BINS - 1)
     gaps = np.bincount(bins, weights=probabilities - fits, minlength=_BINS)
     return float(np.abs(gaps).sum() / max(len(probabilities), 1))
 
 
 def band(probabilities: Values, *, draws: int = _DRAWS, seed: int = 0) -> float:
-    """Give the calibration error that 95 % of perfectly calibrated scorers with these probabilities stay below."""
+    """Return the 95th percentile of the calibration error of perfectly calibrated scorers with these probabilities."""
     generator = np.random.default_rng(seed)
     errors = [
         calibration_error(probabilities, generator.random(len(probabilities)) < probabilities) for _ in range(draws)
@@ -190,7 +189,7 @@ def band(probabilities: Values, *, draws: int = _DRAWS, seed: int = 0) -> float:
 def calibrate(
     asked: tuple[Modality, ...],
     to: Modality,
-    found: Sample,
+    hits: Sample,
     *,
     posteriors: bool,
     relevance: str,
@@ -198,31 +197,31 @@ def calibrate(
     absent: Values | None = None,
     precision: float = 0.9,
 ) -> Calibration:
-    """Fit what scores mean.
+    """Fit the score-to-probability curve and the threshold of one kind of query.
 
     Args:
-        asked: modalities of the questions.
+        asked: modalities of the queries.
         to: modality of the items.
-        found: the best hits of q validation clips.
-        posteriors: whether the scores are probabilities by themselves: inner products of posteriors.
+        hits: the best hits of q validation clips.
+        posteriors: whether the scores are probabilities: inner products of posteriors.
         relevance: `class` or `pair`.
-        gallery: how many items each clip asked.
-        absent: (q,) best score of each clip where no item of its class is left; None where that has no meaning.
-        precision: share of best hits that shall fit from the threshold on.
+        gallery: number of items that each clip queried.
+        absent: (q,) best score of each clip among items of other classes; None for relevance `pair`.
+        precision: share of best hits above the threshold that fit.
     """
     kinds = ["logistic", *(["posterior", "logistic of log-odds"] if posteriors else [])]
-    predicted = {kind: held_out(found, kind) for kind in kinds}
-    kind = min(kinds, key=lambda one: _surprise(predicted[one], found))
-    best, true = predicted[kind][:, 0], found.fits[:, 0]
+    predicted = {kind: held_out(hits, kind) for kind in kinds}
+    kind = min(kinds, key=lambda name: _negative_log_likelihood(predicted[name], hits))
+    best, true = predicted[kind][:, 0], hits.fits[:, 0]
     threshold, reached, answered = _threshold(best, true, precision)
     return Calibration(
-        asked, to, curve_of(found, kind), relevance, len(best), gallery, calibration_error(best, true), band(best),
-        precision, threshold, reached, answered, None if absent is None else auroc(found.scores[:, 0], absent),
+        asked, to, curve_of(hits, kind), relevance, len(best), gallery, calibration_error(best, true), band(best),
+        precision, threshold, reached, answered, None if absent is None else auroc(hits.scores[:, 0], absent),
     )  # fmt: skip
 
 
 def auroc(present: Values, absent: Values) -> float | None:
-    """Give how often a clip whose class is there scores better than one whose class is not; None without either."""
+    """Return the share of pairs in which a clip with its class in the gallery scores higher; None without pairs."""
     from sklearn.metrics import roc_auc_score
 
     present, absent = present[np.isfinite(present)], absent[np.isfinite(absent)]
@@ -235,10 +234,10 @@ def auroc(present: Values, absent: Values) -> float | None:
 def _threshold(
     probabilities: Values, fits: Truths, precision: float
 ) -> tuple[float | None, tuple[float, float, float] | None, float]:
-    """Find the lowest probability from which on best hits fit as often as is wanted."""
+    """Return the lowest threshold that reaches the precision, its precision with interval, and the share above it."""
     order = np.argsort(-probabilities, kind="stable")
     shares = np.cumsum(fits[order]) / np.arange(1, len(order) + 1)
-    last = np.append(np.diff(probabilities[order]) < 0, True)  # equal probabilities stand or fall together
+    last = np.append(np.diff(probabilities[order]) < 0, True)  # equal probabilities are on one side of the threshold
     enough = np.flatnonzero((shares >= precision) & last & (np.arange(len(order)) >= 9))
     if not len(enough):
         return None, None, 0.0
@@ -248,7 +247,7 @@ def _threshold(
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """Give the 95 % interval of a share of so many (Wilson, 1927)."""
+    """Compute the 95 % interval of a share of `count` (Wilson, 1927)."""
     z = 1.959964
     center, spread = share + z * z / (2 * count), z * np.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     return float((center - spread) / (1 + z * z / count)), float((center + spread) / (1 + z * z / count))

@@ -1,4 +1,4 @@
-"""Questions: files, features or words as vectors that can be compared with the items of an index."""
+"""Queries: files, features or words, as vectors that can be compared with the items of an index."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,71 +9,73 @@ from aadml.comparison.arrays import ArrayLike, to_rows
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.encoders import Encoder, PlainEncoder, embed_media
+from aadml.search.encoders import IndexEncoder, PlainEncoder, embed_media
 from aadml.search.sources import may_have
 
-Question = str | Path | ArrayLike
+QueryInput = str | Path | ArrayLike
 """A file, words, or features (d,)."""
 
 
-def question(encoder: Encoder, given: Mapping[str, Question | None], to: Modality) -> dict[Modality, Tensor]:
-    """Embed a question.
+def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], to: Modality) -> dict[Modality, Tensor]:
+    """Embed a query.
 
     Args:
         encoder: of the index.
-        given: `audio`, `visual`, `clip` and `text`, of which one is not None.
+        inputs: `audio`, `visual`, `clip` and `text`, exactly one of which is not None.
         to: modality of the items.
 
     Returns:
-        One vector (1, e) of each modality that it asks with: of a clip, of all that it has and that can be compared.
+        One vector (1, e) for each modality of the query; of a clip, for each modality that it has and that can be
+        compared with the items.
 
     Raises:
-        InputError: none or several given, a file that cannot be read, or what cannot be compared.
+        InputError: none or several inputs, a file that cannot be read, or a modality that cannot be compared.
     """
-    named = {name: value for name, value in given.items() if value is not None}
-    if len(named) != 1:
-        raise InputError(f"ask with one of audio, visual, clip, text; {', '.join(named) or 'none'} given")
-    (kind, value), found, reasons = next(iter(named.items())), dict[Modality, Tensor](), list[str]()
+    passed = {name: value for name, value in inputs.items() if value is not None}
+    if len(passed) != 1:
+        named = ", ".join(passed) or "none"
+        raise InputError(f"a query has exactly one of audio, visual, clip and text, not {named}; pass one of them")
+    ((kind, value),) = passed.items()
     if kind != "clip":
-        asking: Modality = kind
-        check(encoder, asking, to)
-        return {asking: _embedded(encoder, asking, value)}
+        check(encoder, kind, to)
+        return {kind: _embedded(encoder, kind, value)}
+    vectors, reasons = dict[Modality, Tensor](), list[str]()
     for modality in MODALITIES[:2]:
-        if encoder.may_ask(modality, to) and may_have(str(value), modality):
+        if encoder.can_query(modality, to) and may_have(str(value), modality):
             try:
-                found[modality] = _embedded(encoder, modality, value)
+                vectors[modality] = _embedded(encoder, modality, value)
             except InputError as error:
                 reasons.append(str(error))
-    if not found:
-        raise InputError(reasons[0] if reasons else f"{value}: has nothing that can be compared with {to}")
-    return found
+    if not vectors:
+        raise InputError(reasons[0] if reasons else f"{value}: has no modality that can be compared with {to}")
+    return vectors
 
 
-def check(encoder: Encoder, modality: Modality, to: Modality) -> None:
-    """Refuse a question that the encoder cannot compare.
+def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
+    """Check that an encoder compares queries of a modality with items of another.
 
     Raises:
-        InputError: with what is possible.
+        InputError: the message names what is possible.
     """
-    if encoder.may_ask(modality, to):
+    if encoder.can_query(modality, to):
         return
     if modality == "text":
-        raise InputError("--text: the index has no model that reads words; one is trained on sound and captions")
+        raise InputError("--text: the model of the index does not read words; build an index with an audio-text model")
     if isinstance(encoder, PlainEncoder):
         raise InputError(
-            f"{modality} to {to}: this index was made without a model, so it compares {modality} with {modality} "
-            "alone; build one with --model RUN"
+            f"{modality} to {to}: this index was built without a model, so {modality} is only compared with "
+            f"{modality}; build an index with --model RUN"
         )
-    raise InputError(f"{modality}: the model embeds {', '.join(encoder.facts.modalities)}")
+    raise InputError(f"{modality}: the model of the index embeds only {', '.join(encoder.facts.modalities)}")
 
 
-def _embedded(encoder: Encoder, modality: Modality, value: Question) -> Tensor:
+def _embedded(encoder: IndexEncoder, modality: Modality, value: QueryInput) -> Tensor:
     if isinstance(value, str | Path):
         if modality == "text" and not str(value).strip():
-            raise InputError("--text: no words given")
+            raise InputError("--text: no words were passed; pass at least one word")
         return embed_media(encoder, modality, [str(value)])
     rows, _ = to_rows(value, modality)
-    width = encoder.facts.dimensions.get(modality, rows.shape[-1])  # words that no item has: of the items' own space
+    width = encoder.facts.dimensions.get(modality, rows.shape[-1])  # text that no item has is of the items' space
     if rows.shape != (1, width):
-        raise InputError(f"{modality}: features of shape {tuple(rows.shape)} given; one row of {width} is wanted")
+        raise InputError(f"{modality}: the features have shape {tuple(rows.shape)}; pass one row of {width} values")
     return encoder.embed(rows, modality)

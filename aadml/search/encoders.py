@@ -1,4 +1,4 @@
-"""What makes the vectors of an index, and of the questions to it: a model, or extractors alone."""
+"""Encoders of an index: a model, or extractors alone. They embed the items and the queries."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -30,45 +30,24 @@ from aadml.runs.loading import load
 _PART = 4096  # items embedded at a time
 
 
-class Encoder(Protocol):
-    """What turns features or media of one modality into vectors that can be compared."""
-
-    @property
-    def facts(self) -> Facts:
-        """Say what it expects."""
-
-    @property
-    def similarity(self) -> str:
-        """Name how its vectors are compared."""
-
-    def may_ask(self, modality: Modality, to: Modality) -> bool:
-        """Tell whether a question of one modality can be compared with items of another."""
-
-    def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality (n, d) -> (n, e) float32."""
-
-    def to_json(self, folder: Path) -> JsonObject:
-        """Give what an index in that folder writes down, so that the same encoder can be had again."""
-
-
 @dataclass(frozen=True)
 class ModelEncoder:
-    """A trained model: every modality it embeds can ask for every other."""
+    """A trained model: a query of any modality of the model is compared with items of any of them."""
 
     model: Model
 
     @property
     def facts(self) -> Facts:
-        """Say what it expects."""
+        """Facts of the model: modalities, widths, extractors."""
         return self.model.facts
 
     @property
     def similarity(self) -> str:
-        """Name how its vectors are compared."""
+        """Similarity of its vectors, by name."""
         return self.model.method.similarity
 
-    def may_ask(self, modality: Modality, to: Modality) -> bool:
-        """Tell whether a question of one modality can be compared with items of another."""
+    def can_query(self, modality: Modality, to: Modality) -> bool:
+        """Return whether a query of one modality can be compared with items of another."""
         return {modality, to} <= set(self.model.modalities)
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
@@ -78,112 +57,118 @@ class ModelEncoder:
         return torch.cat([self.model.embed_features(part, modality).float() for part in features.split(_PART)])
 
     def to_json(self, folder: Path) -> JsonObject:
-        """Give where the model lies and what it is."""
+        """Return the record of the encoder for an index in `folder`: the path of the model and its checksum."""
         if self.model.folder is None:
-            raise InputError("the model is in memory alone; `model.save(folder)` first, so that the index can name it")
+            raise InputError("index: the model has no folder; save the model by `model.save(folder)` first")
         return {"kind": "model", "path": near(self.model.folder, folder), "digest": digest_of(self.model)}
 
 
 @dataclass(frozen=True)
 class PlainEncoder:
-    """Extractors alone: features scaled by the items of the first build; a modality asks for itself.
+    """Extractors alone: features, scaled by the items of the first build; each modality is searched by itself.
 
-    Modalities that the towers of one pretrained model bring into one space (CLAP, CLIP, SigLIP, PE-AV) are taken as
-    they are and ask for each other; words ask too, though no item is of words.
+    Features of the towers of one pretrained model (CLAP, CLIP, SigLIP, PE-AV) lie in one space. These features are not
+    scaled, and their modalities are compared with each other. Text is a query in such a space even if no item has text.
 
     Attributes:
-        facts: which extractors, and their widths.
-        scaling: fitted when the index was built, and kept, so that vectors of later items fit to it.
+        facts: extractors and their widths.
+        scaling: fitted when the index was built, so that vectors of later items are comparable.
+        similarity: of its vectors.
     """
 
     facts: Facts
     scaling: Scaling
     similarity: str = "cosine"
 
-    def may_ask(self, modality: Modality, to: Modality) -> bool:
-        """Tell whether a question of one modality can be compared with items of another."""
+    def can_query(self, modality: Modality, to: Modality) -> bool:
+        """Return whether a query of one modality can be compared with items of another."""
         if to not in self.facts.modalities:
             return False
         space = self.space(to)
         return modality == to or (space is not None and self.space(modality) == space)
 
     def space(self, modality: Modality) -> SharedSpace | None:
-        """Say in which space of towers the vectors of a modality lie; None where in none."""
+        """Return the space of the vectors of a modality; None if the vectors are not of a tower."""
         if modality in self.facts.modalities:
             return shared_space(self.facts.features.get(modality) or {}, modality)
-        return next((one for m in self.facts.modalities if (one := self.space(m)) and modality in one.modalities), None)
+        spaces = (self.space(m) for m in self.facts.modalities)
+        return next((space for space in spaces if space and modality in space.modalities), None)
 
     def other_tower(self, modality: Modality) -> Extractor:
-        """Build the tower of a modality that no item has, of the model that made the items.
+        """Build the tower of a modality that no item has, from the model that embedded the items.
 
         Raises:
-            InputError: the model is not found, or is another one now.
+            InputError: the model is not found, or its weights have changed.
         """
         space = self.space(modality)
-        own = next(m for m in self.facts.modalities if self.space(m) == space)
-        source = nested(self.facts.features[own], "source")
+        indexed = next(m for m in self.facts.modalities if self.space(m) == space)
+        source = nested(self.facts.features[indexed], "source")
         built = extractor(f"hf-{modality}", modality, dict(source))
         if space is None or built.parameters.get("weights") != space.weights:
-            raise InputError(f"{modality}: the model {source.get('model')} is another one than made this index")
+            raise InputError(
+                f"{modality}: the weights of {source.get('model')} are not those that made this index; build it again"
+            )
         return built
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Scale n items of one modality (n, d); vectors of a shared space stay as they are."""
+        """Scale n items of one modality (n, d) -> (n, d) float32; vectors of a shared space are not scaled."""
         if self.space(modality) is not None:
             assert isinstance(features, Tensor)
             return features.float()
         return cast(Tensor, self.scaling.features(features, modality))
 
     def to_json(self, folder: Path) -> JsonObject:
-        """Give extractors and scaling."""
+        """Return the record of the encoder for an index: extractors and scaling."""
         state = {name: values.tolist() for name, values in self.scaling.state().items()}
         features: dict[str, Json] = {m: dict(origin) for m, origin in self.facts.features.items()}
         dimensions: dict[str, Json] = dict(self.facts.dimensions.items())
         return {"kind": "plain", "features": features, "dimensions": dimensions, "scaling": state}
 
 
-def load_encoder(written: JsonObject, folder: Path, model: Model | str | Path | None = None) -> Encoder:
-    """Make the encoder of an index again.
+IndexEncoder = ModelEncoder | PlainEncoder
+"""Embeds the items of an index and the queries to it."""
+
+
+def load_encoder(written: JsonObject, folder: Path, model: Model | str | Path | None = None) -> IndexEncoder:
+    """Load the encoder of an index.
 
     Args:
-        written: what the index says of it.
+        written: record of the encoder in the index.
         folder: of the index.
-        model: where the model lies now, if elsewhere than written down.
+        model: the model or its current path, if the model was moved.
 
     Raises:
-        InputError: the model is not there, or is another one.
+        InputError: the model cannot be loaded, or is not the one that made the index.
     """
     if written["kind"] == "plain":
         if model is not None:
-            raise InputError("--model: this index was made without one; build another index with it")
-        found = {name: torch.tensor(values) for name, values in nested(written, "scaling").items()}
-        return _plain(nested(written, "features"), nested(written, "dimensions"), load_scaling(found, Inputs()))
+            raise InputError("--model: this index was made without a model; build another index with the model")
+        state = {name: torch.tensor(values) for name, values in nested(written, "scaling").items()}
+        return _plain(nested(written, "features"), nested(written, "dimensions"), load_scaling(state, Inputs()))
     place = folder / typed(written, "path", str)
     try:
         loaded = model if isinstance(model, Model) else load(model or place)
     except InputError as error:
-        raise InputError(f"{error}; the index was made with the model {place}, give --model if it has moved") from error
+        raise InputError(f"{error}; the index was made with the model {place}; pass --model if it was moved") from error
     if digest_of(loaded) != written["digest"]:
-        raise InputError(f"{model or place}: is another model than the one that made this index; build another index")
+        raise InputError(f"{model or place}: is not the model that made this index; build another index")
     return ModelEncoder(loaded)
 
 
 def model_encoder(model: Model | str | Path) -> ModelEncoder:
-    """Take a model, or a run or model folder.
+    """Return the encoder of a model, or of a run or model folder.
 
     Raises:
-        InputError: no model there, or one that compares sequences.
+        InputError: the folder holds no model, or the model compares sequences.
     """
     loaded = model if isinstance(model, Model) else load(model)
     if loaded.method.similarity == FRAME_WORD:
-        raise InputError("--model: this model compares frames with words; an index holds one vector a clip")
-    if loaded.folder is None and isinstance(model, str | Path):
-        raise InputError(f"{model}: is a model without a folder")
+        raise InputError("--model: this model compares frames with words, but an index holds one vector per clip")
     return ModelEncoder(loaded)
 
 
 def plain_encoder(origins: Mapping[str, JsonObject], features: Mapping[str, Tensor], scaling: Scaling) -> PlainEncoder:
-    """Describe extractors by what a feature file says of them."""
+    """Return the encoder of features, from their provenance in a feature file."""
     return _plain(
         {m: fingerprint(origins.get(m, {})) for m in features}, {m: v.shape[1] for m, v in features.items()}, scaling
     )
@@ -199,31 +184,31 @@ def _plain(features: Mapping[str, Json], dimensions: Mapping[str, Json], scaling
     return PlainEncoder(facts, scaling)
 
 
-def embed_media(encoder: Encoder, modality: Modality, paths: Sequence[str]) -> Tensor:
+def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str]) -> Tensor:
     """Embed media files, or captions where the modality is text: (n, e)."""
     if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities and encoder.space(modality):
         return extract_items(encoder.other_tower(modality), paths)
     if modality not in encoder.facts.modalities:
         known = ", ".join(encoder.facts.modalities)
-        raise InputError(f"{modality}: this index cannot be asked with {modality}; it knows {known}")
+        raise InputError(f"{modality}: this index cannot be searched by {modality}; it has {known}")
     with trusting(_is_trusted(encoder)):
         features = media_features(encoder.facts, modality, paths)
     return encoder.embed(features, modality)
 
 
-def extractors_of(encoder: Encoder) -> list[Extractor]:
-    """Build the extractors whose features an encoder takes."""
+def extractors_of(encoder: IndexEncoder) -> list[Extractor]:
+    """Build the extractors of an encoder's features."""
     with trusting(_is_trusted(encoder)):
-        described_by = [m for m, width in encoder.facts.dimensions.items() if width and m != "text"]
-        return [extractor_of(encoder.facts, m) for m in described_by]
+        modalities = [m for m, width in encoder.facts.dimensions.items() if width and m != "text"]
+        return [extractor_of(encoder.facts, m) for m in modalities]
 
 
-def _is_trusted(encoder: Encoder) -> bool:
+def _is_trusted(encoder: IndexEncoder) -> bool:
     return isinstance(encoder, ModelEncoder) and encoder.model.trusted
 
 
 def digest_of(model: Model) -> str:
-    """Name a model by everything that decides on its vectors."""
+    """Return the SHA-256 of everything in a model that determines its vectors."""
     digest = hashlib.sha256(json.dumps(model.facts.to_json(), sort_keys=True).encode())
     for name, values in sorted({**model.method.state(), **model.scaling.state()}.items()):
         digest.update(name.encode())
@@ -232,7 +217,7 @@ def digest_of(model: Model) -> str:
 
 
 def near(path: str | Path, folder: Path) -> str:
-    """Write a path down: relative to the folder where it is below it, else absolute."""
-    whole = os.path.abspath(path)  # noqa: PTH100 - keeps links as they are
-    relative = os.path.relpath(whole, folder.absolute())
-    return whole if relative.startswith("..") else relative
+    """Return a path relative to `folder` if it is inside, else absolute."""
+    absolute = os.path.abspath(path)  # noqa: PTH100 - does not resolve links
+    relative = os.path.relpath(absolute, folder.absolute())
+    return absolute if relative.startswith("..") else relative

@@ -1,4 +1,4 @@
-"""Vectors for use elsewhere: as NumPy files with their ids, or as Parquet with all that is known of the items."""
+"""Export of vectors: as NumPy files with ids, or as Parquet with the columns of the items."""
 
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -7,15 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.exact_search import Gallery
-from aadml.search.items import items_of
+from aadml.search.items import Galleries, items_of
 from aadml.search.store import columns_in
-
-Galleries = Mapping[Modality, tuple[NDArray[np.int64], Gallery]]
-"""Modality -> numbers of the items, and their vectors."""
 
 VECTOR = "vector"
 """Name of the column of vectors in a Parquet file."""
@@ -26,7 +21,7 @@ _GROUP = 1 << 16  # rows of a row group
 def export(database: sqlite3.Connection, galleries: Galleries, output: str | Path, kind: str) -> list[Path]:
     """Write the vectors of every modality; see `Index.export`."""
     if kind not in KINDS:
-        raise InputError(f"--format {kind}: {' and '.join(KINDS)} are possible")
+        raise InputError(f"--format {kind}: unknown format; pass {' or '.join(KINDS)}")
     written: list[Path] = []
     for modality, (numbers, gallery) in galleries.items():
         written += KINDS[kind](database, numbers, gallery.vectors.numpy(), f"{output}.{modality}")
@@ -41,7 +36,7 @@ def _npy(
         np.save(file, vectors, allow_pickle=False)
     with atomic_path(names) as temporary, temporary.open("w", encoding="utf-8") as file:
         ids = (item.id for item in items_of(database, numbers.tolist()))
-        file.writelines(one.replace("\\", "\\\\").replace("\n", "\\n") + "\n" for one in ids)
+        file.writelines(clip.replace("\\", "\\\\").replace("\n", "\\n") + "\n" for clip in ids)
     return [place, names]
 
 
@@ -53,11 +48,11 @@ def _parquet(
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise InputError("--format parquet needs pyarrow; pip install 'aadml[parquet]'") from error
+        raise InputError("--format parquet: pyarrow is not installed; pip install 'aadml[parquet]'") from error
     further = list(columns_in(database))
     if VECTOR in further:
         raise InputError(
-            f"--format parquet: the manifest has a column '{VECTOR}', as the vectors are called; rename it"
+            f"--format parquet: the manifest has a column '{VECTOR}', the name of the vectors' column; rename it"
         )
     names = ["id", "split", "label", *further]
     schema = pa.schema([*((key, pa.string()) for key in names), (VECTOR, pa.list_(pa.float32(), vectors.shape[1]))])
@@ -66,9 +61,9 @@ def _parquet(
         for begin in range(0, len(numbers), _GROUP):
             rows = slice(begin, begin + _GROUP)
             items = list(items_of(database, numbers[rows].tolist()))
-            known = [{"id": item.id, "split": item.split, "label": item.label, **item.columns} for item in items]
+            values = [{"id": item.id, "split": item.split, "label": item.label, **item.columns} for item in items]
             lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors[rows].ravel()), vectors.shape[1])
-            writer.write_table(pa.table([*([one[key] for one in known] for key in names), lists], schema=schema))
+            writer.write_table(pa.table([*([row[key] for row in values] for key in names), lists], schema=schema))
     return [place]
 
 

@@ -1,4 +1,4 @@
-"""Filters: the condition of an SQL WHERE, which may read the columns of the items and do nothing else."""
+"""Filters: conditions of an SQL WHERE that can only read the columns of the items."""
 
 import sqlite3
 import time
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.store import OWN_COLUMNS
+from aadml.search.store import OWN_COLUMNS, columns_in, tables_of
 
 Value = str | int | float | None
 
@@ -18,10 +18,10 @@ FUNCTIONS = frozenset(
         *("nullif", "replace", "round", "rtrim", "substr", "trim", "typeof", "unicode", "upper"),
     }
 )
-"""What a condition may call."""
+"""Functions that a condition may call."""
 LONGEST, SECONDS, STEPS, LARGEST = 2000, 5.0, 100, 100_000
-"""Characters of a condition, seconds of processor time that it may take, steps of SQLite between two readings of the
-clock, and bytes of a text that a condition may read or make."""
+"""Limits of a condition: characters, seconds of processor time, steps of SQLite between two readings of the clock, and
+bytes of a text that the condition reads or creates."""
 
 _READ = {"item", "extra"}
 
@@ -29,36 +29,35 @@ _READ = {"item", "extra"}
 def matching(
     database: sqlite3.Connection, where: str, parameters: Sequence[Value] = (), *, seconds: float = SECONDS
 ) -> NDArray[np.int64]:
-    """Find the numbers of the items (m,) that meet a condition, ascending.
+    """Return the numbers of the items (m,) that meet a condition, ascending.
 
     Args:
-        database: of the index, in a transaction that reads.
-        where: as `label = 'dog' AND seconds > 3`; each `?` in it stands for a parameter.
-        parameters: values, which are never read as SQL.
-        seconds: of processor time that the condition may take.
+        database: of the index, in an open transaction.
+        where: a condition such as `label = 'dog' AND seconds > 3`; each `?` stands for a parameter.
+        parameters: values, which are never parsed as SQL.
+        seconds: limit of processor time.
 
     Raises:
-        InputError: not a condition, an unknown column, anything but reading, or too long a time.
+        InputError: the condition is invalid, names an unknown column, does more than read columns, or takes too long.
     """
     if len(where) > LONGEST:
-        raise InputError(f"--where: {len(where)} characters given; at most {LONGEST} are possible")
-    further = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'extra'").fetchone() is not None
-    tables = "item JOIN extra USING (number)" if further else "item"
+        raise InputError(f"--where: the condition has {len(where)} characters; shorten it to at most {LONGEST}")
+    tables = tables_of(database)
     until = time.thread_time() + seconds
     largest = database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
     database.set_authorizer(_authorized)
     database.set_progress_handler(lambda: int(time.thread_time() > until), STEPS)
     try:
-        # the condition ends with its line, so that a comment in it ends there too
+        # the line break ends a comment at the end of the condition
         query = f"SELECT number FROM {tables} WHERE number IN (SELECT number FROM {tables} WHERE ({where}\n))"
-        found = np.fromiter((row[0] for row in database.execute(query, tuple(parameters))), dtype=np.int64)
+        numbers = np.fromiter((row[0] for row in database.execute(query, tuple(parameters))), dtype=np.int64)
     except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"--where {where!r}: {_said(database, error, seconds)}") from error
+        raise InputError(f"--where {where[:80]!r}: {_reason(database, error, seconds)}") from error
     finally:
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, largest)
         database.set_authorizer(None)
         database.set_progress_handler(None, STEPS)
-    return np.sort(found)
+    return np.sort(numbers)
 
 
 def _authorized(action: int, first: str | None, second: str | None, *_: str | None) -> int:
@@ -70,21 +69,20 @@ def _authorized(action: int, first: str | None, second: str | None, *_: str | No
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-def _said(database: sqlite3.Connection, error: Exception, seconds: float) -> str:
-    said = str(error)
-    if said.startswith("no such column"):
-        return f"{said}; there are {', '.join(columns_to_ask(database))}"
-    if said == "interrupted":
+def _reason(database: sqlite3.Connection, error: Exception, seconds: float) -> str:
+    reason = str(error)
+    if reason.startswith("no such column"):
+        return f"{reason}; there are {', '.join(searchable_columns(database))}"
+    if reason == "interrupted":
         return f"the condition takes longer than {seconds:g} s; simplify it"
-    if said == "string or blob too big":
-        return f"the condition reads or makes a text of more than {LARGEST:,} bytes; simplify it"
-    if said.startswith(("access to", "not authorized")):
-        return "the condition may only read and compare columns"
-    return said
+    if reason == "string or blob too big":
+        return f"the condition reads or creates a text of more than {LARGEST:,} bytes; simplify it"
+    if reason.startswith(("access to", "not authorized")):
+        return "the condition does more than read and compare columns; use only columns, values and comparisons"
+    return reason
 
 
-def columns_to_ask(database: sqlite3.Connection) -> list[str]:
-    """Name the columns that a condition may use."""
+def searchable_columns(database: sqlite3.Connection) -> list[str]:
+    """Return the columns that a condition may use."""
     database.set_authorizer(None)
-    further = [row[1] for row in database.execute("PRAGMA table_info(extra)") if row[1] != "number"]
-    return [*OWN_COLUMNS[1:6], *further]
+    return [*OWN_COLUMNS[1:6], *columns_in(database)]

@@ -1,76 +1,277 @@
-"""Calibrating an index that is written, in a transaction of its own: until then it answers without probabilities."""
+"""Calibration of an index: validation clips query the index in every way that its encoder allows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
+from aadml.comparison.features import Modality
 from aadml.data.reading import SYNTHETIC
-from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
-from aadml.feature_extraction.ground.json_values import JsonObject, typed
-from aadml.model.model import Model
-from aadml.search.encoders import load_encoder, near
+from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
+from aadml.runs.model_data import Note
+from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
+from aadml.search.encoders import IndexEncoder, near
 from aadml.search.exact_search import Gallery
 from aadml.search.filters import matching
-from aadml.search.items import labels_of, meta_of, vectors_of
-from aadml.search.store import connect, reading, set_meta
-from aadml.search.validation import FORM, Asked, calibrations, other_clips, own_clips
+from aadml.search.items import Galleries, galleries_of, labels_of, meta_of, next_state
+from aadml.search.sources import accepted, of_features
+from aadml.search.store import connect, reading, write_meta, writing
 
-CALIBRATION, OWN = "calibration", "the index"
-"""Name of the fact that holds all calibrations, and what it says of clips of the index itself."""
+CALIBRATION, OF_INDEX = "calibration", "the index"
+"""Name of the fact that holds all calibrations, and its `data` if the validation clips are those of the index."""
+
+FORM = 2
+"""Version of the curves in an index; curves of another version are fitted again by the next `aadml index`."""
+
+MOST, PRODUCTS = 1000, 20_000_000
+"""Validation clips that are used; above so many products of clips and items only 200 are used."""
+
+Query = tuple[tuple[Modality, ...], Modality]
+"""Modalities of a query, and the modality of the items."""
+
+
+@dataclass(frozen=True)
+class ValidationQueries:
+    """Validation clips that have every modality.
+
+    Attributes:
+        vectors: modality -> (q, e).
+        labels: q classes; all empty if there are none.
+        numbers: (q,) of the items in the index, -1 for clips that are not in the index.
+    """
+
+    vectors: Mapping[Modality, Tensor]
+    labels: tuple[str, ...]
+    numbers: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class IndexContent:
+    """The items that validation clips query.
+
+    Attributes:
+        galleries: numbers and vectors of the items, by modality.
+        labels: number of an item -> its class.
+        encoder: of the index.
+    """
+
+    galleries: Galleries
+    labels: Mapping[int, str]
+    encoder: IndexEncoder
 
 
 def calibrate_index(
-    path: Path,
-    data: str | Path | None = None,
-    *,
-    model: Model | str | Path | None = None,
-    precision: float = 0.9,
-    on_note: Callable[[str], None] | None = None,
+    path: Path, data: str | Path | None, encoder: IndexEncoder, precision: float, on_note: Note | None = None
 ) -> None:
-    """Fit what the scores of an index mean, unless that was done since its last change.
+    """Calibrate an index in a transaction of its own, unless the index has not changed since the last calibration.
 
     Args:
         path: of the index.
-        data: a feature file with validation clips; by default those of the index, or those that were used before.
-        model: the model of the index, if it was moved.
-        precision: of best hits from the threshold on.
+        data: a feature file with validation clips; None uses the clips of the last calibration, at first those of the
+            index.
+        encoder: of the index.
+        precision: of best hits above the threshold.
         on_note: called with notes for the user.
     """
     with closing(connect(path)) as database, reading(database, path):
         meta = meta_of(database)
         before = meta.get(CALIBRATION, {})
-        data = data or _remembered(before, path)
-        asked: JsonObject = {"form": FORM, "precision": precision, **_written(data, path)}
-        if {name: before.get(name) for name in asked} == asked:
+        data = data or _previous_data(before, path)
+        settings: JsonObject = {"form": FORM, "precision": precision, **_origin(data, path)}
+        if {name: before.get(name) for name in settings} == settings:
             return
-        vectors = {m: one for m in MODALITIES if (one := vectors_of(database, m)) is not None}
-        labels, valid = labels_of(database), matching(database, "split = 'valid'").tolist()
-    similarity = typed(meta["state"], "similarity", str)
-    galleries = {m: (one.numbers, Gallery(torch.from_numpy(one.values), similarity)) for m, one in vectors.items()}
-    index = Asked(galleries, labels, load_encoder(meta["encoder"], path.parent, model))
-    asking = own_clips(index, valid) if data is None else other_clips(index, data)
-    found = calibrations(index, asking, precision=precision, name=str(data or OWN), on_note=on_note)
-    state: JsonObject = {**meta["state"], "generation": typed(meta["state"], "generation", int) + 1}
-    set_meta(path, {CALIBRATION: {**found, **asked}, "state": state})
+        index = IndexContent(galleries_of(database, encoder.similarity), labels_of(database), encoder)
+        numbers = matching(database, "split = 'valid'")
+    queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
+    name = str(data or OF_INDEX)
+    curves = _curves(index, queries, precision, name, on_note or (lambda _: None))
+    calibration: JsonObject = {"form": FORM, "data": name, "precision": precision, "curves": curves, **settings}
+    with writing(path) as database:
+        write_meta(database, {CALIBRATION: calibration, "state": next_state(meta)})
 
 
-def _remembered(before: JsonObject, path: Path) -> str | None:
-    """Give the feature file that an index was calibrated on; None where it was on its own clips."""
-    place = str(before.get("data") or OWN)
-    return None if place == OWN else place if place.startswith(SYNTHETIC) else str(path.parent / place)
+def read_calibrations(content: JsonObject, place: Path) -> dict[Query, Calibration]:
+    """Read the calibrations of an index.
+
+    Raises:
+        InputError: the curves are of another version of aadml.
+    """
+    curves = content.get("curves", ())
+    if curves and content.get("form") != FORM:
+        raise InputError(f"{place}: its probabilities are of another version of aadml; `aadml index` fits them again")
+    calibrations = [read_as(Calibration, curve, place) for curve in curves] if isinstance(curves, list) else []
+    return {(calibration.asked, calibration.to): calibration for calibration in calibrations}
 
 
-def _written(data: str | Path | None, path: Path) -> JsonObject:
-    """Write down what clips a calibration rests on: where they are, from the index, and the content of their file."""
+def outdated(meta: Mapping[str, JsonObject]) -> JsonObject:
+    """Return the calibration fact of an index whose items change: no curves, but the clips for the next calibration."""
+    return {"data": meta.get(CALIBRATION, {}).get("data", OF_INDEX), "curves": []}
+
+
+def _previous_data(before: JsonObject, path: Path) -> str | None:
+    """Return the feature file of the last calibration; None if the clips were those of the index."""
+    place = str(before.get("data") or OF_INDEX)
+    return None if place == OF_INDEX else place if place.startswith(SYNTHETIC) else str(path.parent / place)
+
+
+def _origin(data: str | Path | None, path: Path) -> JsonObject:
+    """Return where validation clips come from: the path relative to the index, and the content of the file."""
     if data is None or str(data).startswith(SYNTHETIC):
-        return {"data": str(data or OWN)}
+        return {"data": str(data or OF_INDEX)}
     stamp = stamp_of(str(data))
     return {"data": near(data, path.parent), "content": content_of(str(data), stamp) if stamp else ""}
 
 
-def outdated(meta: Mapping[str, JsonObject]) -> JsonObject:
-    """Give what an index writes down when its items change: no calibration, but the clips to fit the next one on."""
-    return {"data": meta.get(CALIBRATION, {}).get("data", OWN), "curves": []}
+def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> ValidationQueries:
+    """Return validation clips of the index itself, by their numbers."""
+    for indexed, _ in index.galleries.values():
+        numbers = np.intersect1d(numbers, indexed)
+    numbers = _drawn(numbers, index)
+    vectors = {m: g.vectors[torch.from_numpy(_places(rows, numbers))] for m, (rows, g) in index.galleries.items()}
+    return ValidationQueries(vectors, tuple(index.labels.get(int(n), "") for n in numbers), numbers)
+
+
+def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
+    """Return the validation clips of a feature file.
+
+    Raises:
+        InputError: the features are of another extractor or width.
+    """
+    encoder = index.encoder
+    source = accepted(of_features(place, Path(place)), encoder, str(place))
+    assert source.content is not None
+    rows = _drawn(source.content.rows("valid"), index)
+    vectors: dict[Modality, Tensor] = {}
+    for modality, items in source.present.items():
+        width = encoder.facts.dimensions[modality]
+        if items.features.shape[1] != width:
+            raise InputError(
+                f"{place}: {modality} has {items.features.shape[1]} dimensions, but the index has {width}; pass "
+                "features of the extractor of the index"
+            )
+        if len(rows):
+            vectors[modality] = encoder.embed(items.features[torch.from_numpy(rows)], modality)
+    return ValidationQueries(vectors, tuple(source.items[n].label for n in rows), np.full(len(rows), -1))
+
+
+def _curves(index: IndexContent, queries: ValidationQueries, precision: float, name: str, note: Note) -> list[Json]:
+    """Fit a calibration for every kind of query; none, with a note, if there are too few validation clips.
+
+    Clips query the items of the index that have classes. If only the clips have classes, they query each other. If
+    neither has, a clip fits only its own partner.
+    """
+    if len(queries) < FEWEST:
+        note(f"no probabilities: {name} has {len(queries)} validation clips, {FEWEST} are needed; see --calibrate")
+        return []
+    classes = any(queries.labels)
+    if classes and not any(index.labels.values()):
+        index, queries = _each_other(index, queries)
+    calibrations = [
+        calibration
+        for kind in _kinds(queries, index, classes=classes)
+        if (calibration := _calibrated(index, queries, kind, classes=classes, precision=precision)) is not None
+    ]
+    for calibration in calibrations:
+        note(summary(calibration))
+    return [asdict(calibration) for calibration in calibrations]
+
+
+def _drawn(clips: NDArray[np.int64], index: IndexContent) -> NDArray[np.int64]:
+    """Draw at most so many clips that the calibration takes seconds."""
+    largest = max(len(gallery) for _, gallery in index.galleries.values())
+    most = min(MOST, max(200, PRODUCTS // max(largest, 1)))
+    return clips if len(clips) <= most else np.sort(np.random.default_rng(0).permutation(clips)[:most])
+
+
+def _places(numbers: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    order = np.argsort(numbers)
+    return np.asarray(order[np.searchsorted(numbers, wanted, sorter=order)])
+
+
+def _each_other(index: IndexContent, queries: ValidationQueries) -> tuple[IndexContent, ValidationQueries]:
+    numbers = np.arange(len(queries), dtype=np.int64)
+    galleries = {m: (numbers, Gallery(v, index.encoder.similarity)) for m, v in queries.vectors.items()}
+    labels = dict(enumerate(queries.labels))
+    return IndexContent(galleries, labels, index.encoder), ValidationQueries(queries.vectors, queries.labels, numbers)
+
+
+def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) -> Iterator[Query]:
+    """Yield the kinds of queries; without classes, only those between different modalities."""
+    singles: list[tuple[Modality, ...]] = [(m,) for m in queries.vectors]
+    both: list[tuple[Modality, ...]] = [("audio", "visual")] if {"audio", "visual"} <= set(queries.vectors) else []
+    for modalities in singles + both:
+        for to in index.galleries:
+            if all(index.encoder.can_query(m, to) for m in modalities) and (classes or to not in modalities):
+                yield modalities, to
+
+
+def _calibrated(
+    index: IndexContent, queries: ValidationQueries, kind: Query, *, classes: bool, precision: float
+) -> Calibration | None:
+    """Fit the calibration of one kind of query: hits of the same class fit; without classes, only the clip itself."""
+    modalities, to = kind
+    numbers, gallery = index.galleries[to]
+    if not classes and not np.isin(queries.numbers, numbers).all():
+        return None
+    labels = np.asarray([index.labels.get(int(n), "") for n in numbers], dtype=object)
+    searched = labels != "" if classes else np.ones(len(numbers), dtype=bool)
+    count = min(HITS, int(searched.sum()) - classes)
+    if count < 1:
+        return None
+    scores, fits, absent = [], [], []
+    for row, (label, number) in enumerate(zip(queries.labels, queries.numbers, strict=True)):
+        if classes and not label:
+            continue
+        query = torch.stack([queries.vectors[m][row] for m in modalities])
+        fitting = labels == label if classes else numbers == number
+        hits, hit_scores = gallery.best(
+            query, count, np.flatnonzero(searched & (numbers != number)) if classes else None
+        )
+        scores.append(hit_scores)
+        fits.append(fitting[hits])
+        if classes:
+            _, other = gallery.best(query, 1, np.flatnonzero(searched & ~fitting))
+            absent.append(other[0] if len(other) else np.nan)
+    return calibrate(
+        modalities, to, Sample(np.stack(scores), np.stack(fits)), gallery=int(searched.sum()), precision=precision,
+        posteriors=classes and _are_posteriors(queries, gallery, modalities), relevance="class" if classes else "pair",
+        absent=np.asarray(absent) if classes else None,
+    )  # fmt: skip
+
+
+def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Sequence[Modality]) -> bool:
+    """Return whether scores are probabilities of a common class: inner products of vectors that sum to one."""
+    sides = [*(queries.vectors[m] for m in modalities), gallery.vectors[:1000]]
+    return gallery.similarity == "dot" and all(
+        bool((side >= 0).all() and ((side.double().sum(1) - 1).abs() < 1e-4).all()) for side in sides
+    )
+
+
+def summary(calibration: Calibration) -> str:
+    """Return a line on the probabilities of one kind of query and their error."""
+    fits = "a clip of the same class" if calibration.relevance == "class" else "the clip itself"
+    words = (
+        f"{'+'.join(calibration.asked)} to {calibration.to}: probabilities from {calibration.clips} validation clips "
+        f"({calibration.curve.kind} curve; {fits} fits), calibration error {calibration.error:.3f}, of which up to "
+        f"{calibration.band:.3f} is noise"
+    )
+    if calibration.threshold is None or calibration.reached is None:
+        words += f"; a precision of {calibration.precision:g} is not reached, so there is no threshold"
+    else:
+        share, low, high = calibration.reached
+        words += (
+            f"; above {calibration.threshold:.2f} best hits fit in {share:.0%} of cases ({low:.0%} to {high:.0%}), and "
+            f"{calibration.answered:.0%} of clips have such a hit"
+        )
+    absent = calibration.absent
+    return words if absent is None else f"{words}; AUROC of clips whose class is not in the index {absent:.3f}"

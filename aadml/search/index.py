@@ -1,7 +1,9 @@
-"""The index in use: opened, asked, brought up to date, exported."""
+"""An open index: searched, updated, exported."""
 
+import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +18,81 @@ from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import consent_to, is_trusting, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import typed
+from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
-from aadml.search.embed_query import check, question
-from aadml.search.encoders import Encoder, load_encoder
+from aadml.search.calibration import Calibration
+from aadml.search.embed_query import check, embed_query
+from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
 from aadml.search.export import export
-from aadml.search.filters import SECONDS, Value, columns_to_ask, matching
-from aadml.search.items import items_of, meta_of
+from aadml.search.filters import SECONDS, Value, matching, searchable_columns
+from aadml.search.fit_calibration import CALIBRATION, Query, read_calibrations
+from aadml.search.items import Galleries, galleries_of, items_of, meta_of
+from aadml.search.ivf import Cells, read_cells
 from aadml.search.results import Found, Hit
-from aadml.search.snapshot import Where, read_state
 from aadml.search.store import Item, connect, reading
 from aadml.search.updates import Changes
 
-_FILTERS = 32  # conditions whose items are remembered
+_FILTERS = 32  # conditions whose rows are cached
+
+
+Where = tuple[str, tuple[Value, ...]]
+"""An SQL condition, and the values of its parameters."""
+
+
+@dataclass
+class _State:
+    """One state of an index.
+
+    Attributes:
+        generation: number of changes of the file.
+        meta: facts by name.
+        galleries: numbers and vectors of the items, by modality.
+        calibrations: (modalities of the query, modality of the items) -> calibration.
+        cells: of approximate search, by modality.
+        filters: rows of a gallery that meet a condition, for the latest conditions.
+    """
+
+    generation: int
+    meta: dict[str, JsonObject]
+    galleries: Galleries
+    calibrations: dict[Query, Calibration]
+    cells: dict[Modality, Cells]
+    filters: dict[tuple[Modality, Where], NDArray[np.int64]] = field(default_factory=dict)
+
+
+def _read_state(database: sqlite3.Connection, path: Path) -> _State:
+    """Read an index in an open transaction.
+
+    Raises:
+        InputError: the index is damaged.
+    """
+    meta = meta_of(database)
+    try:
+        generation, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
+    except KeyError:
+        raise InputError(f"{path}: damaged: the facts of the index are missing; build the index again") from None
+    galleries = galleries_of(database, similarity)
+    calibrations = read_calibrations(meta.get(CALIBRATION, {}), path)
+    return _State(generation, meta, galleries, calibrations, read_cells(database, meta, galleries, path))
 
 
 class Index:
-    """An index of clips. Searching is of one state of the file, the latest, and exact unless cells were asked for.
+    """An index of clips. A search reads the latest state of the file; it is exact unless the index has cells.
 
     Args:
         path: of the index.
-        model: where its model lies now, if it was moved; or the model.
+        model: the model or its current path, if the model was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
 
     Attributes:
         path: of the index.
-        filter_seconds: of processor time that the condition of a search may take.
+        filter_seconds: limit of the processor time of a condition.
 
     Raises:
-        InputError: no index there.
+        InputError: the file does not exist or is not an index.
 
     Example:
         >>> from aadml.search import Index
@@ -65,26 +110,26 @@ class Index:
         self._model, self._trust_code = model, trust_code or is_trusting()
         self._lock = threading.RLock()
         self._database = connect(self.path)
-        self._encoder: Encoder | None = None
+        self._encoder: IndexEncoder | None = None
         with reading(self._database, self.path):
-            self._state = read_state(self._database, self.path)
+            self._state = _read_state(self._database, self.path)
 
     @classmethod
     @checked_call
     def build(cls, source: str | Path, output: str | Path, **choices: Any) -> "Index":
-        """Make an index, or bring one up to date, and open it.
+        """Build or update an index, and open it.
 
         Args:
             source: a feature file, a manifest, or a folder of media.
             output: the index file.
-            choices: see `aadml.search.build_index.build`.
+            choices: keyword arguments of `aadml.search.build_index.build`.
         """
         consent_to(choices.get("audio"), choices.get("visual"))
         build(source, output, **choices)
         return cls(output, model=choices.get("model"), trust_code=choices.get("trust_code", False))
 
     def update(self, **choices: Any) -> Changes:
-        """Bring the index up to date with its source: new, changed and removed clips are found by their content."""
+        """Update the index from its source; new, changed and removed clips are found by their content."""
         return build(self.source, self.path, model=self._model, trust_code=self._trust_code, **choices)
 
     def close(self) -> None:
@@ -103,37 +148,37 @@ class Index:
 
     @property
     def source(self) -> str:
-        """Where its clips come from."""
+        """Path of the feature file, manifest or folder that is indexed."""
         place = typed(self._state.meta["source"], "path", str)
         return place if place.startswith(SYNTHETIC) else str(self.path.parent / place)
 
     @property
     def similarity(self) -> str:
-        """Name how its vectors are compared."""
+        """Similarity of its vectors, by name."""
         return typed(self._state.meta["state"], "similarity", str)
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
-        """Modalities of which it has vectors."""
+        """Modalities of the vectors."""
         return tuple(self._state.galleries)
 
     def counts(self) -> dict[str, int]:
-        """Count the items that have a vector, by modality."""
+        """Return the number of vectors of each modality."""
         return {m: len(numbers) for m, (numbers, _) in self._state.galleries.items()}
 
     def columns(self) -> list[str]:
-        """Name the columns that a condition may use."""
+        """Return the columns that a condition may use."""
         with self._lock:
-            return columns_to_ask(self._database)
+            return searchable_columns(self._database)
 
     def has_labels(self) -> bool:
-        """Tell whether any item has a class."""
+        """Return whether any item has a class."""
         with self._lock, reading(self._database, self.path):
             return self._database.execute("SELECT 1 FROM item WHERE label != '' LIMIT 1").fetchone() is not None
 
     @property
-    def encoder(self) -> Encoder:
-        """What embeds the questions; loaded when the first one is asked."""
+    def encoder(self) -> IndexEncoder:
+        """Encoder of the queries, loaded by the first one."""
         with self._lock:
             if self._encoder is None:
                 with trusting(self._trust_code), named_in(self.path):
@@ -154,36 +199,36 @@ class Index:
         parameters: Sequence[Value] = (),
         exact: bool = False,
     ) -> Found:
-        """Find the k items that fit best.
+        """Return the k items that fit a query best.
 
         Args:
             audio: a sound: the path of a file, or features (d,).
             visual: a picture or a video: the path of a file, or features (d,).
-            clip: a video that asks with sound and picture: the scores are averaged.
-            text: words, where the model reads them, or features (d,).
-            to: modality of the items; may be left out where there is only one.
-            k: how many.
-            where: an SQL condition on the columns of the items, as "label = 'dog'".
-            parameters: values for each `?` in it.
-            exact: look at every item, where the index was made to look at a part.
+            clip: a video; the scores of its sound and its picture are averaged.
+            text: words, if the model reads words, or features (d,).
+            to: modality of the items; optional if the index has only one.
+            k: number of items.
+            where: an SQL condition on the columns of the items, such as "label = 'dog'".
+            parameters: a value for each `?` in the condition.
+            exact: score every item, even if the index has cells.
 
         Raises:
-            InputError: no question or several, a modality that cannot be asked for, a file that cannot be read, or a
-                condition that is none.
+            InputError: there is no query or several, a modality cannot be searched, a file cannot be read, or the
+                condition is invalid.
         """
         target = self._target(to)
         with trusting(self._trust_code), named_in(self.path):
-            vectors = question(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
+            vectors = embed_query(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
         return self.nearest(vectors, target, k=k, where=where, parameters=parameters, exact=exact)
 
     @checked_call
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
-        """Find the k items that fit best to one of the index, which is among them where it can be."""
+        """Return the k items that fit best to an item of the index; the results may contain that item."""
         with self._lock:
             numbers, gallery = self._gallery(modality)
             place = np.flatnonzero(numbers == number)
             if not len(place):
-                raise InputError(f"there is no clip number {number} with {modality} in this index")
+                raise InputError(f"clip number {number} of this index does not exist or has no {modality}")
             check(self.encoder, modality, to)
             return self.nearest({modality: gallery.vectors[place]}, to, k=k, where=where)
 
@@ -198,39 +243,40 @@ class Index:
         parameters: Sequence[Value] = (),
         exact: bool = False,
     ) -> Found:
-        """Find the k items whose vectors are nearest to one vector (1, e) of each modality of a question."""
+        """Return the k items whose vectors are nearest to a query: one vector (1, e) for each of its modalities."""
         if k < 1:
-            raise InputError(f"k: {k} given; a whole number from 1 is wanted")
+            raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
         with self._lock, reading(self._database, self.path):
             self._refresh()
             numbers, gallery = self._gallery(to)
             rows = None if where is None else self._rows(to, (where, tuple(parameters)))
-            asked = torch.cat([one.float() for one in vectors.values()])
-            if asked.shape[1] != gallery.vectors.shape[1]:
+            queries = torch.cat([vector.float() for vector in vectors.values()])
+            if queries.shape[1] != gallery.vectors.shape[1]:
                 raise InputError(
-                    f"the question has {asked.shape[1]} dimensions, the items of the index {gallery.vectors.shape[1]}"
+                    f"the query has {queries.shape[1]} dimensions, but the items of the index have "
+                    f"{gallery.vectors.shape[1]}; pass features of the extractor of the index"
                 )
-            looked = self._looked_at(to, asked, int(k)) if rows is None and not exact else rows
-            places, scores = gallery.best(asked, int(k), looked)
-            found = numbers[places].tolist()
-            items = list(items_of(self._database, found))
-            curve = self._state.calibrations.get((tuple(vectors), to))
-            moments = [best_moment(read_moments(self._database, to, one), asked, self.similarity) for one in found]
+            probed = self._probed(to, queries, int(k)) if rows is None and not exact else rows
+            places, scores = gallery.best(queries, int(k), probed)
+            nearest = numbers[places].tolist()
+            items = list(items_of(self._database, nearest))
+            moments = [best_moment(read_moments(self._database, to, n), queries, self.similarity) for n in nearest]
+            calibration = self._state.calibrations.get((tuple(vectors), to))
         among = len(gallery) if rows is None else len(rows)
-        chances = [None] * len(found) if curve is None else curve.probability(scores, among).tolist()
+        chances = [None] * len(items) if calibration is None else calibration.probability(scores, among).tolist()
         hits = (
             Hit(item, number, float(score), chance, self._places(item), moment)
-            for item, number, score, chance, moment in zip(items, found, scores, chances, moments, strict=True)
+            for item, number, score, chance, moment in zip(items, nearest, scores, chances, moments, strict=True)
         )
-        looked_at = among if looked is None else len(looked)
-        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, curve, looked_at)
+        looked_at = among if probed is None else len(probed)
+        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, calibration, looked_at)
 
     @checked_call
     def item(self, number: int) -> tuple[Item, dict[str, str]]:
-        """Give an item by its number, and where its files are.
+        """Return an item and the paths of its files.
 
         Raises:
-            InputError: there is none.
+            InputError: the index has no item of this number.
         """
         with self._lock, reading(self._database, self.path):
             (item,) = items_of(self._database, [number])
@@ -238,58 +284,59 @@ class Index:
 
     @checked_call
     def export(self, output: str | Path, *, kind: str = "npy") -> list[Path]:
-        """Write the vectors with their ids; see `aadml.search.export`.
+        """Write the vectors and their ids; see `aadml.search.export`.
 
         Args:
-            output: the files' common name: `<output>.<modality>.npy` and `.ids.txt`, or `<output>.<modality>.parquet`.
-            kind: `npy` or `parquet`, which has the columns of the items too.
+            output: beginning of the file names: `<output>.<modality>.npy` and `.ids.txt`, or
+                `<output>.<modality>.parquet`.
+            kind: `npy`, or `parquet`, which includes the columns of the items.
 
         Returns:
             The files.
 
         Raises:
-            InputError: another kind, or no pyarrow for Parquet.
+            InputError: the kind is unknown, or pyarrow is not installed.
         """
         with self._lock, reading(self._database, self.path):
             self._refresh()
             return export(self._database, self._state.galleries, output, kind)
 
     def _refresh(self) -> None:
-        """Read the index again if another process has changed it; a transaction must be open."""
+        """Read the index again if another process has changed it, in an open transaction."""
         known = meta_of(self._database).get("state")
         if known is None or typed(known, "generation", int) != self._state.generation:
-            before, self._state = self._state, read_state(self._database, self.path)
+            before, self._state = self._state, _read_state(self._database, self.path)
             if before.meta["encoder"] != self._state.meta["encoder"]:
                 self._encoder = None
 
     def _rows(self, to: Modality, where: Where) -> NDArray[np.int64]:
-        """Find the rows of a gallery that meet a condition; the last conditions are remembered."""
-        kept = self._state.filters
-        if (to, where) not in kept:
-            if len(kept) >= _FILTERS:
-                kept.pop(next(iter(kept)))
+        """Return the rows of a gallery that meet a condition, cached for the latest conditions."""
+        cache = self._state.filters
+        if (to, where) not in cache:
+            if len(cache) >= _FILTERS:
+                cache.pop(next(iter(cache)))
             numbers = matching(self._database, *where, seconds=self.filter_seconds)
-            kept[to, where] = np.flatnonzero(np.isin(self._gallery(to)[0], numbers)).astype(np.int64)
-        return kept[to, where]
+            cache[to, where] = np.flatnonzero(np.isin(self._gallery(to)[0], numbers)).astype(np.int64)
+        return cache[to, where]
 
-    def _looked_at(self, to: Modality, asked: Tensor, k: int) -> NDArray[np.int64] | None:
-        """Name the items of the cells near a question; None where there are no cells, or too few items in them."""
+    def _probed(self, to: Modality, queries: Tensor, k: int) -> NDArray[np.int64] | None:
+        """Return the items of the cells near the queries; None without cells, or if the cells have fewer than k."""
         cells = self._state.cells.get(to)
-        rows = None if cells is None else cells.candidates(asked)
+        rows = None if cells is None else cells.candidates(queries)
         return None if rows is None or len(rows) < k else rows
 
     def _gallery(self, modality: Modality) -> tuple[NDArray[np.int64], Gallery]:
         if modality not in self._state.galleries:
-            raise InputError(f"{modality}: this index holds {', '.join(self._state.galleries) or 'nothing'}")
+            raise InputError(f"{modality}: this index has only {', '.join(self._state.galleries) or 'no vectors'}")
         return self._state.galleries[modality]
 
     def _target(self, to: Modality | None) -> Modality:
-        there = self.modalities
-        if to is None and len(there) != 1:
-            raise InputError(f"--to is needed: {', '.join(there)}")
-        if to is not None and to not in there:
-            raise InputError(f"--to {to}: this index holds {', '.join(there)}")
-        return to or there[0]
+        modalities = self.modalities
+        if to is None and len(modalities) != 1:
+            raise InputError(f"--to is missing; this index has {', '.join(modalities)}")
+        if to is not None and to not in modalities:
+            raise InputError(f"--to {to}: this index has only {', '.join(modalities)}")
+        return to or modalities[0]
 
     def _places(self, item: Item) -> dict[str, str]:
         return {m: str(self.path.parent / path) for m, path in item.media.items()}
@@ -310,19 +357,19 @@ def search(
     model: Model | str | Path | None = None,
     trust_code: bool = False,
 ) -> Found:
-    """Open an index, ask it one question, and close it.
+    """Search an index once; see `Index.search`.
 
     Args:
-        index: the file.
-        audio: see `Index.search`, as all that follow.
+        index: the index file.
+        audio: a sound.
         visual: a picture or a video.
-        clip: a video that asks with sound and picture.
+        clip: a video; the scores of its sound and its picture are averaged.
         text: words.
         to: modality of the items.
-        k: how many.
+        k: number of items.
         where: an SQL condition.
-        exact: look at every item.
-        model: where the model of the index lies now, if it was moved.
+        exact: score every item.
+        model: the model or its current path, if the model was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
     """
     with Index(index, model=model, trust_code=trust_code) as opened:

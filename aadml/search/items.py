@@ -1,99 +1,103 @@
-"""What an index holds, read in a transaction: facts, items, vectors."""
+"""Readers of an index: facts, items, vectors; the caller opens the transaction."""
 
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.search.store import Item, WrittenCells, columns_in
+from aadml.feature_extraction.ground.json_values import JsonObject, typed
+from aadml.search.exact_search import Gallery
+from aadml.search.store import Item, columns_in, quoted, tables_of
 
 _BLOCK = 4096  # vectors read at a time
 
 
-@dataclass(frozen=True)
-class Vectors:
-    """The vectors of one modality.
-
-    Attributes:
-        numbers: (n,) of the items, in the order of their ids.
-        values: (n, d) float32.
-    """
-
-    numbers: NDArray[np.int64]
-    values: NDArray[np.float32]
+Galleries = dict[Modality, tuple[NDArray[np.int64], Gallery]]
+"""Modality -> numbers of the items in the order of their ids (n,), and their vectors."""
 
 
 def meta_of(database: sqlite3.Connection) -> dict[str, JsonObject]:
-    """Read all facts.
+    """Read the facts of an index by name.
 
     Raises:
-        InputError: they are damaged.
+        InputError: the facts are damaged.
     """
     try:
         return {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM meta")}
     except (TypeError, ValueError) as error:
-        raise InputError(f"the facts of this index are damaged ({error})") from error
+        raise InputError(f"the facts of this index are damaged ({error}); build the index again") from error
+
+
+def next_state(meta: Mapping[str, JsonObject]) -> JsonObject:
+    """Return the state fact of the next change of an index: its generation is one higher."""
+    return {**meta["state"], "generation": typed(meta["state"], "generation", int) + 1}
 
 
 def labels_of(database: sqlite3.Connection) -> dict[int, str]:
-    """Read the label of each item by its number."""
+    """Read the labels of the items by number."""
     return dict(database.execute("SELECT number, label FROM item"))
 
 
 def digests_of(database: sqlite3.Connection) -> dict[str, bytes]:
-    """Read the digest of each item by its id."""
+    """Read the digests of the items by id."""
     return dict(database.execute("SELECT id, digest FROM item"))
 
 
 def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[Item]:
-    """Read items by their numbers, in that order."""
+    """Read items by their numbers, in that order.
+
+    Raises:
+        InputError: the index has no item of a number.
+    """
     names = columns_in(database)
+    selected = ", ".join(["id, audio, visual, split, label", *map(quoted, names)])
+    query = f"SELECT {selected} FROM {tables_of(database)} WHERE number = ?"
     for number in numbers:
-        row = database.execute(
-            "SELECT id, audio, visual, split, label FROM item WHERE number = ?", (number,)
-        ).fetchone()
+        row = database.execute(query, (number,)).fetchone()
         if row is None:
-            raise InputError(f"there is no clip number {number} in this index")
+            raise InputError(f"clip number {number} is not in this index")
         media = {m: os.fsdecode(path) for m, path in zip(("audio", "visual"), row[1:3], strict=True) if path}
-        further = database.execute("SELECT * FROM extra WHERE number = ?", (number,)).fetchone() if names else (number,)
-        columns = {name: "" if value is None else str(value) for name, value in zip(names, further[1:], strict=True)}
+        columns = {name: "" if value is None else str(value) for name, value in zip(names, row[5:], strict=True)}
         yield Item(row[0], media, row[3], row[4], columns)
 
 
-def cells_of(database: sqlite3.Connection) -> dict[str, WrittenCells]:
-    """Read the cells of every modality that has any."""
-    if database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'cells'").fetchone() is None:
-        return {}
-    rows = database.execute("SELECT modality, facts, centers, own FROM cells")
-    return {modality: (json.loads(facts), centers, own) for modality, facts, centers, own in rows}
+def galleries_of(database: sqlite3.Connection, similarity: str) -> Galleries:
+    """Read the vectors of every modality that has any."""
+    vectors = {m: vectors_of(database, m) for m in MODALITIES}
+    return {m: (v[0], Gallery(torch.from_numpy(v[1]), similarity)) for m, v in vectors.items() if v is not None}
 
 
-def vectors_of(database: sqlite3.Connection, modality: Modality) -> Vectors | None:
-    """Read the vectors of a modality, in the order of the items' ids; None where there are none."""
+def vectors_of(
+    database: sqlite3.Connection, modality: Modality
+) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+    """Read the vectors of a modality in the order of the items' ids: numbers (n,), vectors (n, d); None without any.
+
+    Raises:
+        InputError: the vectors are damaged.
+    """
     table = f"vector_{modality}"
     first = database.execute(f"SELECT length(content) FROM {table} LIMIT 1").fetchone()
     if first is None:
         return None
     query = f"SELECT number FROM item WHERE number IN (SELECT number FROM {table}) ORDER BY id"
     numbers = np.fromiter((row[0] for row in database.execute(query)), dtype=np.int64)
-    damaged = f"the {modality} vectors of this index are damaged: they are not of one length"
+    damaged = f"the {modality} vectors of this index are damaged (lengths differ); build the index again"
     if not first[0] or first[0] % 4:
         raise InputError(damaged)
     values = np.empty((len(numbers), first[0] // 4), dtype=np.float32)
     order = np.argsort(numbers)
     begin, rows = 0, database.execute(f"SELECT content FROM {table} ORDER BY number")
-    while block := rows.fetchmany(_BLOCK):
-        whole = all(isinstance(row[0], bytes) and len(row[0]) == first[0] for row in block)
-        if not whole or begin + len(block) > len(order):
+    while block := [row[0] for row in rows.fetchmany(_BLOCK)]:
+        if begin + len(block) > len(order) or not all(isinstance(v, bytes) and len(v) == first[0] for v in block):
             raise InputError(damaged)
-        matrix = np.frombuffer(b"".join(row[0] for row in block), dtype="<f4").reshape(len(block), -1)
+        matrix = np.frombuffer(b"".join(block), dtype="<f4").reshape(len(block), -1)
         values[order[begin : begin + len(block)]] = matrix
         begin += len(block)
-    return Vectors(numbers, values)
+    return numbers, values

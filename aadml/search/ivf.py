@@ -1,13 +1,17 @@
-"""An approximate index: items lie in cells, and a question looks into the nearest cells alone.
+"""Approximate search: items lie in cells, and a query is compared only with the items of the nearest cells.
 
 The inverted file of Sivic and Zisserman (ICCV 2003) as faiss builds it (Johnson et al., 2021): centers by k-means, each
-item in the cell of its nearest center. The items of the cells that are looked into are scored exactly, so a score is
-never approximate; an item in another cell is missed. How often is measured where the cells are made.
+item in the cell of its nearest center. The items of the probed cells are scored exactly, so that every score is exact;
+an item in another cell is not found. The share of items that are found is measured when the cells are built.
 """
 
+import json
+import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,40 +20,48 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, number, parse_object, read_as, typed
+from aadml.runs.model_data import Note
+from aadml.search.encoders import IndexEncoder
 from aadml.search.exact_search import Gallery
+from aadml.search.items import Galleries, galleries_of, meta_of, next_state
+from aadml.search.store import connect, reading, write_meta, writing
+
+APPROXIMATE = "approximate"
+"""Name of the fact that holds the requested recall and the generation of the index that the cells belong to."""
 
 SMALLEST = 100_000
-"""Items below which exact search takes milliseconds, and no cells are made."""
+"""Items below which exact search takes milliseconds, so that no cells are built."""
 
 LARGEST_SHARE = 0.25
-"""Share of the items from which on looking into cells is no faster than looking at everything."""
+"""Share of the items above which probing cells is not faster than exact search."""
 
-K, QUESTIONS = 10, 200
+K, QUERIES = 10, 200
 _PER_CENTER, _ROUNDS, _PART = 64, 10, 1 << 14
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one modality.
+    """Cells of one modality.
 
     Attributes:
         centers: (c, d) float32.
-        own: (n,) the cell of each item, in the order of the gallery.
-        probes: how many cells a question looks into.
-        recall: recall@10 against exact search, by modality of the question.
-        similarity: by which the items are compared.
+        cell_of: (n,) cell of each item, in the order of the gallery.
+        probes: number of cells that a query is compared with.
+        recall: recall@10 against exact search, by modality of the query.
+        similarity: of the items.
     """
 
     centers: NDArray[np.float32]
-    own: NDArray[np.int32]
+    cell_of: NDArray[np.int32]
     probes: int
     recall: Mapping[str, float]
     similarity: str
 
     def candidates(self, queries: Tensor) -> NDArray[np.int64]:
-        """Name the items of the cells that are nearest to any of the queries (q, d), ascending."""
-        near = np.concatenate([self._nearest(query) for query in queries.numpy()])
-        parts = [self._order[self._begins[cell] : self._begins[cell + 1]] for cell in np.unique(near)]
+        """Return the items of the cells nearest to any of the queries (q, d), ascending."""
+        nearest = np.concatenate([self._nearest(query) for query in queries.numpy()])
+        parts = [self._order[self._begins[cell] : self._begins[cell + 1]] for cell in np.unique(nearest)]
         return np.sort(np.concatenate(parts))
 
     def _nearest(self, query: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -58,70 +70,78 @@ class Cells:
 
     @cached_property
     def _order(self) -> NDArray[np.int64]:
-        return np.argsort(self.own, kind="stable")
+        return np.argsort(self.cell_of, kind="stable")
 
     @cached_property
     def _begins(self) -> NDArray[np.int64]:
-        return np.searchsorted(self.own[self._order], np.arange(len(self.centers) + 1))
+        return np.searchsorted(self.cell_of[self._order], np.arange(len(self.centers) + 1))
 
 
 @dataclass(frozen=True)
-class Questions:
-    """What is asked to measure a recall.
+class RecallQueries:
+    """Queries that measure the recall of cells.
 
     Attributes:
         vectors: (q, d).
-        own: (q,) the row of the gallery that is the question itself and is not counted; -1 where there is none.
+        self_rows: (q,) row of the gallery that is the query itself and is not counted; -1 if there is none.
     """
 
     vectors: Tensor
-    own: NDArray[np.int64]
+    self_rows: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Facts that an index holds beside centers and cells."""
+
+    probes: int
+    recall: Mapping[str, float]
+    dimensions: int
 
 
 def make_cells(
-    gallery: Gallery, asking: Mapping[Modality, Questions], *, recall: float, smallest: int | None = None, seed: int = 0
+    gallery: Gallery, queries: Mapping[Modality, RecallQueries], *, recall: float, smallest: int, seed: int = 0
 ) -> Cells | str:
-    """Make twice the square root of n cells, and look into as few as reach a recall.
+    """Build twice the square root of n cells, and choose the smallest number of probes that reaches a recall.
 
     Args:
         gallery: n items.
-        asking: questions by their modality.
-        recall: share of the ten best items that must be found, on average over the questions of every modality.
-        smallest: items below which no cells are made; by default `SMALLEST`.
+        queries: by modality.
+        recall: share of the ten best items to be found, on average over the queries of every modality.
+        smallest: number of items below which no cells are built.
         seed: of the clustering.
 
     Returns:
-        The cells, or why there are none.
+        The cells, or a sentence on why there are none.
 
     Raises:
         InputError: faiss is not installed.
     """
-    smallest = SMALLEST if smallest is None else smallest
     if len(gallery) < smallest:
-        return f"{len(gallery):,} items: searched exactly, as all sets below {smallest:,}"
+        return f"{len(gallery):,} items: searched exactly, like every set below {smallest:,} items"
     points = _points(gallery)
     centers = _centers(points, 2 * round(len(gallery) ** 0.5), seed)
     cells = Cells(centers, _assigned(points, centers), 1, {}, gallery.similarity)
-    exact = {m: _exact(gallery, one) for m, one in asking.items()}
+    exact = {m: _exact(gallery, several) for m, several in queries.items()}
     for probes in _growing(len(centers)):
         cells = replace(cells, probes=probes)
-        found = {m: _recall(cells, asking[m].vectors, wanted) for m, wanted in exact.items()}
-        if min(found.values()) >= recall:
-            return replace(cells, recall={str(m): share for m, share in found.items()})
+        shares = {str(m): _recall(cells, queries[m].vectors, best) for m, best in exact.items()}
+        if min(shares.values()) >= recall:
+            return replace(cells, recall=shares)
     return (
-        f"searched exactly: {cells.probes} of {len(centers)} cells give a recall@{K} of {min(found.values()):.3f}, and "
-        "more cells take as long as all items"
+        f"searched exactly: {cells.probes} of {len(centers)} cells give a recall@{K} of {min(shares.values()):.3f}, "
+        "and more cells take as long as all items"
     )
 
 
 def _growing(cells: int) -> list[int]:
-    """Give numbers of cells that grow by a quarter, up to the share that pays."""
-    most = max(1, int(LARGEST_SHARE * cells / 2))  # a cell that is looked into is larger than most
+    """Return numbers of probes that grow by a quarter, up to the largest that is faster than exact search."""
+    most = max(1, int(LARGEST_SHARE * cells / 2))  # probed cells are larger than most cells
     return sorted({*(min(most, round(1.25**n)) for n in range(1 + int(np.log(most) / np.log(1.25) + 1))), most})
 
 
 def _points(gallery: Gallery) -> NDArray[np.float32]:
-    """Give vectors whose nearest center by distance is the best by the similarity: of length one, or as codes."""
+    """Return points whose nearest center by distance is the best by similarity: unit vectors, or codes of -1 and 1."""
     vectors = gallery.vectors.numpy()
     if gallery.similarity == "cosine":
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -135,28 +155,101 @@ def _centers(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.f
     try:
         import faiss
     except ImportError as error:
-        raise InputError("--approximate needs faiss; pip install 'aadml[faiss]'") from error
-    found = faiss.Kmeans(
+        raise InputError("--approximate: faiss is not installed; pip install 'aadml[faiss]'") from error
+    clustering = faiss.Kmeans(
         points.shape[1], count, niter=_ROUNDS, seed=seed, min_points_per_centroid=1, max_points_per_centroid=_PER_CENTER
     )
-    found.train(np.ascontiguousarray(points))
-    return np.asarray(found.centroids, dtype=np.float32).copy()
+    clustering.train(np.ascontiguousarray(points))
+    return np.asarray(clustering.centroids, dtype=np.float32).copy()
 
 
 def _assigned(points: NDArray[np.float32], centers: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Find the nearest center of each item (n,), block by block."""
+    """Return the nearest center of each item (n,), computed in blocks."""
     half = (centers**2).sum(1) / 2
     parts = [(points[begin : begin + _PART] @ centers.T - half).argmax(1) for begin in range(0, len(points), _PART)]
     return np.concatenate(parts).astype(np.int32)
 
 
-def _exact(gallery: Gallery, asking: Questions) -> list[set[int]]:
-    """Find the ten best items of each question."""
-    found = [gallery.best(query, K + 1)[0] for query in asking.vectors[:, None]]
-    return [set(rows[rows != own][:K].tolist()) for rows, own in zip(found, asking.own, strict=True)]
+def _exact(gallery: Gallery, queries: RecallQueries) -> list[set[int]]:
+    best = [gallery.best(query, K + 1)[0] for query in queries.vectors[:, None]]
+    return [set(rows[rows != row][:K].tolist()) for rows, row in zip(best, queries.self_rows, strict=True)]
 
 
 def _recall(cells: Cells, queries: Tensor, exact: list[set[int]]) -> float:
-    """Average the share of the ten best that the cells hold."""
     held = [set(cells.candidates(query).tolist()) for query in queries[:, None]]
     return float(np.mean([len(best & rows) / len(best) for best, rows in zip(exact, held, strict=True)]))
+
+
+def approximate_index(path: Path, recall: float | None, encoder: IndexEncoder, on_note: Note | None = None) -> None:
+    """Build the cells of an index in a transaction of their own, unless the index has not changed since the last ones.
+
+    Args:
+        path: of the index.
+        recall: share of the ten best items that a search must find; None keeps the recall of the index, if it has one.
+        encoder: of the index.
+        on_note: called with notes for the user.
+    """
+    note = on_note or (lambda _: None)
+    with closing(connect(path)) as database, reading(database, path):
+        meta = meta_of(database)
+        before, generation = meta.get(APPROXIMATE), typed(meta["state"], "generation", int)
+        recall = recall if recall is not None or before is None else number(before["recall"])
+        if recall is None or before == {"recall": recall, "generation": generation}:
+            return
+        galleries = galleries_of(database, encoder.similarity)
+    rows: list[tuple[str, str, bytes, bytes]] = []
+    for modality, (_, gallery) in galleries.items():
+        cells = make_cells(gallery, _queries(galleries, modality, encoder), recall=recall, smallest=SMALLEST)
+        note(f"{modality}: {cells if isinstance(cells, str) else summary(cells)}")
+        if isinstance(cells, Cells):
+            facts = _Facts(cells.probes, cells.recall, cells.centers.shape[1])
+            blobs = (cells.centers.astype("<f4").tobytes(), cells.cell_of.astype("<i4").tobytes())
+            rows.append((modality, json.dumps(asdict(facts)), *blobs))
+    with writing(path) as database:
+        write_meta(database, {APPROXIMATE: {"recall": recall, "generation": generation + 1}, "state": next_state(meta)})
+        database.execute("DROP TABLE IF EXISTS cells")
+        database.execute("CREATE TABLE cells (modality TEXT PRIMARY KEY, facts TEXT, centers BLOB, own BLOB)")
+        database.executemany("INSERT INTO cells VALUES (?, ?, ?, ?)", rows)
+
+
+def _queries(galleries: Galleries, to: Modality, encoder: IndexEncoder) -> dict[Modality, RecallQueries]:
+    """Draw items of every modality that can be compared with the items of one."""
+    rows = {int(item): row for row, item in enumerate(galleries[to][0])}
+    queries = {}
+    for modality, (numbers, gallery) in galleries.items():
+        if encoder.can_query(modality, to):
+            drawn = np.sort(np.random.default_rng(0).permutation(len(numbers))[:QUERIES])
+            self_rows = np.asarray([rows.get(int(numbers[place]), -1) for place in drawn], dtype=np.int64)
+            queries[modality] = RecallQueries(gallery.vectors[torch.from_numpy(drawn)], self_rows)
+    return queries
+
+
+def read_cells(
+    database: sqlite3.Connection, meta: Mapping[str, JsonObject], galleries: Galleries, place: Path
+) -> dict[Modality, Cells]:
+    """Read the cells of an index; none if the index has changed since they were built.
+
+    Raises:
+        InputError: the cells are damaged.
+    """
+    if meta.get(APPROXIMATE, {}).get("generation") != meta["state"]["generation"]:
+        return {}
+    rows = {row[0]: row[1:] for row in database.execute("SELECT modality, facts, centers, own FROM cells")}
+    return {m: _read(rows[m], gallery, place) for m, (_, gallery) in galleries.items() if m in rows}
+
+
+def _read(row: tuple[str, bytes, bytes], gallery: Gallery, place: Path) -> Cells:
+    content, centers, cell_of = row
+    facts = read_as(_Facts, parse_object(content, place), place)
+    count, rest = divmod(len(centers), 4 * max(facts.dimensions, 1))
+    cells = np.frombuffer(cell_of, dtype="<i4") if len(cell_of) == 4 * len(gallery) else None
+    if rest or not 1 <= facts.probes <= count or cells is None or not ((cells >= 0) & (cells < count)).all():
+        raise InputError(f"{place}: the cells of this index are damaged; remove the index and build it again")
+    matrix = np.frombuffer(centers, dtype="<f4").reshape(count, facts.dimensions)
+    return Cells(matrix.astype(np.float32), cells.astype(np.int32), facts.probes, facts.recall, gallery.similarity)
+
+
+def summary(cells: Cells) -> str:
+    """Return a line on the number of probes and the recall."""
+    shares = ", ".join(f"{share:.3f} for queries of {modality}" for modality, share in cells.recall.items())
+    return f"approximate search in {cells.probes} of {len(cells.centers):,} cells, recall@{K} {shares}"

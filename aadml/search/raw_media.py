@@ -1,12 +1,11 @@
-"""Media for a model that hears and sees them itself: embedded batch by batch, every batch kept at once."""
+"""Media for a model that decodes them itself: embedded in batches, each of which is stored at once."""
 
 import hashlib
 import json
 import sqlite3
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,101 +21,91 @@ from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import Row
 from aadml.model.media import raw_media
 from aadml.search.encoders import ModelEncoder
-from aadml.search.sources import Present, Source, Work, listed, may_have, with_any
+from aadml.search.sources import IndexSource, Present, Work, listed, may_have, with_any
 
 _BATCH = 16
 
 
-@dataclass(frozen=True)
-class _File:
-    place: int
-    id: str
-    path: str
-    key: str
-
-
-def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> Source:
-    """Embed the media of a manifest or a folder; what was embedded before is known again by its content.
+def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> IndexSource:
+    """Embed the media of a manifest or a folder, except those that were embedded before with equal content.
 
     Raises:
-        InputError: nothing that can be read.
+        InputError: no clip can be read.
     """
     manifest, items = listed(place, index)
     name = json.dumps(encoder.to_json(index.parent), sort_keys=True)
     present: dict[Modality, Present] = {}
     failures: list[Failure] = []
-    with closing(sqlite3.connect(work.folder / "vectors.sqlite", isolation_level=None)) as kept:
-        kept.execute("PRAGMA journal_mode = WAL")
-        kept.execute("CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, content BLOB NOT NULL)")
+    with closing(sqlite3.connect(work.folder / "vectors.sqlite", isolation_level=None)) as cache:
+        cache.execute("PRAGMA journal_mode = WAL")
+        cache.execute("CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, content BLOB NOT NULL)")
         for modality in (m for m in ("audio", "visual") if m in encoder.facts.modalities):
-            files, missing = _found(manifest.rows, modality, name)
-            failed = _embed_missing(files, modality, encoder, kept, work)
-            failures += [*missing, *(one for one in failed if one.reason != ABSENT[modality])]
-            values = dict(kept.execute("SELECT key, content FROM vector"))
-            there = [file for file in files if file.key in values]
-            if there:
-                vectors = np.stack([np.frombuffer(values[file.key], dtype="<f4") for file in there])
-                rows = np.asarray([file.place for file in there], dtype=np.int64)
-                present[modality] = Present(rows, torch.from_numpy(vectors))
+            keys, missing = _keys(manifest.rows, modality, name)
+            failed = _embed_missing(manifest.rows, keys, modality, encoder, cache, work)
+            failures += [*missing, *(failure for failure in failed if failure.reason != ABSENT[modality])]
+            vectors = dict(cache.execute("SELECT key, content FROM vector"))
+            embedded = [n for n, key in keys.items() if key in vectors]
+            if embedded:
+                values = np.stack([np.frombuffer(vectors[keys[n]], dtype="<f4") for n in embedded])
+                present[modality] = Present(np.asarray(embedded, dtype=np.int64), torch.from_numpy(values))
     if not present:
-        raise InputError(f"{place}: none of {len(manifest.rows)} clips can be read by this model")
-    return with_any(Source(items, present, failures=tuple(failures), embedded=True))
+        raise InputError(
+            f"{place}: none of {len(manifest.rows)} clips can be read by this model; check the media files"
+        )
+    return with_any(IndexSource(items, present, failures=tuple(failures), embedded=True))
 
 
-def _found(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[list[_File], list[Failure]]:
-    """Name each file by its content and by what embeds it."""
-    files, failures = [], []
-    for place, row in enumerate(rows):
+def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[int, str], list[Failure]]:
+    """Return the cache keys of files by row, checksums of content and encoder, and the failures of missing files."""
+    keys, failures = {}, []
+    for n, row in enumerate(rows):
         path = row.media[modality]
         if not may_have(path, modality):
             continue
         stamp = stamp_of(path)
         if stamp is None:
             failures.append(Failure(row.id, path, modality, "missing", "no such file"))
-            continue
-        key = hashlib.sha256(f"{encoder} {modality} {content_of(path, stamp)}".encode()).hexdigest()
-        files.append(_File(place, row.id, path, key))
-    return files, failures
+        else:
+            keys[n] = hashlib.sha256(f"{encoder} {modality} {content_of(path, stamp)}".encode()).hexdigest()
+    return keys, failures
 
 
 def _embed_missing(
-    files: Sequence[_File], modality: Modality, encoder: ModelEncoder, kept: sqlite3.Connection, work: Work
+    rows: Sequence[Row],
+    keys: Mapping[int, str],
+    modality: Modality,
+    encoder: ModelEncoder,
+    cache: sqlite3.Connection,
+    work: Work,
 ) -> list[Failure]:
-    """Embed the files of which nothing is kept."""
-    known = {row[0] for row in kept.execute("SELECT key FROM vector")}
-    missing = list({file.key: file for file in files if file.key not in known}.values())
+    """Embed the files that are not in the cache; return the failures of files that cannot be decoded."""
+    known = {row[0] for row in cache.execute("SELECT key FROM vector")}
+    missing = list({key: rows[n] for n, key in keys.items() if key not in known}.items())
     failures: list[Failure] = []
     for begin in range(0, len(missing), _BATCH):
-        failures += _embed(missing[begin : begin + _BATCH], modality, encoder, kept)
+        batch = missing[begin : begin + _BATCH]
+        source = raw_media(encoder.facts, [row.media[modality] for _, row in batch])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # files that cannot be decoded are reported as failures
+            good, vectors = _decodable(source, modality, encoder)
+        contents = () if vectors is None else vectors.numpy().astype("<f4")
+        values = [(batch[n][0], vector.tobytes()) for n, vector in zip(good, contents, strict=True)]
+        cache.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", values)
+        for n, (_, row) in enumerate(batch):
+            path = row.media[modality]
+            if n not in good and path in source.failures:
+                reason, _, detail = source.failures[path].partition(": ")
+                failures.append(Failure(row.id, path, modality, reason, detail))
         if work.progress is not None:
-            done = len(files) - len(missing) + min(begin + _BATCH, len(missing))
-            work.progress(f"{modality} of {len(files)}", done, len(failures))
+            done = len(keys) - len(missing) + min(begin + _BATCH, len(missing))
+            work.progress(f"{modality} of {len(keys)}", done, len(failures))
     return failures
-
-
-def _embed(
-    files: Sequence[_File], modality: Modality, encoder: ModelEncoder, kept: sqlite3.Connection
-) -> list[Failure]:
-    """Embed files and keep their vectors; those that cannot be decoded are left out."""
-    source = raw_media(encoder.facts, [file.path for file in files])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what cannot be decoded is told as a failure
-        good, vectors = _decodable(source, modality, encoder)
-    if vectors is not None:
-        content = vectors.numpy().astype("<f4")
-        rows = [(files[n].key, vector.tobytes()) for n, vector in zip(good, content, strict=True)]
-        kept.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", rows)
-    return [
-        _failure(file, modality, source.failures[file.path])
-        for n, file in enumerate(files)
-        if n not in good and file.path in source.failures
-    ]
 
 
 def _decodable(
     source: MediaFiles | Waveforms, modality: Modality, encoder: ModelEncoder
 ) -> tuple[list[int], Tensor | None]:
-    """Embed what can be decoded, and say which rows that is."""
+    """Embed the files that can be decoded; return their positions and vectors."""
     good = list(range(len(source)))
     if isinstance(source, Waveforms):
         source.sounds(good)
@@ -126,10 +115,5 @@ def _decodable(
             return good, encoder.embed(source.select(torch.tensor(good)), modality)
         except InputError:
             if len(source.failures) == before:
-                raise  # it is not about what cannot be decoded
+                raise  # not a failure of decoding
     return good, None
-
-
-def _failure(file: _File, modality: Modality, said: str) -> Failure:
-    reason, _, detail = said.partition(": ")
-    return Failure(file.id, file.path, modality, reason, detail)

@@ -1,4 +1,4 @@
-"""The answer to a question: hits, their scores and what these mean."""
+"""Results of a search: hits, scores and probabilities."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from aadml.search.store import Item
 
 @dataclass(frozen=True)
 class Hit:
-    """One item that was found.
+    """A result of a search.
 
     Attributes:
         item: the clip.
-        number: by which the index knows it.
-        score: in the unit of the similarity: a cosine, say.
-        probability: that it fits; None where the index has no calibration of such a question.
-        media: modality -> path of its file; empty where the index does not know it.
-        moment: where it fits best; None where nothing was kept over time.
+        number: of the item in the index.
+        score: in the unit of the similarity, such as a cosine.
+        probability: that the hit fits; None if the index has no calibration of such queries.
+        media: modality -> path of the file; empty if unknown.
+        moment: the stretch that fits best; None if the index has no moments of the clip.
     """
 
     item: Item
@@ -32,22 +32,22 @@ class Hit:
 
     @property
     def id(self) -> str:
-        """Name of the clip."""
+        """Id of the clip."""
         return self.item.id
 
 
 @dataclass(frozen=True)
 class Found:
-    """The answer to a question.
+    """The results of a search.
 
     Attributes:
         hits: best first; equal scores in the order of their ids.
-        asked: modalities of the question that were compared.
+        asked: modalities of the query that were compared.
         to: modality of the items.
-        among: how many items were searched.
-        similarity: by which they were compared.
-        calibration: what the probabilities rest on; None where there are none.
-        looked_at: how many items were scored; fewer than `among` where the search was approximate.
+        among: number of items that were searched.
+        similarity: of the vectors.
+        calibration: of the probabilities; None if there are none.
+        looked_at: number of items that were scored; fewer than `among` if the search was approximate.
     """
 
     hits: tuple[Hit, ...]
@@ -60,34 +60,30 @@ class Found:
 
     @property
     def nothing_fits(self) -> bool | None:
-        """Whether even the best hit is below the threshold; None where the index has none."""
+        """Whether even the best hit is below the threshold; None if the index has no threshold."""
         if self.calibration is None or self.calibration.threshold is None:
             return None
         return not self.hits or (self.hits[0].probability or 0.0) < self.calibration.threshold
 
     def to_json(self) -> JsonObject:
-        """Give the plain values."""
+        """Return the results as JSON values."""
         hits: list[JsonObject] = [
             {**self.hit_to_json(rank), "media": dict(hit.media)} for rank, hit in enumerate(self.hits, 1)
         ]
         return {**self.facts_to_json(), "hits": hits}
 
     def facts_to_json(self) -> dict[str, Json]:
-        """Give the plain values of the answer as a whole."""
-        one = self.calibration
-        said: JsonObject | None = None
-        if one is not None:
-            said = {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}
-        asked: dict[str, Json] = {
-            "asked": list(self.asked),
-            "to": self.to,
-            "among": self.among,
-            "looked_at": self.looked_at,
-        }
-        return {**asked, "similarity": self.similarity, "nothing_fits": self.nothing_fits, "calibration": said}
+        """Return the facts of the search as JSON values, without the hits."""
+        by, calibration = self.calibration, None
+        if by is not None:
+            calibration = {"threshold": by.threshold, "precision": by.precision, "clips": by.clips}
+        return {
+            "asked": list(self.asked), "to": self.to, "among": self.among, "looked_at": self.looked_at,
+            "similarity": self.similarity, "nothing_fits": self.nothing_fits, "calibration": calibration,
+        }  # fmt: skip
 
     def hit_to_json(self, rank: int) -> dict[str, Json]:
-        """Give the plain values of the hit of a rank, without the paths of its files."""
+        """Return the hit of a rank as JSON values, without the paths of its files."""
         hit = self.hits[rank - 1]
         return {
             "rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability, "label": hit.item.label,

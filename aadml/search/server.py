@@ -1,4 +1,4 @@
-"""The server of the page: uvicorn on the loopback interface, impatient with clients that never finish a request."""
+"""The server of the page: uvicorn on the loopback interface, with a time limit for the head of a request."""
 
 import asyncio
 import socket
@@ -10,24 +10,24 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.uploads import Limits
+from aadml.search.uploads import ClientLimits
 
 HEADER_SECONDS = 10.0
-"""From the opening of a connection, or the first byte of a further request, until its head has arrived."""
+"""Time limit from the opening of a connection, or the first byte of a further request, to the end of the head."""
 
 
 class Impatient(H11Protocol):
-    """HTTP/1.1, closing connections on which no whole head of a request arrives in time."""
+    """HTTP/1.1 that closes connections on which the head of a request does not arrive in time."""
 
     _ending: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for the first request."""
+        """Start the time limit of the first request."""
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; a whole head ends the waiting, a part of one begins it."""
+        """Stop the time limit when a head is complete, and start it when a further one begins."""
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before:
@@ -36,7 +36,7 @@ class Impatient(H11Protocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop the time limit."""
         self._stop()
         super().connection_lost(exc)
 
@@ -58,7 +58,7 @@ def listening(port: int) -> socket.socket:
     """Open the port of the loopback interface.
 
     Raises:
-        InputError: it is taken, or may not be opened.
+        InputError: the port is in use, or may not be opened.
     """
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -66,11 +66,11 @@ def listening(port: int) -> socket.socket:
         opened.bind(("127.0.0.1", port))
     except OSError as error:
         opened.close()
-        raise InputError(f"--port {port}: cannot be opened ({error.strerror}); choose another one") from error
+        raise InputError(f"--port {port}: cannot be opened ({error.strerror}); choose another port") from error
     return opened
 
 
-def run(app: ASGIApp, port: int, limits: Limits, begun: Callable[[], None]) -> None:
+def run(app: ASGIApp, port: int, limits: ClientLimits, on_start: Callable[[], None]) -> None:
     """Serve an app until the process is interrupted."""
     config = uvicorn.Config(
         app, http=Impatient, ws="none", log_level="error", access_log=False, server_header=False,
@@ -78,5 +78,5 @@ def run(app: ASGIApp, port: int, limits: Limits, begun: Callable[[], None]) -> N
         h11_max_incomplete_event_size=16_384,
     )  # fmt: skip
     with listening(port) as opened:
-        begun()
+        on_start()
         uvicorn.Server(config).run([opened])

@@ -1,4 +1,4 @@
-"""What is indexed: a feature file, a manifest of media, or a folder of media, as items and their features."""
+"""Sources of an index: a feature file, a manifest of media, or a folder of media, as items and their features."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,8 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
-from aadml.search.encoders import near
+from aadml.runs.model_data import Note, check_features
+from aadml.search.encoders import IndexEncoder, ModelEncoder, near
 from aadml.search.store import Item
 
 
@@ -29,9 +30,9 @@ class Present:
     """The items that have one modality.
 
     Attributes:
-        rows: (n,) their places among the items.
+        rows: (n,) positions among all items.
         features: (n, d) float32.
-        timeline: their descriptions over time; None where these are not kept.
+        timeline: features over time; None if the index has no moments.
     """
 
     rows: NDArray[np.int64]
@@ -40,16 +41,16 @@ class Present:
 
 
 @dataclass(frozen=True)
-class Source:
-    """What is to stand in an index.
+class IndexSource:
+    """The clips to be indexed.
 
     Attributes:
         items: the clips.
         present: modality -> features of the items that have it.
-        origins: modality -> what made its features.
+        origins: modality -> provenance of its features.
         failures: files that could not be read.
-        content: the feature file, where the source is one.
-        embedded: whether the features are vectors of the model already.
+        content: the feature file, if the source is one.
+        embedded: whether the features are already vectors of the model.
     """
 
     items: tuple[Item, ...]
@@ -60,20 +61,20 @@ class Source:
     embedded: bool = False
 
     def columns(self) -> dict[str, list[str]]:
-        """Give the further columns of the items."""
+        """Return the further columns of the items."""
         names = dict.fromkeys(name for item in self.items for name in item.columns)
         return {name: [item.columns.get(name, "") for item in self.items] for name in names}
 
 
 @dataclass(frozen=True)
 class Work:
-    """How media are read.
+    """Settings of reading media.
 
     Attributes:
-        folder: in which the work is kept.
-        workers: decoding processes; None: one a processor.
-        moments: whether descriptions over time are kept.
-        progress: called with what is being done and the numbers of clips done and failed.
+        folder: for unfinished work.
+        workers: decoding processes; None uses one for each processor.
+        moments: whether features over time are kept.
+        progress: called with a description of the work and the numbers of clips done and failed.
     """
 
     folder: Path
@@ -83,53 +84,74 @@ class Work:
 
 
 def is_media(place: str | Path) -> bool:
-    """Tell whether a source is media, which must be extracted: a manifest, or a folder of them."""
+    """Return whether a source is media, which are to be extracted: a manifest or a folder of media files."""
     path = Path(place)
     return path.suffix.lower() == ".csv" or (path.is_dir() and bool(_files(path)))
 
 
-def of_features(place: str | Path, index: Path, media: str | Path | None = None, *, moments: bool = False) -> Source:
-    """Take a feature file of any layout.
+def of_features(
+    place: str | Path, index: Path, media: str | Path | None = None, *, moments: bool = False
+) -> IndexSource:
+    """Read a feature file of any layout.
 
     Args:
-        place: of the file.
-        index: that is made.
-        media: a manifest that says where the media of its clips are.
-        moments: whether descriptions over time are taken.
+        place: path of the file.
+        index: path of the index.
+        media: a manifest with the media of the clips.
+        moments: whether features over time are read.
 
     Raises:
-        InputError: no such file, no known layout, or no descriptions over time where they are wanted.
+        InputError: the file does not exist, has an unknown layout, or has no features over time if `moments`.
     """
     content = open_data(place, undivided=True)
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}
-    columns = list(content.columns)
     items = tuple(
-        Item(
-            id=name,
-            media=_written(places.get(name, {}), index),
-            split=content.splits[n],
-            label=_label(content, n),
-            columns={key: content.columns[key][n] for key in columns},
-        )
-        for n, name in enumerate(content.ids)
+        Item(clip, _relative(places.get(clip, {}), index), split, _label(content, n), columns)
+        for n, (clip, split) in enumerate(zip(content.ids, content.splits, strict=True))
+        for columns in [{name: values[n] for name, values in content.columns.items()}]
     )
     present = {m: _present(content, m, moments=moments) for m in MODALITIES if m in content.features}
-    if moments and all(one.timeline is None for one in present.values()):
-        raise InputError(f"--moments: {place} has no descriptions over time; `aadml extract --sequence` keeps them")
-    return Source(items, present, content.provenance, content=content)
+    if moments and all(some.timeline is None for some in present.values()):
+        raise InputError(f"--moments: {place} has no features over time; extract it with `aadml extract --sequence`")
+    return IndexSource(items, present, content.provenance, content=content)
+
+
+def accepted(
+    source: IndexSource, encoder: IndexEncoder, place: str, *, allow: bool = False, on_note: Note | None = None
+) -> IndexSource:
+    """Return the modalities of a feature file that an encoder embeds.
+
+    Args:
+        source: of the feature file.
+        encoder: of the index.
+        place: path of the feature file, for messages.
+        allow: accept features of another extractor than the model was trained on.
+        on_note: called with notes for the user.
+
+    Raises:
+        InputError: the model embeds none of the modalities, or was trained on other features.
+    """
+    present = {m: some for m, some in source.present.items() if m in encoder.facts.modalities}
+    if isinstance(encoder, ModelEncoder):
+        if not present:
+            known = ", ".join(encoder.facts.modalities)
+            raise InputError(f"{place}: has {', '.join(source.present)}, but the model embeds {known}")
+        assert source.content is not None
+        check_features(encoder.model, source.content, place, allow=allow, on_note=on_note, modalities=list(present))
+    return replace(source, present=present)
 
 
 def _present(content: FeatureFile, modality: Modality, *, moments: bool) -> Present:
-    """Give the items that have a modality, with what the file keeps of them over time where that is wanted."""
+    """Return the items that have a modality, with their features over time if `moments`."""
     rows = np.flatnonzero(content.has(modality)).astype(np.int64)
     timeline = _timeline(content, modality) if moments else None
-    lacking = len(rows) < len(content.ids)
     features = torch.from_numpy(np.array(content.features[modality][rows]))
+    lacking = len(rows) < len(content.ids)
     return Present(rows, features, timeline.select(rows) if timeline is not None and lacking else timeline)
 
 
 def _timeline(content: FeatureFile, modality: Modality) -> Timeline | None:
-    """Give what a file keeps over time, if it says when."""
+    """Return the features over time of a modality, if the file has their times."""
     timeline = content.sequences.get(modality)
     return None if timeline is None or timeline.times is None else timeline
 
@@ -142,31 +164,32 @@ def _label(content: FeatureFile, row: int) -> str:
     return LABELS_SEPARATOR.join(content.class_names[n] for n in np.flatnonzero(content.all_labels[row]))
 
 
-def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], work: Work) -> Source:
-    """Extract a manifest or a folder of media, each modality by itself: a clip may have only one.
+def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], work: Work) -> IndexSource:
+    """Extract a manifest or a folder of media, each modality by itself, since a clip may have only one.
 
-    The work is kept and goes on where it was; files are known again by their content.
+    Extraction resumes unfinished work and recognizes files by their content.
 
     Raises:
-        InputError: no media, or a manifest that is wrong.
+        InputError: there are no media, or the manifest is invalid.
     """
     manifest, items = listed(place, index)
     rows = {row.id: n for n, row in enumerate(manifest.rows)}
     present: dict[Modality, Present] = {}
     origins: dict[str, JsonObject] = {}
     failures: list[Failure] = []
-    for one in extractors:
-        part = tuple(row for row in manifest.rows if may_have(row.media[one.modality], one.modality))
-        content, failed = _extracted(replace(manifest, rows=part), one, work) if part else (None, ())
+    for extractor in extractors:
+        modality = extractor.modality
+        part = tuple(row for row in manifest.rows if may_have(row.media[modality], modality))
+        content, failed = _extracted(replace(manifest, rows=part), extractor, work) if part else (None, ())
         failures += [failure for failure in failed if failure.reason not in ABSENT.values()]
         if content is not None:
-            order = np.asarray([rows[name] for name in content.ids], dtype=np.int64)
-            values = torch.from_numpy(np.array(content.features[one.modality]))
-            present[one.modality] = Present(order, values, _timeline(content, one.modality) if work.moments else None)
-            origins[one.modality] = content.provenance[one.modality]
+            order = np.asarray([rows[clip] for clip in content.ids], dtype=np.int64)
+            values = torch.from_numpy(np.array(content.features[modality]))
+            present[modality] = Present(order, values, _timeline(content, modality) if work.moments else None)
+            origins[modality] = content.provenance[modality]
     if not present:
-        raise InputError(f"{place}: none of {len(manifest.rows)} clips could be read{_first(failures)}")
-    return with_any(Source(items, present, origins, tuple(failures)))
+        raise InputError(f"{place}: none of {len(manifest.rows)} clips can be read{_first(failures)}")
+    return with_any(IndexSource(items, present, origins, tuple(failures)))
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
@@ -175,40 +198,40 @@ def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
     manifest = _of_folder(path) if path.is_dir() else read_manifest(path)
     splits = ("",) * len(manifest.rows) if path.is_dir() else tuple(row.split for row in manifest.rows)
     return manifest, tuple(
-        Item(row.id, _written(row.media, index), split, LABELS_SEPARATOR.join(row.labels), row.columns)
+        Item(row.id, _relative(row.media, index), split, LABELS_SEPARATOR.join(row.labels), row.columns)
         for row, split in zip(manifest.rows, splits, strict=True)
     )
 
 
-def _extracted(manifest: Manifest, one: Extractor, work: Work) -> tuple[FeatureFile | None, tuple[Failure, ...]]:
+def _extracted(manifest: Manifest, extractor: Extractor, work: Work) -> tuple[FeatureFile | None, tuple[Failure, ...]]:
     def progress(done: int, failed: int) -> None:
         if work.progress is not None:
-            work.progress(f"{one.modality} of {len(manifest.rows)}", done, failed)
+            work.progress(f"{extractor.modality} of {len(manifest.rows)}", done, failed)
 
     outcome = extract(
-        manifest, work.folder / f"{one.modality}.h5", [one], workers=work.workers, sequence=work.moments,
+        manifest, work.folder / f"{extractor.modality}.h5", [extractor], workers=work.workers, sequence=work.moments,
         progress=progress,
     )  # fmt: skip
     return None if outcome.path is None else read_features(outcome.path), outcome.failures
 
 
-def with_any(source: Source) -> Source:
-    """Leave out the items of which nothing could be read."""
-    kept = np.unique(np.concatenate([one.rows for one in source.present.values()]))
-    present = {m: replace(one, rows=np.searchsorted(kept, one.rows)) for m, one in source.present.items()}
-    return replace(source, items=tuple(source.items[n] for n in kept), present=present)
+def with_any(source: IndexSource) -> IndexSource:
+    """Return a source without the items that have no modality."""
+    rows = np.unique(np.concatenate([some.rows for some in source.present.values()]))
+    present = {m: replace(some, rows=np.searchsorted(rows, some.rows)) for m, some in source.present.items()}
+    return replace(source, items=tuple(source.items[n] for n in rows), present=present)
 
 
 def _of_folder(folder: Path) -> Manifest:
-    """List a folder of media: an id is the path below it."""
+    """List a folder of media; ids are paths relative to the folder."""
     files = _files(folder)
     if not files:
         raise InputError(
-            f"{folder}: holds no media; sounds, pictures, videos, a manifest or a feature file are indexed"
+            f"{folder}: has no media files; pass a folder of sounds, pictures or videos, a manifest, or a feature file"
         )
     names = [utf8(os.path.relpath(file, folder)) for file in files]
     if len(set(names)) < len(names):
-        raise InputError(f"{folder}: two files have names that are the same as UTF-8")
+        raise InputError(f"{folder}: two files have names that are equal as UTF-8; rename one of them")
     rows = tuple(
         Row(id=name, media=dict.fromkeys(("audio", "visual"), str(file)), label="", split="test", columns={})
         for name, file in zip(names, files, strict=True)
@@ -221,12 +244,12 @@ def _files(folder: Path) -> list[Path]:
 
 
 def may_have(path: str, modality: str) -> bool:
-    """Tell by the name of a file whether it may have a modality."""
+    """Return whether a file may have a modality, by the suffix of its name."""
     lacking = PICTURE_SUFFIXES if modality == "audio" else SOUND_SUFFIXES
     return bool(path) and Path(path).suffix.lower() not in lacking
 
 
-def _written(media: Mapping[str, str], index: Path) -> dict[str, str]:
+def _relative(media: Mapping[str, str], index: Path) -> dict[str, str]:
     return {m: near(media[m], index.parent) for m in ("audio", "visual") if may_have(media.get(m, ""), m)}
 
 

@@ -1,4 +1,4 @@
-"""The index on disk: one SQLite file of items, their columns and their vectors; written in whole transactions."""
+"""The index file: an SQLite database of items, their columns and their vectors, written in transactions."""
 
 import fcntl
 import json
@@ -21,28 +21,30 @@ from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.search import best_moment
-from aadml.search.best_moment import Moments, write_moments
+from aadml.search.best_moment import MomentVectors, write_moments
 
 APPLICATION, VERSION = 0x61614D58, 1
 OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "rowid", "oid", "_rowid_")
-"""Names that columns of a manifest cannot have here."""
+"""Names that further columns cannot have."""
 
 Columns = Mapping[str, str]
-"""Further column -> how SQL compares its values: TEXT or NUMERIC."""
-
-WrittenCells = tuple[JsonObject, bytes, bytes]
-"""Facts of cells, their centers (float32), and the cell of each item (int32), in the order of the items' ids."""
+"""Further column -> its SQL type: TEXT or NUMERIC."""
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,12})?")
 _WAIT = 30.0  # seconds that a transaction waits for another one
-_MARKS = ("application_id", "user_version")
-_SCHEMA = (
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE item (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, split TEXT NOT NULL, label TEXT NOT NULL, "
-    "audio, visual, digest BLOB NOT NULL)",
-    "CREATE INDEX item_label ON item (label)",
-    *(f"CREATE TABLE vector_{name} (number INTEGER PRIMARY KEY, content BLOB NOT NULL)" for name in MODALITIES),
-)
+_NEW = f"""
+PRAGMA journal_mode = OFF;  -- the rename is the transaction
+PRAGMA synchronous = OFF;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+BEGIN;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE item (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, split TEXT NOT NULL, label TEXT NOT NULL, \
+audio, visual, digest BLOB NOT NULL);
+CREATE INDEX item_label ON item (label);
+{" ".join(f"CREATE TABLE vector_{m} (number INTEGER PRIMARY KEY, content BLOB NOT NULL);" for m in MODALITIES)}
+COMMIT;
+"""
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,11 @@ class Item:
     """One clip of an index.
 
     Attributes:
-        id: its name, unique in the index.
-        media: modality -> where its file is, as written down: relative to the index if below its folder.
+        id: unique in the index.
+        media: modality -> path of the file, relative to the folder of the index if inside.
         split: `train`, `valid`, `test`, or empty.
-        label: its class; empty where it has none.
-        columns: further columns of its manifest.
+        label: class of the clip; empty if it has none.
+        columns: further columns of the manifest.
     """
 
     id: str
@@ -66,52 +68,54 @@ class Item:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is written of one clip.
+    """One clip with its vectors, as written to an index.
 
     Attributes:
         item: the clip.
-        digest: of everything it was made from; equal digests need no work.
+        digest: of everything the clip is made from; a clip of equal digest is not written again.
         vectors: modality -> (d,) float32.
-        moments: modality -> its vectors over time, where they are kept.
+        moments: modality -> vectors over time, if the index has moments.
     """
 
     item: Item
     digest: bytes
     vectors: Mapping[Modality, NDArray[np.float32]]
-    moments: Mapping[Modality, Moments] = field(default_factory=dict)
+    moments: Mapping[Modality, MomentVectors] = field(default_factory=dict)
 
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open an index.
 
     Raises:
-        InputError: no file, no index, or one of a newer version.
+        InputError: the file does not exist, is not an index, or is of another version.
     """
     if path.exists() and not path.is_file():
-        raise InputError(f"{path}: is no file; an index is one")
+        raise InputError(f"{path}: is not a file; pass the file of an index")
     if not path.is_file():
-        raise InputError(f"{path}: no such index; make one by `aadml index SOURCE -o {quote(str(path))}`")
+        raise InputError(f"{path}: no such index; make it by `aadml index SOURCE -o {quote(str(path))}`")
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
     lone = mode == "ro" and not path.with_name(f"{path.name}-wal").exists()
     address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * lone}"
-    with _said_of(path):
+    with _errors_in_one_line(path):
         database = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
         try:
-            kind, version = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in _MARKS)
+            kind, version = (
+                database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+            )
         except BaseException:
             database.close()
             raise
     if kind != APPLICATION or version != VERSION:
         database.close()
-        what = "is not an index of aadml" if kind != APPLICATION else f"is an index of version {version}, not {VERSION}"
-        raise InputError(f"{path}: {what}")
+        version_words = f"an index of version {version}, but this aadml reads version {VERSION}; build the index again"
+        raise InputError(f"{path}: is {version_words if kind == APPLICATION else 'not an index of aadml'}")
     return database
 
 
 @contextmanager
 def reading(database: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """See one state of the index, whatever is written meanwhile."""
-    with _said_of(path):
+    """Open a transaction that reads one state of the index, even if another process writes."""
+    with _errors_in_one_line(path):
         database.execute("BEGIN")
         try:
             yield
@@ -121,35 +125,46 @@ def reading(database: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _said_of(path: Path) -> Iterator[None]:
-    """Say in one line what SQLite has to say of a file."""
+def _errors_in_one_line(path: Path) -> Iterator[None]:
+    """Raise InputError, with a message of one line, for errors of SQLite."""
     try:
         yield
     except MemoryError as error:
-        raise InputError(f"{path}: cannot be read as an index (damaged, or larger than the memory)") from error
+        raise InputError(
+            f"{path}: cannot be read as an index (the file is damaged, or larger than the memory)"
+        ) from error
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            raise InputError(f"{path}: cannot be written ({error}); choose another place or free some space") from error
+            raise InputError(f"{path}: cannot be written ({error}); free some space or choose another path") from error
         raise InputError(f"{path}: cannot be read as an index ({error})") from error
 
 
 @contextmanager
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open an index for one transaction, which is undone by an exception: readers see the state before or after it."""
+    with closing(connect(path)) as database, _errors_in_one_line(path):
+        database.execute("BEGIN IMMEDIATE")
+        yield database
+        database.execute("COMMIT")  # closing without it rolls the transaction back
+
+
+@contextmanager
 def only_writer(path: Path) -> Iterator[Path]:
-    """Be the only process that builds or updates an index; the lock goes with the process, however it ends.
+    """Lock an index against other processes that build or update it; the lock ends with the process.
 
     Yields:
-        The folder `<index>.work`, in which the work is kept until it is done.
+        The folder `<index>.work` for unfinished work.
 
     Raises:
-        InputError: another process is at it, or the folder cannot be made.
+        InputError: another process holds the lock, or the folder cannot be created.
     """
     work = path.with_name(f"{path.name}.work")
     try:
-        made = not work.exists()
+        is_new = not work.exists()
         work.mkdir(parents=True, exist_ok=True)
         handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise InputError(f"{work}: cannot be written ({error.strerror})") from error
+        raise InputError(f"{work}: cannot be written ({error.strerror}); choose another path") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -159,55 +174,39 @@ def only_writer(path: Path) -> Iterator[Path]:
         remove_leftovers(path)
         yield work
     except BaseException:
-        if made and [one.name for one in work.iterdir()] == ["lock"]:
-            shutil.rmtree(work, ignore_errors=True)  # nothing was begun
+        if is_new and [file.name for file in work.iterdir()] == ["lock"]:
+            shutil.rmtree(work, ignore_errors=True)  # no work was begun
         raise
     finally:
         os.close(handle)
 
 
 def create(path: Path, meta: Mapping[str, JsonObject], columns: Columns, entries: Iterable[Entry]) -> None:
-    """Write a new index, whole or not at all."""
+    """Write a new index and rename it into place when it is complete."""
     with atomic_path(path) as temporary:
         temporary.unlink()
-        with _said_of(path), closing(sqlite3.connect(temporary, isolation_level=None)) as database:
-            database.execute("PRAGMA journal_mode = OFF")  # the rename is the transaction
-            database.execute("PRAGMA synchronous = OFF")
-            database.execute(f"PRAGMA application_id = {APPLICATION}")
-            database.execute(f"PRAGMA user_version = {VERSION}")
+        with _errors_in_one_line(path), closing(sqlite3.connect(temporary, isolation_level=None)) as database:
+            database.executescript(_NEW)
             database.execute("BEGIN")
-            for statement in _SCHEMA:
-                database.execute(statement)
             _write(database, meta, columns, (), entries)
             database.execute("COMMIT")
             database.execute("PRAGMA journal_mode = WAL")
 
 
 def change(
-    path: Path,
-    meta: Mapping[str, JsonObject],
-    columns: Columns,
-    removed: Iterable[str],
-    entries: Iterable[Entry],
+    path: Path, meta: Mapping[str, JsonObject], columns: Columns, removed: Iterable[str], entries: Iterable[Entry]
 ) -> None:
-    """Write a change of an index in one transaction: readers see the state before it or the one after it.
+    """Write a change of an index in one transaction.
 
     Args:
         path: of the index.
         meta: facts that are set.
-        columns: further columns of all items; where they are others than before, `entries` names every item.
-        removed: ids that are no longer there.
-        entries: that are new, or take the place of those of the same id.
+        columns: further columns of all items; if they differ from those of the index, `entries` holds every item.
+        removed: ids of the items that are removed.
+        entries: new items, and replacements of items of the same id.
     """
-    with closing(connect(path)) as database, _said_of(path):
-        database.execute("BEGIN IMMEDIATE")
-        try:
-            _write(database, meta, columns, removed, entries)
-            database.execute("COMMIT")
-        except BaseException:
-            if database.in_transaction:
-                database.execute("ROLLBACK")
-            raise
+    with writing(path) as database:
+        _write(database, meta, columns, removed, entries)
 
 
 def _write(
@@ -221,21 +220,20 @@ def _write(
         _renew_columns(database, columns)
     for statement in best_moment.SCHEMA:
         database.execute(statement)
-    kept = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
-    tables = ["item", *(["extra"] if columns else []), *kept]
+    by_modality = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
+    tables = ["item", *(["extra"] if columns else []), *by_modality]
     for name in removed:
         _remove(database, name, tables)
     for entry in entries:
         _remove(database, entry.item.id, tables)
         _insert(database, entry, columns)
-    for name, value in meta.items():
-        database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
+    write_meta(database, meta)
 
 
 def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str]) -> None:
-    found = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
-    for table in tables if found is not None else ():
-        database.execute(f"DELETE FROM {table} WHERE number = ?", found)
+    number = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
+    for table in tables if number is not None else ():
+        database.execute(f"DELETE FROM {table} WHERE number = ?", number)
 
 
 def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> None:
@@ -245,7 +243,7 @@ def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> Non
     statement = "INSERT INTO item (id, split, label, audio, visual, digest) VALUES (?, ?, ?, ?, ?, ?)"
     number = database.execute(statement, row).lastrowid
     if columns:
-        empty = {"NUMERIC": None, "TEXT": ""}  # text would be larger than any number
+        empty = {"NUMERIC": None, "TEXT": ""}  # SQLite orders text above every number
         values = (number, *(item.columns[name] or empty[kind] for name, kind in columns.items()))
         database.execute(f"INSERT INTO extra VALUES ({', '.join('?' * len(values))})", values)
     for name, vector in entry.vectors.items():
@@ -256,7 +254,7 @@ def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> Non
 
 
 def _path(name: str) -> str | bytes:
-    """Give a path as text; as bytes where it is not UTF-8."""
+    """Return a path as text, or as bytes if it is not UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -265,27 +263,32 @@ def _path(name: str) -> str | bytes:
 
 
 def columns_in(database: sqlite3.Connection) -> dict[str, str]:
-    """Say what further columns an index has, in their order."""
+    """Return the further columns of an index and their SQL types, in order."""
     return {row[1]: row[2] for row in database.execute("PRAGMA table_info(extra)") if row[1] != "number"}
 
 
+def tables_of(database: sqlite3.Connection) -> str:
+    """Return the SQL tables of the items with all their columns."""
+    return "item JOIN extra USING (number)" if columns_in(database) else "item"
+
+
 def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
-    """Say what columns are: NUMERIC, and compared as numbers, where every value there is is a plain number; else TEXT.
+    """Return the SQL types of columns: NUMERIC if every non-empty value is a plain number, else TEXT.
 
     Raises:
-        InputError: a name that the index itself uses, or two that differ in case alone.
+        InputError: a column has a name that the index uses, or two names differ only in case.
     """
-    seen = {name: name for name in OWN_COLUMNS}
+    names = {name: name for name in OWN_COLUMNS}
     for name in values:
-        if name.lower() in seen:
-            raise InputError(f"column '{name}': an index has a column '{seen[name.lower()]}' already; rename it")
-        seen[name.lower()] = name
-    there = {name: [*filter(None, column)] for name, column in values.items()}
-    return {name: "NUMERIC" if own and all(map(_NUMBER.fullmatch, own)) else "TEXT" for name, own in there.items()}
+        if name.lower() in names:
+            raise InputError(f"column '{name}': an index has a column '{names[name.lower()]}' already; rename it")
+        names[name.lower()] = name
+    numbers = {name: [*map(_NUMBER.fullmatch, filter(None, column))] for name, column in values.items()}
+    return {name: "NUMERIC" if matches and all(matches) else "TEXT" for name, matches in numbers.items()}
 
 
 def _renew_columns(database: sqlite3.Connection, columns: Columns) -> None:
-    """Make the table of further columns anew, each with an index; all items are written again where it changes."""
+    """Create the table of further columns again, with an SQL index for each column."""
     database.execute("DROP TABLE IF EXISTS extra")
     if columns:
         named = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
@@ -295,20 +298,11 @@ def _renew_columns(database: sqlite3.Connection, columns: Columns) -> None:
 
 
 def quoted(name: str) -> str:
-    """Write any name of a column as SQL."""
+    """Return a column name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def set_meta(path: Path, meta: Mapping[str, JsonObject], cells: Mapping[Modality, WrittenCells] | None = None) -> None:
-    """Write facts, in one transaction; with them the cells of the approximate search, where they are given."""
-    with closing(connect(path)) as database, _said_of(path):
-        database.execute("BEGIN IMMEDIATE")
-        for name, value in meta.items():
-            database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
-        if cells is not None:
-            database.execute("DROP TABLE IF EXISTS cells")
-            database.execute("CREATE TABLE cells (modality TEXT PRIMARY KEY, facts TEXT, centers BLOB, own BLOB)")
-            for modality, (facts, centers, own) in cells.items():
-                row = (modality, json.dumps(facts), centers, own)
-                database.execute("INSERT INTO cells VALUES (?, ?, ?, ?)", row)
-        database.execute("COMMIT")
+def write_meta(database: sqlite3.Connection, meta: Mapping[str, JsonObject]) -> None:
+    """Write facts."""
+    rows = [(name, json.dumps(value)) for name, value in meta.items()]
+    database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)

@@ -62,7 +62,7 @@ def test_the_first_label_of_clips_with_one_is_said_to_be_all(aadml, features, tm
     [
         (["--audio", "vggish"], "the source has features already; leave out audio"),
         (["--weights", "untrained", "--set", "audio.variant=pca"], "features already; leave out options, weights"),
-        (["--allow-other-features"], "allow_other_features is for features that a model takes"),
+        (["--allow-other-features"], "allow_other_features applies to a feature file and a model"),
     ],
 )
 def test_of_index(aadml, features, tmp_path, arguments, says):
@@ -74,7 +74,7 @@ def test_of_index(aadml, features, tmp_path, arguments, says):
 
 def test_of_an_index_whose_model_names_the_extractors(tmp_path):
     (tmp_path / "m.csv").write_text("id,media\n")
-    with pytest.raises(InputError, match="index: the model names the extractors; leave out audio"):
+    with pytest.raises(InputError, match="index: the model determines the extractors; leave out audio"):
         build(tmp_path / "m.csv", tmp_path / "i", model="run", audio="vggish")
 
 
@@ -92,7 +92,7 @@ def test_of_search_beside_export(aadml, features, tmp_path, arguments):
 def test_of_audit_and_report(features, tmp_path):
     with pytest.raises(InputError, match="protocol bank applies to a run or model only; leave out --protocol"):
         toolkit.audit(data=features, command="none", protocol="bank")
-    with pytest.raises(InputError, match="allow_other_features is for other data than the run's own; give data too"):
+    with pytest.raises(InputError, match="allow_other_features applies to other data than those of the run; pass data"):
         toolkit.report(tmp_path, allow_other_features=True)
 
 

@@ -250,7 +250,7 @@ def test_each_preview_stands_in_the_page_once_and_the_page_is_repeated_byte_for_
 def test_hits_misses_partners_and_what_is_missing_are_said_in_words(opened):
     page, _ = opened("run")
     words = page.inner_text("body")
-    for wanted in ("✓ hit", "✗ miss", "own clip at rank", "query: audio", "no preview", "could not be read in full"):
+    for wanted in ("✓ hit", "✗ miss", "own clip at rank", "query: audio", "no preview", "could not be read completely"):
         assert wanted in words
     hits = page.query_selector_all("figure.hit")
     assert hits

@@ -1,4 +1,4 @@
-"""Queries of a page: which are picked, what they found, where their own partner stands."""
+"""Queries of a page: which are picked, their results, where their own partner stands."""
 
 import math
 from dataclasses import replace
@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.reports.players import Gallery
-from aadml.reports.queries import QUERIES, RESULTS, picked, queries
+from aadml.reports.queries import QUERIES, RESULTS, queries, ranked_queries
 from aadml.retrieval import evaluate
 
 
@@ -28,7 +27,7 @@ def test_results_and_the_rank_of_the_own_clip_equal_their_definitions(rounded):
     embeddings = embedded(rounded=rounded)
     for result in evaluate(embeddings).directions:
         query, candidates = result.direction
-        found = list(picked(embeddings, result))
+        found = list(ranked_queries(embeddings, result))
         assert len(found) == QUERIES
         precisions = [one.average_precision for one in found]
         assert precisions == sorted(precisions, reverse=True)
@@ -39,14 +38,14 @@ def test_results_and_the_rank_of_the_own_clip_equal_their_definitions(rounded):
             own = scores[one.row]
             above = sum(score > own and not np.isclose(score, own) for score in scores)
             level = sum(np.isclose(score, own) for score in scores)
-            assert one.own_rank == (above + 1, above + level)
+            assert one.partner_rank == (above + 1, above + level)
             best = sorted(scores, reverse=True)[:RESULTS]
             scale = 2.0 ** round(math.log2(one.results[0].score / best[0]))
             assert [r.score for r in one.results] == pytest.approx([scale * score for score in best])
             for r in one.results:
                 assert r.score == pytest.approx(scale * scores[r.row])
                 assert r.hit == bool(embeddings.labels[r.row] == embeddings.labels[one.row])
-                assert r.own == (r.row == one.row)
+                assert r.is_partner == (r.row == one.row)
 
 
 def test_where_rows_repeat_each_clip_is_shown_once():
@@ -55,19 +54,19 @@ def test_where_rows_repeat_each_clip_is_shown_once():
     vectors = {"audio": sound, "text": embeddings.vectors["visual"]}
     embeddings = replace(embeddings, vectors=vectors, once=("audio",))
     (result,) = [one for one in evaluate(embeddings).directions if one.direction == ("text", "audio")]
-    found = list(picked(embeddings, result))
+    found = list(ranked_queries(embeddings, result))
     assert len(found) == QUERIES
     for one in found:
         assert sorted(r.row for r in one.results) == [0, 1, 2, 3]
-        assert [r.hit for r in one.results] == [r.own for r in one.results]
-        assert sum(r.own for r in one.results) == 1
+        assert [r.hit for r in one.results] == [r.is_partner for r in one.results]
+        assert sum(r.is_partner for r in one.results) == 1
 
 
-def test_ties_of_the_own_clip_are_said_and_absent_media_too():
+def test_ties_of_the_own_clip_and_absent_media_are_mentioned():
     embeddings = embedded(rounded=True)
     vectors = {m: torch.ones_like(v) for m, v in embeddings.vectors.items()}
     embeddings = replace(embeddings, vectors=vectors)
-    section, players = queries(embeddings, evaluate(embeddings), Gallery({}), room=0)
+    section, players = queries(embeddings, evaluate(embeddings), {}, room=0)
     assert "own clip at rank 1 to 20 (tied)" in section.content
     assert any("--media" in note for note in section.notes)
     assert not players.previews
@@ -81,8 +80,8 @@ def test_further_texts_of_a_clip_are_shown_as_queries_of_their_own():
     ids = tuple("abcab")
     embeddings = Embeddings(vectors, torch.full((5,), -1), ids, "dot", present=present)
     (result,) = [one for one in evaluate(embeddings).directions if one.direction == ("text", "audio")]
-    found = list(picked(embeddings, result))
+    found = list(ranked_queries(embeddings, result))
     assert sorted(one.row for one in found) == [0, 1, 2, 3, 4]
     for one in found:
-        assert [ids[r.row] for r in one.results if r.own] == [ids[one.row]]
-        assert one.own_rank == (1, 1)
+        assert [ids[r.row] for r in one.results if r.is_partner] == [ids[one.row]]
+        assert one.partner_rank == (1, 1)

@@ -1,4 +1,4 @@
-"""What the page of a run says of its figures, and what its map shows."""
+"""The verdict and the map of the page of a run."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from aadml.comparison.embeddings import Embeddings
 run_page = pytest.importorskip("aadml.reports.run_page")
 
 
-def said(**intervals):
+def verdict(**intervals):
     directions = {name: SimpleNamespace(map_interval=one, chance=0.5) for name, one in intervals.items()}
     return run_page._verdict(SimpleNamespace(directions=directions))
 
@@ -24,15 +24,15 @@ def said(**intervals):
             {"ab": (0.6, 0.7), "ba": (0.4, 0.7), "ac": (0.4, 0.7), "ca": (0.3, 0.7)},
             "not in the directions ba, ac and ca, whose 95 % intervals reach it",
         ),
-        ({"ab": (0.4, 0.7), "ba": (0.3, 0.4)}, "Not told from chance"),
+        ({"ab": (0.4, 0.7), "ba": (0.3, 0.4)}, "Cannot be distinguished from chance"),
         ({"ab": (0.2, 0.4), "ba": (0.3, 0.4)}, "Worse than chance in every direction"),
     ],
 )
-def test_the_verdict_is_what_the_intervals_say(intervals, words):
-    assert words in said(**intervals)
+def test_the_verdict_follows_the_intervals(intervals, words):
+    assert words in verdict(**intervals)
 
 
-def test_a_clip_that_lacks_a_modality_has_no_point_of_it(monkeypatch):
+def test_a_clip_without_a_modality_has_no_point_of_that_modality(monkeypatch):
     pytest.importorskip("matplotlib")
     shown = {}
     monkeypatch.setattr(

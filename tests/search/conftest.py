@@ -4,8 +4,16 @@ import asyncio
 import http.client
 import threading
 import time
+from dataclasses import replace
 
 import pytest
+
+import aadml
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.search import Index
+from aadml.search.store import create
+from tests.search.small_index import COLUMNS, entry
 
 
 class Site:
@@ -93,3 +101,40 @@ def served():
     yield served
     for site in sites:
         site.stop()
+
+
+@pytest.fixture
+def index(tmp_path):
+    path = tmp_path / "clips.index"
+    entries = [entry("b", 2), entry("a", 1, label="cat", year="2005"), entry("c", 3, speaker="bob", year="10")]
+    create(path, {"source": {"kind": "test"}}, COLUMNS, entries)
+    return path
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory):
+    path = tmp_path_factory.mktemp("features") / "features.h5"
+    content = synthetic(classes=3, train=40, valid=20, test=30, dimensions=(6, 8), difficulty=0.3)
+    write_features(path, replace(content, columns={"speaker": tuple(f"s{n % 3}" for n in range(len(content.ids)))}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, served):
+    from aadml.search.uploads import ClientLimits
+
+    folder = tmp_path_factory.mktemp("site")
+    write_features(folder / "f.h5", synthetic(classes=3, train=20, valid=5, test=10, dimensions=(6, 8), difficulty=0.3))
+    (folder / "secret.txt").write_text("nobody reads this")
+    return served(
+        Index.build(folder / "f.h5", folder / "clips.index"), ClientLimits(bytes=200_000, seconds=1.5, connections=8)
+    )
+
+
+SETTINGS = {"network.hidden": [8], "training.batch": 20, "training.learning_rate": 0.01}
+
+
+@pytest.fixture(scope="module", params=["aa-triplet", "recommended"])
+def model(request, features, tmp_path_factory):
+    config = {"config": "recommended"} if request.param == "recommended" else {"loss": request.param}
+    return aadml.fit(features, epochs=2, settings=SETTINGS, runs=tmp_path_factory.mktemp("runs"), **config)

@@ -91,7 +91,7 @@ def test_they_are_kept_by_updates_and_only_where_they_are_wanted(content, featur
 
 def test_a_file_without_descriptions_over_time_is_refused(content, tmp_path):
     write_features(tmp_path / "f.h5", replace(content, sequences={}))
-    with pytest.raises(InputError, match=r"--moments: .* has no descriptions over time; `aadml extract --sequence`"):
+    with pytest.raises(InputError, match=r"--moments: .* has no features over time; extract it with"):
         Index.build(tmp_path / "f.h5", tmp_path / "i", moments=True)
     assert [path.name for path in tmp_path.iterdir()] == ["f.h5"]  # no index, and no work that was not begun
 

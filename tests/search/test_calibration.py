@@ -1,17 +1,10 @@
 """Probabilities: a perfect scorer stays inside its band, a curve never falls, a threshold keeps its word."""
 
-from contextlib import closing
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import aadml
-from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import write_features
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import Index
 from aadml.search.calibration import (
     Calibration,
     Curve,
@@ -24,8 +17,6 @@ from aadml.search.calibration import (
     held_out,
     wilson,
 )
-from aadml.search.items import meta_of
-from aadml.search.store import connect, set_meta
 
 
 def drawn(queries, seed, steepness=2.0, hits=10):
@@ -151,89 +142,3 @@ def test_auroc_is_the_share_of_pairs_in_order():
     present, absent = np.array([1.0, 2.0, np.nan, 2.0]), np.array([0.0, 2.0])
     assert auroc(present, absent) == pytest.approx((1 + 0 + 2 * (1 + 0.5)) / 6)
     assert auroc(present, np.array([np.nan])) is None
-
-
-@pytest.fixture(scope="module")
-def easy(tmp_path_factory):
-    path = tmp_path_factory.mktemp("easy") / "easy.h5"
-    write_features(path, synthetic(classes=4, train=80, valid=60, test=60, dimensions=(6, 8), difficulty=0.5))
-    return path
-
-
-@pytest.fixture(scope="module")
-def model(easy, tmp_path_factory):
-    return aadml.fit(easy, method="cca", settings={"method.dimension": 4}, runs=tmp_path_factory.mktemp("runs"))
-
-
-def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_path):
-    Index.build(easy, tmp_path / "i", model=model).close()
-    with closing(connect(tmp_path / "i")) as database:
-        written = meta_of(database)["calibration"]
-    set_meta(tmp_path / "i", {"calibration": {**written, "form": 1, "curves": [{"kind": "isotonic"}]}})
-    with pytest.raises(InputError, match="of another version of aadml; `aadml index` fits them anew"):
-        Index(tmp_path / "i")
-    with Index.build(easy, tmp_path / "i", model=model) as index:
-        assert len(index._state.calibrations) == 6
-
-
-@pytest.mark.slow
-def test_an_index_says_how_likely_its_hits_fit(easy, model, tmp_path):
-    notes = []
-    with Index.build(easy, tmp_path / "i", model=model, precision=0.6, on_note=notes.append) as index:
-        assert [note.partition(":")[0] for note in notes] == [
-            "audio to audio", "audio to visual", "visual to audio", "visual to visual", "audio+visual to audio",
-            "audio+visual to visual",
-        ]  # fmt: skip
-        assert all("AUROC of clips whose class is not there" in note for note in notes)
-        test = aadml.read(easy).test
-        found = [index.search(audio=row.numpy(), to="visual") for row in test["audio"]]
-        for one in found:
-            chances = [hit.probability for hit in one.hits]
-            assert chances == sorted(chances, reverse=True)
-            threshold = one.calibration.threshold
-            assert one.nothing_fits == (None if threshold is None else chances[0] < threshold)
-        notes.clear()
-        index.update(precision=0.6, on_note=notes.append)
-        assert notes == []  # nothing has changed
-        index.update(precision=0.5, on_note=notes.append)
-        assert len(notes) == 6
-        assert index.search(audio=test["audio"][0].numpy(), to="visual").calibration.precision == 0.5
-
-
-@pytest.mark.slow
-def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy, model, tmp_path):
-    content, notes = aadml.data.reading.open_data(easy), []
-    bare = tmp_path / "bare.h5"
-    write_features(bare, content.select(content.rows("test")))
-    with Index.build(bare, tmp_path / "i", model=model, on_note=notes.append) as index:
-        assert notes == ["no probabilities: the index has 0 validation clips, 30 are needed; see --calibrate"]
-        found = index.search(audio=content.features["audio"][0], to="visual")
-        assert found.calibration is found.nothing_fits is found.hits[0].probability is None
-        index.update(calibrate=easy)
-        assert index.search(audio=content.features["audio"][0], to="visual").hits[0].probability > 0
-        write_features(bare, content.select(content.rows("test")[1:]))
-        index.update()  # the clips of the calibration are remembered
-        assert index.search(audio=content.features["audio"][0], to="visual").hits[0].probability > 0
-    with pytest.raises(InputError, match="precision: 1 given"):
-        Index.build(bare, tmp_path / "i", model=model, precision=1)
-
-
-def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_content(tmp_path, monkeypatch):
-    sizes = {"classes": 4, "test": 20, "dimensions": (6, 5), "difficulty": 0.3}
-    clips, others = tmp_path / "clips.h5", tmp_path / "others.h5"
-    write_features(clips, synthetic(train=40, valid=0, **sizes))
-    write_features(others, synthetic(train=0, valid=40, **sizes))
-    monkeypatch.chdir(tmp_path)
-    with Index.build("clips.h5", "i", calibrate="others.h5") as index:
-        assert {one.clips for one in index._state.calibrations.values()} == {40}
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    write_features(clips, synthetic(train=44, valid=0, **sizes))
-    with Index.build(clips, tmp_path / "i") as index:  # other items: fitted anew on the clips that are remembered
-        assert {one.clips for one in index._state.calibrations.values()} == {40}
-    write_features(others, synthetic(train=0, valid=50, **sizes))
-    with Index.build(clips, tmp_path / "i") as index:
-        assert {one.clips for one in index._state.calibrations.values()} == {50}
-        generation = index._state.generation
-    with Index.build(clips, tmp_path / "i", calibrate=others) as index:  # the same file by another name: nothing to do
-        assert index._state.generation == generation

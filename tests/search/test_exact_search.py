@@ -92,5 +92,5 @@ def test_several_queries_are_averaged_and_a_filter_may_leave_nothing():
 
 
 def test_sequences_are_refused():
-    with pytest.raises(InputError, match="one vector a clip"):
+    with pytest.raises(InputError, match="one vector per clip"):
         Gallery(torch.ones(2, 3), "frame-word")

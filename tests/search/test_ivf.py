@@ -8,7 +8,7 @@ from aadml.feature_extraction.feature_file import FeatureFile, write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index, build_index, ivf
 from aadml.search.exact_search import Gallery
-from aadml.search.ivf import Cells, Questions, make_cells
+from aadml.search.ivf import Cells, RecallQueries, make_cells
 from aadml.search.store import connect
 
 pytest.importorskip("faiss", reason="faiss is not installed (extra faiss)")
@@ -24,53 +24,53 @@ def clustered(count=ITEMS, seed=0):
 
 def asking(vectors, own=None):
     own = np.full(len(vectors), -1) if own is None else own
-    return {"audio": Questions(torch.from_numpy(vectors), own)}
+    return {"audio": RecallQueries(torch.from_numpy(vectors), own)}
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean", "hamming"])
 def test_the_cells_hold_the_promised_share_of_the_ten_best(similarity):
     gallery, queries = Gallery(torch.from_numpy(clustered()), similarity), clustered(60, seed=1)
-    made = make_cells(gallery, asking(queries), recall=0.9, smallest=1000)
-    assert isinstance(made, Cells)
+    cells = make_cells(gallery, asking(queries), recall=0.9, smallest=1000)
+    assert isinstance(cells, Cells)
     shares = []
     for query in torch.from_numpy(queries):
         best = set(gallery.best(query[None], 10)[0].tolist())
-        rows = made.candidates(query[None])
+        rows = cells.candidates(query[None])
         assert (np.diff(rows) > 0).all()
         shares.append(len(best & set(rows.tolist())) / 10)
         held, scores = gallery.best(query[None], 10, rows)
         np.testing.assert_allclose(scores, gallery.scores(query[None])[held], rtol=1e-6, atol=1e-6)
-    assert np.mean(shares) == pytest.approx(made.recall["audio"])
+    assert np.mean(shares) == pytest.approx(cells.recall["audio"])
     assert np.mean(shares) >= 0.9
 
 
 def test_every_item_lies_in_the_cell_of_its_nearest_center():
     vectors = clustered()
-    made = make_cells(Gallery(torch.from_numpy(vectors), "euclidean"), asking(vectors[:20]), recall=0.5, smallest=1)
-    apart = ((vectors[:, None].astype(float) - made.centers[None]) ** 2).sum(2)
-    np.testing.assert_allclose(apart[np.arange(ITEMS), made.own], apart.min(1), rtol=1e-4)
-    everything = Cells(made.centers, made.own, len(made.centers), {}, "euclidean")
+    cells = make_cells(Gallery(torch.from_numpy(vectors), "euclidean"), asking(vectors[:20]), recall=0.5, smallest=1)
+    apart = ((vectors[:, None].astype(float) - cells.centers[None]) ** 2).sum(2)
+    np.testing.assert_allclose(apart[np.arange(ITEMS), cells.cell_of], apart.min(1), rtol=1e-4)
+    everything = Cells(cells.centers, cells.cell_of, len(cells.centers), {}, "euclidean")
     assert everything.candidates(torch.from_numpy(vectors[:1])).tolist() == list(range(ITEMS))
 
 
 def test_a_question_that_is_an_item_does_not_count_itself():
     vectors = clustered()
     gallery = Gallery(torch.from_numpy(vectors), "cosine")
-    made = make_cells(gallery, asking(vectors[:50], np.arange(50)), recall=0.5, smallest=1)
+    cells = make_cells(gallery, asking(vectors[:50], np.arange(50)), recall=0.5, smallest=1)
     shares = []
     for row in range(50):
         best = [n for n in gallery.best(torch.from_numpy(vectors[row : row + 1]), 11)[0] if n != row][:10]
-        shares.append(np.isin(best, made.candidates(torch.from_numpy(vectors[row : row + 1]))).mean())
-    assert np.mean(shares) == pytest.approx(made.recall["audio"])
+        shares.append(np.isin(best, cells.candidates(torch.from_numpy(vectors[row : row + 1]))).mean())
+    assert np.mean(shares) == pytest.approx(cells.recall["audio"])
 
 
 def test_where_cells_do_not_pay_there_are_none():
     noise = np.random.default_rng(0).normal(size=(2000, 64)).astype(np.float32)
     gallery = Gallery(torch.from_numpy(noise), "cosine")
-    said = make_cells(gallery, asking(noise[:40], np.arange(40)), recall=0.99, smallest=1)
-    assert "searched exactly" in said
-    assert "recall@10" in said
-    assert "2,000 items" in make_cells(gallery, asking(noise[:40]), recall=0.9)
+    reason = make_cells(gallery, asking(noise[:40], np.arange(40)), recall=0.99, smallest=1)
+    assert "searched exactly" in reason
+    assert "recall@10" in reason
+    assert "2,000 items" in make_cells(gallery, asking(noise[:40]), recall=0.9, smallest=ivf.SMALLEST)
 
 
 @pytest.fixture
@@ -78,11 +78,11 @@ def source(tmp_path):
     def written(rows):
         vectors = clustered()[rows]
         ids = tuple(f"clip {row:05}" for row in rows)
-        made = FeatureFile(
+        content = FeatureFile(
             features={"audio": vectors}, labels=np.zeros(len(ids), dtype=np.int64), ids=ids,
             splits=("test",) * len(ids), class_names=("any",), provenance={},
         )  # fmt: skip
-        write_features(tmp_path / "f.h5", made)
+        write_features(tmp_path / "f.h5", content)
         return tmp_path / "f.h5"
 
     return written
@@ -135,6 +135,6 @@ def test_damaged_cells_are_one_line(source, tmp_path, monkeypatch, change):
 
 @pytest.mark.parametrize("recall", [0, 1, 1.5, float("nan")])
 def test_a_recall_that_is_none_is_refused(source, tmp_path, recall):
-    with pytest.raises(InputError, match="a recall above 0 and below 1"):
+    with pytest.raises(InputError, match="pass a recall above 0 and below 1"):
         Index.build(source(range(20)), tmp_path / "i", approximate=recall)
     assert not (tmp_path / "i").exists()

@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn")
 from aadml.data.synthetic import synthetic  # noqa: E402
 from aadml.feature_extraction.feature_file import write_features  # noqa: E402
 from aadml.search import Index  # noqa: E402
-from aadml.search.uploads import Limits  # noqa: E402
+from aadml.search.uploads import ClientLimits  # noqa: E402
 
 SLOW = "exists(select 1 from item a, item b, item c, item d, item e where a.id || b.id || c.id || d.id || e.id = '')"
 TRUE, FALSE = "exists(select 1 from item)", "exists(select 1 from item where id = 'nobody')"
@@ -67,7 +67,7 @@ def elsewhere():
 def site(tmp_path_factory, served):
     folder = tmp_path_factory.mktemp("site")
     write_features(folder / "f.h5", synthetic(classes=3, train=20, valid=5, test=10, dimensions=(6, 8), difficulty=0.3))
-    return served(Index.build(folder / "f.h5", folder / "clips.index"), Limits())
+    return served(Index.build(folder / "f.h5", folder / "clips.index"), ClientLimits())
 
 
 @pytest.fixture

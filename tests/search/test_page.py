@@ -10,7 +10,7 @@ pytest.importorskip("uvicorn")
 
 from aadml.data.samples.mp4 import write_mp4  # noqa: E402
 from aadml.search import Index  # noqa: E402
-from aadml.search.uploads import Limits  # noqa: E402
+from aadml.search.uploads import ClientLimits  # noqa: E402
 
 HOSTILE = "<img src=x onerror=harm()>.mp4"
 WAIT = 60_000
@@ -46,7 +46,7 @@ def site(media, served, tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AADML_CACHE", str(folder / "cache"))
-        yield served(Index.build(media, folder / "my clips.index", workers=1), Limits())
+        yield served(Index.build(media, folder / "my clips.index", workers=1), ClientLimits())
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_words_rank_pictures_as_the_towers_do(index, pictures, clip_model):
 
 
 def test_what_shares_no_space_is_refused(index, pictures):
-    with pytest.raises(InputError, match="audio to visual: this index was made without a model"):
+    with pytest.raises(InputError, match="audio to visual: this index was built without a model"):
         index.search(audio=pictures / "0.png", to="visual")
     with pytest.raises(InputError, match="one row of"):
         index.search(text=np.zeros((2, 8), dtype=np.float32), to="visual")

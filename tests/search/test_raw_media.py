@@ -58,7 +58,7 @@ def test_words_find_sounds_as_the_model_ranks_them(tones, model, tmp_path):
         assert index.search(audio=sounds / "5.wav", k=1).hits[0].id == "5.wav"
         with pytest.raises(InputError, match="no words"):
             index.search(text="  ")
-        with pytest.raises(InputError, match="the model embeds audio, text"):
+        with pytest.raises(InputError, match="the model of the index embeds only audio, text"):
             index.search(visual="x.png")
         shutil.copy(sounds / "1.wav", sounds / "again.wav")
         (sounds / "2.wav").unlink()
@@ -68,6 +68,6 @@ def test_words_find_sounds_as_the_model_ranks_them(tones, model, tmp_path):
 
 
 def test_moments_are_refused_where_a_sound_is_heard_as_a_whole(tones, model, tmp_path):
-    with pytest.raises(InputError, match="--moments: this model hears and sees clips as a whole"):
+    with pytest.raises(InputError, match="--moments: this model embeds clips as a whole"):
         Index.build(tones, tmp_path / "i", model=model, moments=True)
     assert not (tmp_path / "i").exists()

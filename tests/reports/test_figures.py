@@ -1,0 +1,52 @@
+"""Figures: names are text, no two classes have one color, equal figures give equal bytes."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.reports.parsed_html import HOSTILE, read
+
+figures = pytest.importorskip("aadml.reports.figures")
+
+
+def legend_of_map(labels, names):
+    pytest.importorskip("matplotlib")
+    points = {m: np.random.default_rng(0).normal(size=(len(own), 2)) for m, own in labels.items()}
+    svg = figures.class_map(points, labels, names)
+    return svg, read(svg)[1]
+
+
+def test_no_two_classes_of_a_map_have_one_color():
+    names = [f"class {n}." for n in range(60)]
+    svg, words = legend_of_map({"audio": np.repeat(np.arange(60), np.arange(60) + 1)}, names)
+    named = [name for name in names if name in words]
+    assert named == names[-len(named) :]  # the largest
+    assert f"{60 - len(named)} further classes" in words
+    fills = set(re.findall(r"fill: (#[0-9a-f]{6})", svg)) - {figures.INK, "#000000"}
+    assert len(fills) == len(named)
+    _, words = legend_of_map({"audio": np.arange(8)}, names[:8])
+    assert "further" not in words
+
+
+def test_a_map_shows_every_modality_and_clips_without_class():
+    labels = {m: np.array([0, 1, -1]) for m in ("audio", "visual", "text", "touch")}
+    svg, words = legend_of_map(labels, ["a.", "b."])
+    assert all(word in words for word in (*labels, "a.", "b.", "no class"))
+    assert svg.count("<use ") >= 4 * 3
+
+
+@pytest.mark.slow
+def test_names_in_figures_are_text(drawn):
+    for svg in drawn:
+        tags, words = read(svg)
+        assert not {"img", "script"} & {tag for tag, _ in tags}
+        assert not any(key.startswith("on") for _, attributes in tags for key in attributes)
+        for name in HOSTILE:
+            assert figures.label(name, 28).strip(" …") in words
+        assert "$\\frac{1}$" in words
+
+
+def test_the_same_figure_gives_the_same_bytes(drawn):
+    series = {"a": ([1, 2], [0.1, 0.2])}
+    assert figures.curves(series, x="K", y="recall") == figures.curves(series, x="K", y="recall")

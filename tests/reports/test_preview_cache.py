@@ -1,0 +1,65 @@
+"""The cache of previews: kept by content, built again if damaged."""
+
+import os
+import socket
+
+import pytest
+
+from aadml.reports import preview_cache
+from aadml.reports.preview_cache import make_previews
+from aadml.reports.previews import Preview, PreviewSource, preview_of
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "device", "folder", "absent"])
+def test_what_is_no_file_is_never_opened(tmp_path, kind, monkeypatch):
+    path = tmp_path / "media.mp4"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "socket":
+        server = socket.socket(socket.AF_UNIX)
+        monkeypatch.chdir(tmp_path)  # the address of a socket is short
+        server.bind("media.mp4")
+        server.close()
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    (found,) = make_previews([PreviewSource(str(path), str(path))], cache=tmp_path / "cache")
+    assert found == Preview(reason="missing")
+    assert preview_of(PreviewSource(str(path), str(path))) == found
+
+
+@pytest.mark.slow
+def test_previews_are_kept_by_content_and_made_again_where_damaged(tmp_path, spoken, monkeypatch):
+    cache, other = tmp_path / "cache", tmp_path / "other.m4a"
+    other.write_bytes(spoken.read_bytes())
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"not a clip")
+    sources = [
+        PreviewSource("", str(spoken)),
+        PreviewSource("", str(other)),
+        PreviewSource(str(broken), ""),
+        PreviewSource("", ""),
+    ]
+    made = make_previews(sources, cache=cache)
+    assert made[0] == made[1] == preview_of(sources[0])
+    assert [one.reason for one in made] == ["", "", "corrupt", "missing"]
+    assert len(list(cache.iterdir())) == 2
+    monkeypatch.setattr(
+        preview_cache, "_built", lambda missing: pytest.fail(f"built again: {missing}") if missing else []
+    )
+    assert make_previews(sources, cache=cache) == made
+    monkeypatch.undo()
+    for path in cache.iterdir():
+        path.write_bytes(path.read_bytes()[:-20])
+    assert make_previews(sources, cache=cache) == made
+    assert make_previews(sources, cache=cache) == made
+
+
+def test_a_cache_that_cannot_be_written_costs_a_note(tmp_path, spoken):
+    (tmp_path / "cache").write_text("a file")
+    said = []
+    (made,) = make_previews([PreviewSource("", str(spoken))], cache=tmp_path / "cache", on_note=said.append)
+    assert made.type == "audio/mp4"
+    assert len(said) == 1
+    assert "cannot be cached" in said[0]

@@ -1,0 +1,26 @@
+"""Queries that are refused."""
+
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.search import Index
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ({}, "not none; pass one of them"),
+        ({"audio": "a.wav", "visual": "b.jpg"}, "not audio, visual; pass one"),
+        ({"audio": "no such.wav"}, "no such file"),
+        ({"audio": [1.0, 2.0]}, "one row of 6"),
+        ({"audio": np.zeros((2, 6))}, "one row of 6"),
+        ({"audio": np.zeros(6), "k": 0}, "not a positive whole number"),
+        ({"audio": np.zeros(6), "where": "weather = 1"}, "no such column: weather; there are id, split, label"),
+        ({"audio": np.zeros(6), "to": "text"}, "has only audio, visual"),
+    ],
+)
+def test_a_wrong_question_is_refused(features, tmp_path, question, says):
+    index = Index.build(features, tmp_path / "i")
+    with pytest.raises(InputError, match=says):
+        index.search(**{"to": "audio", **question})

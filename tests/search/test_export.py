@@ -1,0 +1,34 @@
+"""Export of vectors as NumPy files and as Parquet."""
+
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.search import Index
+
+
+def test_vectors_are_exported(features, tmp_path):
+    with Index.build(features, tmp_path / "i") as index:
+        written = index.export(tmp_path / "out")
+        assert [path.name for path in written] == [
+            "out.audio.npy", "out.audio.ids.txt", "out.visual.npy", "out.visual.ids.txt"
+        ]  # fmt: skip
+        values, ids = np.load(written[0]), written[1].read_text().splitlines()
+        assert ids == sorted(read_features(features).ids)
+        assert values.shape == (90, 6)
+
+
+def test_vectors_are_exported_as_parquet_with_all_columns(features, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (extra parquet)")
+    with Index.build(features, tmp_path / "i") as index:
+        written = index.export(tmp_path / "out", kind="parquet")
+        rows = parquet.read_table(written[1]).to_pylist()
+        stored = read_features(features)
+        assert [path.name for path in written] == ["out.audio.parquet", "out.visual.parquet"]
+        assert list(rows[0]) == ["id", "split", "label", "speaker", "vector"]
+        assert [row["id"] for row in rows] == sorted(stored.ids)
+        values = np.load(index.export(tmp_path / "out")[2])
+        np.testing.assert_array_equal(np.asarray([row["vector"] for row in rows], dtype=np.float32), values)
+        with pytest.raises(InputError, match="pass npy or parquet"):
+            index.export(tmp_path / "out", kind="csv")

@@ -1,0 +1,92 @@
+"""Conditions: they read the columns of items and do nothing else."""
+
+import sqlite3
+from contextlib import closing, suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.search.filters import matching
+from aadml.search.store import connect, create, reading
+from tests.search.small_index import COLUMNS, entry, matching_ids, read
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("label = 'cat'", ["a"]),
+        ('label = "cat"', ["a"]),
+        ("year > 1998", ["b", "a"]),
+        ("speaker LIKE 'B%' OR id = 'b'", ["b", "c"]),
+        ("audio LIKE '%c.wav'", ["c"]),
+        ("length(speaker) = 3 AND year BETWEEN 5 AND 20 -- and a comment", ["c"]),
+        ("number IN (SELECT number FROM item WHERE label = 'cat')", ["a"]),
+        ("0", []),
+    ],
+)
+def test_conditions(index, where, ids):
+    assert matching_ids(index, where) == ids
+
+
+def test_parameters_are_values_and_never_sql(index):
+    assert matching_ids(index, "speaker = ?", ["bob"]) == ["c"]
+    assert matching_ids(index, "speaker = ?", ["bob' OR '1' = '1"]) == []
+
+
+HOSTILE = [
+    "1); DROP TABLE item; --",
+    "1) UNION SELECT value FROM meta --",
+    "id = (SELECT value FROM meta)",
+    "id = (SELECT content FROM vector_audio)",
+    "id = (SELECT sql FROM sqlite_master)",
+    "load_extension('x')",
+    "length(zeroblob(1000000000)) > 1",
+    "randomblob(10) = 1",
+    "writefile('x', 'y')",
+    "1 IN (WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a) SELECT x FROM a)",
+    "",
+    "label =",
+    "label = ?",
+    "\0",
+    "x" * 3000,
+    "1 IN (SELECT 1 FROM pragma_table_info('item'))",
+]
+
+
+@pytest.mark.parametrize("where", HOSTILE)
+def test_anything_but_reading_columns_is_refused_in_one_line(index, where):
+    with pytest.raises(InputError, match="--where") as error:
+        matching_ids(index, where)
+    assert "\n" not in str(error.value).replace(where, "")
+    assert read(index) == (["a", "b", "c"], [1, 2, 3])
+    assert matching_ids(index, "id = 'a'") == ["a"]
+
+
+def test_a_condition_that_would_take_for_ever_is_ended(index, monkeypatch):
+    monkeypatch.setattr("aadml.search.filters.STEPS", 10)
+    with pytest.raises(InputError, match="takes longer than 0 s; simplify it"):
+        matching_ids(
+            index, "id IN (SELECT a.id FROM item a, item b, item c WHERE a.id || b.id || c.id LIKE '%abc')", seconds=0
+        )
+
+
+def test_a_condition_makes_no_long_text_and_the_limit_ends_with_it(index):
+    long = "replace(" * 9 + "id || 'a'" + f", 'a', '{'a' * 99}')" * 9
+    with closing(connect(index)) as database, reading(database, index):
+        before = database.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+        with pytest.raises(InputError, match="reads or creates a text of more than 100,000 bytes; simplify it"):
+            matching(database, f"{long} = 'b'")
+        assert database.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == before
+
+
+@settings(max_examples=30)
+@given(st.text(max_size=40))
+def test_no_condition_writes_or_breaks_out(tmp_path_factory, where):
+    path = tmp_path_factory.getbasetemp() / "fuzzed.index"
+    if not path.exists():
+        create(path, {}, COLUMNS, [entry("a", 1)])
+    with suppress(InputError):
+        matching_ids(path, where)
+    assert read(path) == (["a"], [1])

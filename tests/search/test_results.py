@@ -1,0 +1,39 @@
+"""Results of a search as JSON values."""
+
+import json
+
+import pytest
+
+from aadml.search.best_moment import Moment
+from aadml.search.calibration import Calibration, Curve
+from aadml.search.results import Found, Hit
+from aadml.search.store import Item
+
+
+def found(probability=None, threshold=None, moment=None):
+    item = Item("rain", {"audio": "rain.wav"}, "test", "weather", {"year": "1999"})
+    hit = Hit(item, 7, 0.5, probability, {"audio": "rain.wav"}, moment)
+    calibration = Calibration(("audio",), "visual", Curve("logistic"), "class", 40, 100, 0.1, 0.1, 0.9, threshold)
+    return Found((hit,), ("audio",), "visual", 100, "cosine", None if probability is None else calibration, 60)
+
+
+@pytest.mark.parametrize(
+    ("probability", "threshold", "nothing_fits"),
+    [(None, None, None), (0.5, None, None), (0.5, 0.6, True), (0.7, 0.6, False)],
+)
+def test_nothing_fits_below_the_threshold(probability, threshold, nothing_fits):
+    assert found(probability, threshold).nothing_fits is nothing_fits
+
+
+def test_the_json_holds_facts_and_hits():
+    content = json.loads(json.dumps(found(0.7, 0.6, Moment(1.5, 0.8)).to_json()))
+    assert content == {
+        "asked": ["audio"], "to": "visual", "among": 100, "looked_at": 60, "similarity": "cosine",
+        "nothing_fits": False, "calibration": {"threshold": 0.6, "precision": 0.9, "clips": 40},
+        "hits": [
+            {"rank": 1, "id": "rain", "score": 0.5, "probability": 0.7, "label": "weather", "split": "test",
+             "columns": {"year": "1999"}, "moment": {"seconds": 1.5, "score": 0.8}, "media": {"audio": "rain.wav"}}
+        ],
+    }  # fmt: skip
+    plain = found().to_json()
+    assert plain["calibration"] is plain["hits"][0]["moment"] is None

@@ -1,0 +1,75 @@
+"""Sources of an index: folders of media and feature files with a manifest."""
+
+import csv
+import shutil
+
+import cv2
+import numpy as np
+import pytest
+
+from aadml.data.samples.mp4 import write_mp4
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.search import Index
+
+
+@pytest.fixture(scope="module")
+def media(tmp_path_factory):
+    """A flat folder of media without labels: videos with sound, a silent one, a sound, a picture, and a broken file."""
+    folder = tmp_path_factory.mktemp("media")
+    generator = np.random.default_rng(0)
+    for number in range(3):
+        tone = 0.3 * np.sin(2 * np.pi * (300 + 400 * number) * np.arange(48_000) / 48_000)
+        blocks = np.kron(generator.integers(0, 256, (3, 4, 3)), np.ones((20, 20, 1))).astype(np.uint8)
+        pictures = np.repeat(blocks[None], 10, axis=0)
+        write_mp4(folder / f"{number}.mp4", pictures, tone, frame_rate=10, rate=48_000)
+        cv2.imwrite(str(folder / f"{number}.png"), cv2.cvtColor(pictures[0], cv2.COLOR_RGB2BGR))
+    (folder / "broken.mp4").write_bytes(b"not a video")
+    (folder / "sub").mkdir()
+    shutil.copy(folder / "2.mp4", folder / "sub" / "2.mp4")
+    return folder
+
+
+@pytest.mark.slow
+def test_a_folder_of_media_becomes_an_index_that_files_ask(media, tmp_path):
+    folder = tmp_path / "media"
+    shutil.copytree(media, folder)
+    place = tmp_path / "i"
+    index = Index.build(folder, place, workers=1)
+    assert len(index) == 7
+    assert {m: len(g[0]) for m, g in index._state.galleries.items()} == {"audio": 4, "visual": 7}
+    found = index.search(visual=folder / "1.png", to="visual", k=2)
+    assert found.hits[0].id == "1.png"
+    assert found.hits[1].id == "1.mp4"
+    assert found.hits[1].media["visual"] == str(folder / "1.mp4")
+    found = index.search(clip=folder / "2.mp4", to="audio", k=2)
+    assert [hit.id for hit in found.hits] == ["2.mp4", "sub/2.mp4"]
+    assert found.asked == ("audio",)
+    with pytest.raises(InputError, match=r"broken\.mp4"):
+        index.search(audio=folder / "broken.mp4", to="audio")
+    (folder / "1.mp4").unlink()
+    shutil.copy(folder / "2.mp4", folder / "0.mp4")
+    shutil.copy(folder / "2.mp4", folder / "new.mp4")
+    changes = index.update(workers=1)
+    assert (changes.new, changes.changed, changes.removed, len(changes.failures)) == (1, 1, 1, 2)
+    found = index.search(clip=folder / "2.mp4", to="audio", k=4)
+    assert [hit.id for hit in found.hits] == ["0.mp4", "2.mp4", "new.mp4", "sub/2.mp4"]
+
+
+def test_a_folder_without_media_is_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError):
+        Index.build(tmp_path / "empty", tmp_path / "i")
+    assert not (tmp_path / "i").exists()
+
+
+def test_a_manifest_says_where_the_media_of_a_feature_file_are(features, tmp_path):
+    with (tmp_path / "manifest.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("id", "media", "split"))
+        rows.writerows((name, f"{n}.mp4", "test") for n, name in enumerate(read_features(features).ids))
+    with Index.build(features, tmp_path / "i", media=tmp_path / "manifest.csv") as index:
+        hit = index.search(audio=read_features(features).features["audio"][4], to="audio", k=1).hits[0]
+        assert hit.media == {"audio": str(tmp_path / "4.mp4"), "visual": str(tmp_path / "4.mp4")}
+        changes = index.update()  # the manifest is remembered
+        assert (changes.new, changes.changed, changes.removed) == (0, 0, 0)

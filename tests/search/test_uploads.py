@@ -1,0 +1,85 @@
+"""Uploads: limits of size and time."""
+
+import json
+import socket
+
+import cv2
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+from aadml.search import Index, access
+from aadml.search.uploads import ClientLimits
+
+LIMITS = ClientLimits(bytes=200_000, seconds=1.5, connections=8)
+
+
+def test_an_upload_without_the_cookie_hears_why(site):
+    for _ in range(5):
+        status, content, _ = site.ask("/search?kind=audio&to=audio", "POST", b"x" * 3_000_000, Cookie="")
+        assert (status, json.loads(content)["error"]) == (403, access.UNKNOWN_BROWSER)
+
+
+def test_hostile_and_huge_uploads_are_refused_and_the_server_stays(site):
+    place = "/search?kind=audio&to=audio"
+    status, content, _ = site.ask(place, "POST", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", X_Name="a.m3u8")
+    assert status == 400
+    assert b"root:" not in content
+    assert b"/tmp" not in content
+    status, content, _ = site.ask(place, "POST", b"x" * 300_000)
+    assert (status, json.loads(content)["error"]) == (413, "the file is larger than 0.2 MB")
+    status, content, _ = site.ask(place, "POST", (b"x" * 10_000 for _ in range(30)))  # in chunks, of no stated length
+    assert status == 413
+    assert site.ask(place, "POST", b"")[0] == 400
+    assert site.ask(place, "POST", b"", Content_Length="-5")[0] in (400, 413)
+    assert site.ask("/search?kind=smell&to=audio", "POST", b"x")[0] == 400
+    assert site.ask(place, "POST", b"x", X_Name="..%2F..%2Fsecret.txt")[0] == 400
+    assert site.ask("/facts")[0] == 200
+
+
+def test_who_sends_too_much_before_it_listens_hears_why(site):
+    for _ in range(20):  # it was a matter of luck
+        assert site.ask("/search?kind=audio&to=audio", "POST", b"x" * 3_000_000)[0] == 413
+        chunks = (b"x" * 10_000 for _ in range(300))
+        assert site.ask("/search?kind=audio&to=audio", "POST", chunks)[0] == 413
+
+
+def test_who_asks_before_it_sends_too_much_is_told_at_once(site):
+    with socket.create_connection(("127.0.0.1", site.port), timeout=30) as one:
+        head = f"Host: 127.0.0.1:{site.port}\r\nCookie: {site.cookie}\r\n"
+        head += "Content-Length: 9000000\r\nExpect: 100-continue\r\n\r\n"
+        one.sendall(b"POST /search?kind=audio&to=audio HTTP/1.1\r\n" + head.encode())
+        assert one.recv(4096).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.slow
+def test_an_upload_asks_and_leaves_nothing_behind(tmp_path, monkeypatch, served):
+    generator = np.random.default_rng(0)
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for number in range(3):
+        blocks = np.kron(generator.integers(0, 256, (3, 4, 3)), np.ones((20, 20, 1))).astype(np.uint8)
+        cv2.imwrite(str(folder / f"{number}.png"), blocks)
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    site = served(Index.build(folder, tmp_path / "i", workers=1), LIMITS)
+    body = (folder / "1.png").read_bytes()
+    status, content, _ = site.ask("/search?kind=visual&to=visual&k=2", "POST", body, X_Name="q.png")
+    hits = json.loads(content)["hits"]
+    assert status == 200
+    assert hits[0]["id"] == "1.png"
+    assert list(temporary.glob("aadml-question-*")) == []
+    status, content, _ = site.ask("/search?kind=visual&to=visual", "POST", b"no picture", X_Name="caf%C3%A9.png")
+    assert status == 400
+    assert json.loads(content)["error"].startswith("café.png: cannot be read as visual")
+    status, content, _ = site.ask(f"/previews?numbers={hits[0]['number']}")
+    (preview,) = json.loads(content)
+    assert status == 200
+    assert preview["picture"]
+    (folder / "1.png").unlink()
+    status, content, _ = site.ask(f"/previews?numbers={hits[0]['number']}")
+    assert (status, json.loads(content)[0]["picture"]) == (200, "")

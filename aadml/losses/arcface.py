@@ -17,25 +17,26 @@ Degrees = Annotated[float, Interval(ge=0, lt=180)]
 
 
 class ArcFace(nn.Module):
-    """Let every anchor find its class among learned directions, one a class, at an angle that counts as wider.
+    """Softmax over one learned direction per class, with a margin added to the angle of the target class.
 
         total_i = -log( exp(z_iy) / sum over classes c of exp(z_ic) ),   z_ic = scale cos(theta_ic)  for c != y,
         z_iy = scale cos(theta_iy + margin)  where theta_iy + margin <= 180 degrees, else scale (cos(theta_iy) - r),
         r = margin sin(margin)
 
-    theta is the angle between anchor and direction, y the class of anchor i; past 180 degrees the cosine would rise
-    again, and the authors' code goes on with a line. Candidates and masks are not looked at: the directions stand in
-    their place, the same ones for all directions of the comparison. They are trained with the encoders.
+    theta is the angle between anchor and direction, y the class of anchor i. Past 180 degrees the cosine would rise
+    again; the authors' code continues with a line there. The directions replace candidates and masks, and are shared by
+    all directions of the comparison. They are trained with the encoders.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).
         classes: C (context).
         margin: m, in degrees (28.6, which is 0.5 in radians: the paper).
         scale: s (64: the paper).
-        length: of the proxies at first; shorter ones turn faster (1: the encoders' learning rate, as in the paper).
+        length: initial length of the proxies; shorter ones turn faster (1: the learning rate of the encoders, as in the
+            paper).
 
     Raises:
-        InputError: there are no classes.
+        InputError: the data have no classes.
 
     Example:
         >>> vectors = torch.cat([audio_head(audio_body(audio)), visual_head(visual_body(visual))])
@@ -55,22 +56,22 @@ class ArcFace(nn.Module):
         self.proxies = drawn_proxies(classes, dimension, length, "arcface")
 
     def forward(self, comparison: Comparison) -> Terms:
-        """Cost the anchors.
+        """Compute the loss of the anchors.
 
         Args:
             comparison: a anchors, with `anchor_class`.
 
         Returns:
-            One term an anchor.
+            One term per anchor.
 
         Raises:
-            InputError: no classes, or one that there is no proxy of.
+            InputError: no classes, or a class without a proxy.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "arcface")
-        own = cosine.gather(1, labels[:, None])
-        sine = ((1 + own) * (1 - own) + TINY).sqrt()
-        widened = own * math.cos(self.margin) - sine * math.sin(self.margin)
-        line = own - self.margin * math.sin(self.margin)
-        own = torch.where(own >= -math.cos(self.margin), widened, line)
-        logits = self.scale * cosine.scatter(1, labels[:, None], own)
+        target = cosine.gather(1, labels[:, None])
+        sine = ((1 + target) * (1 - target) + TINY).sqrt()
+        widened = target * math.cos(self.margin) - sine * math.sin(self.margin)
+        line = target - self.margin * math.sin(self.margin)
+        target = torch.where(target >= -math.cos(self.margin), widened, line)
+        logits = self.scale * cosine.scatter(1, labels[:, None], target)
         return one_term_each(F.cross_entropy(logits, labels, reduction="none"))

@@ -1,4 +1,4 @@
-"""Deep adversarial metric learning (Duan et al., CVPR 2018): a generator makes up the hard negatives."""
+"""Deep adversarial metric learning (Duan et al., CVPR 2018): a generator synthesizes hard negatives."""
 
 from typing import Annotated
 
@@ -31,21 +31,21 @@ PHASES = ("metric", "generator", "joint")
 
 
 class Daml(nn.Module):
-    """Metric loss on triples whose negative a generator has made up from anchor, positive and negative.
+    """Metric loss on triples whose negative is generated from anchor, positive and negative.
 
         f~ = G(f_a, f_p, f_n)                          features (penultimate activations) in, features out
         x~ = head(f~)                                  the candidates' own last layer embeds them
         encoders:   cost of (x_a, x_p, x~)             triplet, contrastive or n-pair, see `triple_cost`
         generator:  |f~ - f_a|^2 + lambda_1 |f~ - f_n|^2 + lambda_2 J_adv,   the mean over triples
 
-    J_adv is large while the made-up negative is not a hard one: max(0, D(x~, a)^2 - D(p, a)^2 - margin) for triplet,
-    max(0, D(x~, a)^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair; the first is the
-    paper's, the other two are our reading of it for their losses.
+    J_adv is large while the generated negative is not hard: max(0, D(x~, a)^2 - D(p, a)^2 - margin) for triplet,
+    max(0, D(x~, a)^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair. The first is the
+    paper's; the other two are this project's reading for the other losses.
 
-    Two players with an optimizer each. The encoders minimise the terms that a call returns: their gradient passes
-    through the generator into the features, but into none of its parameters. The generator, `parameters()`, minimises
-    `generator_loss`, whose gradient reaches no encoder and no head. `phases` orders them: encoders on real negatives,
-    generator alone, both in turn on each batch.
+    Two players with an optimizer each. The encoders minimize the terms that a call returns: their gradient passes
+    through the generator into the features, but not into its parameters. The generator, `parameters()`, minimizes
+    `generator_loss`, whose gradient reaches neither encoders nor heads. `phases` orders them: encoders on real
+    negatives, generator alone, both in turn on each batch.
 
         for phase in loss.phases(epochs):
             loss.enter(phase.name)
@@ -53,9 +53,9 @@ class Daml(nn.Module):
                 if "encoders" in phase.players: step(encoder_optimizer, loss(comparison).total.mean())
                 if "generator" in phase.players: step(generator_optimizer, loss.generator_loss(comparison))
 
-    Step one player before the other's loss is computed: a loss is of the parameters as they stood. Candidates are of
-    one modality, so use one instance a direction. The features of both sides must be equally wide. Triples are drawn
-    anew after each training call, by a count that is part of the state: a resumed run draws the same.
+    Step one player before the loss of the other is computed. Candidates are of one modality, so use one instance per
+    direction. The features of both sides must be equally wide. Triples are redrawn after each training call, by a count
+    in the state, so that a resumed run draws the same.
 
     Args:
         features: width f of the penultimate features (context, not chosen by the user).
@@ -65,15 +65,15 @@ class Daml(nn.Module):
         adversary: lambda_2 (50.0: GeDML).
         hidden: width of the generator's two hidden layers (1024: GeDML).
         l2: weight of the length penalty in the n-pair form (0.003, as for `n-pair`).
-        positives: "one" a drawn positive an anchor, as in the paper's batches of triplets; "all": every positive.
+        positives: "one" random positive per anchor, as in the paper's batches of triplets; "all": every positive.
         negatives: "random" or "hardest" real negatives to start from.
-        metric_share: share of the epochs that train the encoders alone first (0.2; the paper pre-trains, for how long
-            is not said).
-        generator_share: share of the epochs that train the generator alone next (0.1; likewise).
+        metric_share: share of the epochs that train the encoders alone first (0.2; the paper pretrains for an unstated
+            time).
+        generator_share: share of the epochs that train the generator alone next (0.1; unstated too).
         seed: of the draws.
 
     Raises:
-        InputError: shares that leave no joint epochs.
+        InputError: the shares leave no joint epochs.
 
     Example:
         >>> fa, fv = audio_body(audio), visual_body(visual)
@@ -122,7 +122,7 @@ class Daml(nn.Module):
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
     def phases(self, epochs: int) -> tuple[Phase, ...]:
-        """Divide training: encoders alone, generator alone, then both; a phase may have no epochs."""
+        """Return the phases: encoders alone, generator alone, then both; a phase may have no epochs."""
         metric, alone = int(epochs * self.metric_share), int(epochs * self.generator_share)
         return (
             Phase("metric", metric, ("encoders",)),
@@ -131,22 +131,22 @@ class Daml(nn.Module):
         )
 
     def enter(self, phase: str) -> None:
-        """Begin a phase: in "joint", where a fresh loss stands, negatives are made up, else they are real."""
+        """Start a phase: negatives are generated in "joint", the initial one, and real in the others."""
         if phase not in PHASES:
             raise InputError(f"daml has no phase '{phase}'; there are {', '.join(PHASES)}")
         self.phase = phase
 
     def forward(self, comparison: Comparison) -> Terms:
-        """Cost the encoders.
+        """Compute the loss of the encoders.
 
         Args:
             comparison: a anchors against c candidates, with `anchor_features`, `candidate_features`, `candidate_head`.
 
         Returns:
-            Per anchor the cost of its triples; nothing for anchors without positives or without negatives.
+            Per anchor the loss of its triples; 0 for anchors without positives or without negatives.
 
         Raises:
-            InputError: one of these fields is absent, or features of another width.
+            InputError: one of these fields is missing, or the features have another width.
         """
         triples, features = self._triples(comparison)
         anchors, candidates = comparison.vectors("daml")
@@ -163,23 +163,23 @@ class Daml(nn.Module):
         return by_anchor(cost, triples, len(anchors), penalty)
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
-        """Cost the generator: a scalar, 0 without triples; see `forward` for args and errors."""
+        """Return the loss of the generator, a scalar, 0 without triples; arguments and errors as in `forward`."""
         triples, features = self._triples(comparison)
         anchor_features, positive_features, negative_features = (part.detach() for part in features)
-        made = self.generator(torch.cat([anchor_features, positive_features, negative_features], 1))
-        hard = (made - anchor_features).square().sum(1)
-        close = (made - negative_features).square().sum(1)
+        generated = self.generator(torch.cat([anchor_features, positive_features, negative_features], 1))
+        hard = (generated - anchor_features).square().sum(1)
+        close = (generated - negative_features).square().sum(1)
         anchors, candidates = (vectors.detach() for vectors in comparison.vectors("daml"))
-        vector = fixed(candidate_head(comparison, "daml"), made)
+        vector = fixed(candidate_head(comparison, "daml"), generated)
         adversary = self._adversary(anchors[triples.anchor], candidates[triples.positive], vector)
         cost = hard + self.regularization * close + self.adversary * adversary
         return average(cost)
 
-    def _adversary(self, anchor: Tensor, positive: Tensor, made: Tensor) -> Tensor:
-        """How far each made-up negative is from being a hard one (m,)."""
+    def _adversary(self, anchor: Tensor, positive: Tensor, generated: Tensor) -> Tensor:
+        """Return how far each generated negative is from being hard (m,)."""
         if self.form == "n-pair":
-            return ((anchor * (positive - made)).sum(1) - self.margin).clamp_min(0)
-        far = (anchor - made).square().sum(1)
+            return ((anchor * (positive - generated)).sum(1) - self.margin).clamp_min(0)
+        far = (anchor - generated).square().sum(1)
         if self.form == "contrastive":
             return (far - self.margin**2).clamp_min(0)
         return (far - (anchor - positive).square().sum(1) - self.margin).clamp_min(0)

@@ -193,10 +193,10 @@ class Hdml(nn.Module):
         """Generate what the synthetic triples are made of: anchors, positives and pulled negatives, (m, d) each."""
         anchor, positive, negative = rows
         parts = (anchor, positive, self.pulled(anchor, positive, negative))
-        made = head(fixed(self.generator, torch.cat(parts) if self.as_source else parts[2])).to(anchor.dtype)
+        synthetic = head(fixed(self.generator, torch.cat(parts) if self.as_source else parts[2])).to(anchor.dtype)
         if not self.as_source:
-            return anchor, positive, made
-        first, second, third = made.split(len(anchor))
+            return anchor, positive, synthetic
+        first, second, third = synthetic.split(len(anchor))
         return first, second, third
 
     def _from_candidates(self, comparison: Comparison) -> tuple[Tensor, Tensor]:
@@ -238,6 +238,6 @@ def _vanishing(factor: float, average: Tensor) -> Tensor:
 
 
 def _of_triples(comparison: Comparison, field: str, triples: Triples) -> Tensor:
-    """Take a field of anchors and candidates in the order anchors, positives, negatives of m triples -> (3m, ...)."""
+    """Return a field of the anchors, positives and negatives of m triples, in this order (3m, ...)."""
     anchors, candidates = (comparison.need(f"{side}_{field}", "hdml") for side in ("anchor", "candidate"))
     return torch.cat([anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative]])

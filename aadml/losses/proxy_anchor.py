@@ -61,7 +61,7 @@ class ProxyAnchor(nn.Module):
             InputError: no classes, or one that there is no proxy of.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor")
-        own = F.one_hot(labels, self.classes).bool().T
-        pulled = log_one_plus_sum(-self.alpha * (cosine.T - self.margin), own).sum() / own.any(1).sum()
-        pushed = log_one_plus_sum(self.alpha * (cosine.T + self.margin), ~own).mean()
+        target = F.one_hot(labels, self.classes).bool().T
+        pulled = log_one_plus_sum(-self.alpha * (cosine.T - self.margin), target).sum() / target.any(1).sum()
+        pushed = log_one_plus_sum(self.alpha * (cosine.T + self.margin), ~target).mean()
         return one_term_each((pulled + pushed) * torch.ones_like(cosine[:, 0]))

@@ -20,7 +20,7 @@ FullReduce = Literal["hinge_then_mean", "mean_then_hinge"]
 def ranking(
     comparison: Comparison, *, margin: Margin = 1.0, score: Score = "dot", full_reduce: FullReduce = "hinge_then_mean"
 ) -> Terms:
-    """Ask of every positive to score higher than the negatives by `margin`, the negatives of an anchor averaged.
+    """Hinge on (positive, negative) pairs by similarity: positives higher by `margin`, averaged over negatives.
 
         hinge_then_mean:  total_i = sum over p in P_i of  mean over n in N_i of  max(0, S_in - S_ip + margin)
         mean_then_hinge:  total_i = sum over p in P_i of  max(0, mean over n in N_i of S_in - S_ip + margin)

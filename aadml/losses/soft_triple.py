@@ -83,8 +83,8 @@ class SoftTriple(nn.Module):
         cosine = units.view(self.classes, self.centers, -1).transpose(0, 1) @ anchors.T  # (K, C, a)
         chosen: Callable[..., Tensor] = _Chosen.apply
         similarity = chosen(cosine, inverse(self.gamma)).T
-        own = F.one_hot(labels, self.classes).to(similarity.dtype)
-        logits = self.scale * (similarity - self.margin * own)
+        target = F.one_hot(labels, self.classes).to(similarity.dtype)
+        logits = self.scale * (similarity - self.margin * target)
         return one_term_each(F.cross_entropy(logits, labels, reduction="none"), self._penalty() if self.merge else None)
 
     def _penalty(self) -> Tensor:
@@ -112,6 +112,6 @@ class _Chosen(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """Give the gradient of the cosines (K, C, a)."""
+        """Return the gradient of the cosines (K, C, a)."""
         cosine, weight, similarity = ctx.saved_tensors
         return (cosine - similarity).mul_(ctx.sharpness).add_(1).mul_(weight).mul_(gradients[0]), None

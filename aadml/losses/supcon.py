@@ -8,7 +8,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
-    """Give all positives of an anchor a high mean log-probability among everyone it is compared with.
+    """Negative mean log-probability of the positives of an anchor among all its candidates.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip / tau) / sum over j in P_i and N_i of exp(s_ij / tau) )
 

@@ -9,7 +9,7 @@ from aadml.losses.kernels.violations import violations
 
 
 def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squared-euclidean") -> Terms:
-    """Ask of every positive to be nearer to its anchor than every negative, by at least `margin`.
+    """Hinge on every (positive, negative) pair of an anchor: positives closer than negatives by `margin`.
 
         total_i = sum over p in P_i, n in N_i of  max(0, d_ip - d_in + margin),   d = squared Euclidean distance
 

@@ -141,7 +141,7 @@ class Learner(nn.Module, Embedder):
         takes_criterion: whether `training.criterion` may name another score; not where a stage trains something else.
         margin: of the hinge whose mean is logged as "metric_loss"; None where there is none.
         in_bfloat16: whether `training.precision` may be bfloat16: "no", "possible", or "shown", where runs of several
-            seeds scored the same in both precisions (docs/speed.md), so that "auto" may take it.
+            seeds scored the same in both precisions (docs/lab/speed.md), so that "auto" may take it.
         divides_batches: whether several processes may train it: its losses then take the features of the process's own
             rows (`group.together` gathers what is made of them), and return the process's part of a sum.
         learns_beside_batches: whether its loss takes features of training clips that are not in the batch.

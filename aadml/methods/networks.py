@@ -72,7 +72,7 @@ class NetworkOptions:
         hidden: sizes of the hidden layers (3 x 1024: AADML, section 5.2).
         activation: after each hidden layer; the paper names none, the first author's other code uses tanh.
         dropout: share of hidden units dropped (0.1: AADML, section 5.2).
-        input_noise: standard deviation of noise added to the inputs while training (docs/findings.md).
+        input_noise: standard deviation of noise added to the inputs while training (docs/lab/findings.md).
     """
 
     hidden: SomeLayers = (1024, 1024, 1024)

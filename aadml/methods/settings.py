@@ -60,7 +60,7 @@ class Training:
         drop_last: leave out the last batch where it is smaller than the others.
         precision: of the products of hidden layers, and of a loss's generator, while they train: "float32", "bfloat16",
             or "auto", which takes bfloat16 for wide layers of methods that were shown to score the same in it, where
-            the machine multiplies it in hardware (docs/speed.md); a run's config records what it resolved to. Weights,
+            the machine multiplies it in hardware (docs/lab/speed.md); a run's config records the result. Weights,
             losses, optimizers and all evaluation are float32.
     """
 

@@ -6,7 +6,7 @@ from aadml.comparison import Comparison
 
 
 def everything(comparison: Comparison, generator: torch.Generator) -> Comparison:
-    """Keep every anchor, positive and negative.
+    """Select every anchor, positive and negative.
 
     Args:
         comparison: a anchors against c candidates.

@@ -11,7 +11,7 @@ from aadml.feature_extraction.ground.errors import InputError
 
 
 def text_based_hard(comparison: Comparison, generator: torch.Generator) -> Comparison:
-    """Keep the negative whose text is most like the anchor's: argmax_j T_ij.
+    """Select the negative whose text is most like the anchor's: argmax_j T_ij.
 
     Args:
         comparison: with `guides["text"]`, (a, c) similarities of the items' texts.
@@ -21,7 +21,7 @@ def text_based_hard(comparison: Comparison, generator: torch.Generator) -> Compa
 
 
 def text_based_easy(comparison: Comparison, generator: torch.Generator) -> Comparison:
-    """Keep the negative whose text is least like the anchor's: argmin_j T_ij.
+    """Select the negative whose text is least like the anchor's: argmin_j T_ij.
 
     Args:
         comparison: with `guides["text"]`, (a, c) similarities of the items' texts.
@@ -31,7 +31,7 @@ def text_based_easy(comparison: Comparison, generator: torch.Generator) -> Compa
 
 
 def audio_based_hard(comparison: Comparison, generator: torch.Generator) -> Comparison:
-    """Keep the negative whose audio is most like the anchor's: argmax_k A_ik.
+    """Select the negative whose audio is most like the anchor's: argmax_k A_ik.
 
     Args:
         comparison: with `guides["audio"]`, (a, c) similarities of the items' audio.
@@ -41,7 +41,7 @@ def audio_based_hard(comparison: Comparison, generator: torch.Generator) -> Comp
 
 
 def audio_based_easy(comparison: Comparison, generator: torch.Generator) -> Comparison:
-    """Keep the negative whose audio is least like the anchor's: argmin_k A_ik.
+    """Select the negative whose audio is least like the anchor's: argmin_k A_ik.
 
     Args:
         comparison: with `guides["audio"]`, (a, c) similarities of the items' audio.
@@ -52,6 +52,6 @@ def audio_based_easy(comparison: Comparison, generator: torch.Generator) -> Comp
 
 def _guided(comparison: Comparison, guide: str, *, sign: int) -> Comparison:
     if guide not in comparison.guides:
-        there = ", ".join(comparison.guides) or "none"
-        raise InputError(f"selection: needs similarities within {guide}; this comparison carries guides: {there}")
+        available = ", ".join(comparison.guides) or "none"
+        raise InputError(f"selection: needs similarities within {guide}; this comparison has guides: {available}")
     return comparison.narrow(negatives=lowest(sign * comparison.guides[guide], comparison.negatives))

@@ -14,7 +14,7 @@ def hardest(
     score: Score = "squared-euclidean",
     positive: Positive = "random",
 ) -> Comparison:
-    """Keep each anchor's nearest negative, against one positive or all.
+    """Select each anchor's nearest negative, against one positive or all.
 
     The "single triplet with the hardest negative" of the AADML paper, read per anchor; XIE's cross-modality hard
     strategy (Xie et al., ICASSP 2023) under a similarity.
@@ -32,7 +32,7 @@ def hardest(
 
 
 def batch_hard(comparison: Comparison, generator: torch.Generator, *, score: Score = "squared-euclidean") -> Comparison:
-    """Keep each anchor's farthest positive and nearest negative (Hermans, Beyer and Leibe, 2017).
+    """Select each anchor's farthest positive and nearest negative (Hermans, Beyer and Leibe, 2017).
 
     Args:
         comparison: a anchors against c candidates.

@@ -7,7 +7,7 @@ from aadml.comparison.options import Margin
 
 
 def multi_similarity(comparison: Comparison, generator: torch.Generator, *, margin: Margin = 0.1) -> Comparison:
-    """Keep positives below the anchor's most similar negative, and negatives above its least similar positive.
+    """Select positives below the anchor's most similar negative, and negatives above its least similar positive.
 
     Similarity is the cosine. An anchor without positives or without negatives keeps none.
 

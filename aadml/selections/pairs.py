@@ -11,7 +11,7 @@ from aadml.comparison.row_choice import chosen_positives
 def one_pair_a_class(
     comparison: Comparison, generator: torch.Generator, *, positive: Literal["random", "own"] = "random"
 ) -> Comparison:
-    """Keep one anchor a class with one positive; its negatives are the positives of the other classes' anchors.
+    """Select one anchor per class with one positive; its negatives are the positives of the other anchors.
 
     Classes are read off the masks: anchors i and j are of one class where the positive of j is not a negative of i. So
     pairs by id are clips: of several captions of a clip one stays.
@@ -26,7 +26,7 @@ def one_pair_a_class(
     lots = torch.randperm(len(rows), generator=generator, device=generator.device).to(rows.device)
     same_class = ~comparison.negatives[rows][:, columns]
     first = lots[None, :].expand_as(same_class).masked_fill(~same_class, len(rows)).amin(1) if len(rows) else lots
-    kept = first == lots
-    column_kept = torch.zeros(positives.shape[1], dtype=torch.bool, device=rows.device)
-    column_kept[columns[kept]] = True
-    return comparison.narrow(positives, comparison.negatives & column_kept, rows=rows[kept])
+    drawn = first == lots
+    column_drawn = torch.zeros(positives.shape[1], dtype=torch.bool, device=rows.device)
+    column_drawn[columns[drawn]] = True
+    return comparison.narrow(positives, comparison.negatives & column_drawn, rows=rows[drawn])

@@ -11,7 +11,7 @@ from aadml.comparison.row_choice import chosen_positives, drawn
 def random_negative(
     comparison: Comparison, generator: torch.Generator, *, positive: Literal["all", "random", "own"] = "random"
 ) -> Comparison:
-    """Keep one negative an anchor, uniformly at random, and independently in each direction.
+    """Select one negative per anchor, uniformly at random, and independently in each direction.
 
     XIE's random strategy (Xie et al., ICASSP 2023) where the anchor has one positive.
 

@@ -43,7 +43,7 @@ def semi_hard(
 def semi_hard_two_sided(
     comparison: Comparison, generator: torch.Generator, *, score: Score = "cosine", positive: OnePositive = "own"
 ) -> Comparison:
-    """Keep the negative whose score is closest to the positive's, nearer or farther: argmin_j |S_ij - S_ii|.
+    """Select the negative whose score is closest to the positive's, nearer or farther: argmin_j |S_ij - S_ii|.
 
     XIE's cross-modality semi-hard strategy (Xie et al., ICASSP 2023).
 

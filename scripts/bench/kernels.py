@@ -1,7 +1,7 @@
 """Losses beside plain torch, the best library, and their bound, in one run.
 
 Usage: kernels.py [--batch 1000] [--dimensions 10 128 1024] [--rounds 15] [--threads 1] [--losses supcon ...]
-                  [--page docs/speed.md NAME]
+                  [--page docs/lab/speed.md NAME]
 
 Processor milliseconds of forward and backward from embeddings, everything a batch needs included: minimum, median and
 maximum over rounds in which all sides take turns. "plain" is the few lines that one writes in torch for the formula,

@@ -1,4 +1,4 @@
-"""Tables of docs/speed.md that scripts write themselves, between two comments that name them."""
+"""Tables of docs/lab/speed.md that scripts write themselves, between two comments that name them."""
 
 from pathlib import Path
 

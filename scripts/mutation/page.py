@@ -6,8 +6,9 @@ from log import Log, Trial
 
 HEAD = """# Mutants
 
-Made by `scripts/mutate ROOM --count N --seed S --page docs/soak/mutants.md`. One place of a room is changed in a small
-way in a scratch copy: a sign, a number, a comparison, a call left out. The tests that reach the changed statement are
+Made by `scripts/mutate ROOM --count N --seed S --page docs/lab/soak/mutants.md`. One place of a room is
+changed in a small way in a scratch copy: a sign, a number, a comparison, a call left out. The tests that reach the
+changed statement are
 run until one fails; a mutant survives if none does. "Fresh" is what became of it before anybody had looked at it; the
 other columns are what becomes of it today: killed, out of time (noticed too), equivalent, for nothing follows from it
 (`scripts/mutation/equivalent.toml` says why), gone with its line, or still alive. Only the fresh share says what the

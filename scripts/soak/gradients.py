@@ -1,6 +1,6 @@
 """Are the gradients of every trainable network those of finite differences, in float64 and training mode?
 
-    PYTHONPATH="$PWD" python scripts/soak/gradients.py [--seed N] [NAME ...] > docs/soak/gradients.md
+    PYTHONPATH="$PWD" python scripts/soak/gradients.py [--seed N] [NAME ...] > docs/lab/soak/gradients.md
 
 Prints the largest relative error of every network: over every tensor of weights and of inputs alone, over all of them
 together, and over single numbers. Dropout and other draws begin with the same seed at every evaluation.

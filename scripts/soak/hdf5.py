@@ -1,6 +1,6 @@
 """Zero every block of 512 bytes of a feature file of 64 kB in turn, and read it: one answer each, in bounded time.
 
-python scripts/soak/hdf5.py > docs/soak/hdf5.md
+python scripts/soak/hdf5.py > docs/lab/soak/hdf5.md
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Extract real media alone, and again while twenty processes keep the machine busy: the bytes must be equal.
 
-    python scripts/soak/load.py --media FOLDER > docs/soak/load.md
+    python scripts/soak/load.py --media FOLDER > docs/lab/soak/load.md
 
 Limits on decoding count processor time, so no clip may be lost because it had to wait.
 """

@@ -1,6 +1,6 @@
 """Cut, flip and blank media by seed, a thousand times, and extract them: every clip a row or a reason, nothing else.
 
-    python scripts/soak/media.py --media FOLDER > docs/soak/media.md
+    python scripts/soak/media.py --media FOLDER > docs/lab/soak/media.md
 
 Each damaged file goes through a whole extraction job, once for sound and once for pictures. Rows and failures must
 account for every clip, each row must be what another process decodes again, and no process may be left.

@@ -1,6 +1,6 @@
 """Extract pictures with ICC profiles in many runs, then pictures beside files that kill their decoder.
 
-    python scripts/soak/pictures.py > docs/soak/pictures.md
+    python scripts/soak/pictures.py > docs/lab/soak/pictures.md
 
 The first part loses no picture and writes the same bytes in every run. The second part plants the crashes by an
 extractor from outside (`planted:planted`), whose `prepare` kills its process with SIGSEGV: at once for pictures marked

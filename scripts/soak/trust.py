@@ -7,8 +7,10 @@ would. Every command and public function that reads such a file is then called. 
 imported; with `--trust-code` those that a command needs are.
 
 For each string every call is made with one of the three places, drawn by the seed; `--all-places` makes it with each.
+One call in ten is made once more with another shape of the name (the prefix of proxies, a cutoff, a leak). A planted
+module notes in a file that it was imported, whichever process does so: workers count too.
 
-Usage: PYTHONPATH=. python scripts/soak/trust.py [--seed 0] [--share 1.0] [--all-places] [-o docs/soak/trust.md]
+Usage: PYTHONPATH=. python scripts/soak/trust.py [--seed 0] [--share 1.0] [--all-places] [-o docs/lab/soak/trust.md]
 """
 
 import argparse
@@ -26,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -47,7 +50,22 @@ from aadml.search.index import Index
 SMALL = {"network.hidden": [8], "proxy.k": 1, "training.batch": 20, "training.epochs": 2}
 PLANTED = ("beside", "current", "installed")
 """Where a module is planted: beside the file, in the current folder, among the installed packages."""
-MODULE = "def f(*arguments, **options):\n    raise SystemExit('planted code was called')\n"
+SHAPES = ("aa-{}", "{}@3", "legacy:partner+{}")
+"""Other ways in which a name is written."""
+_OFTEN = 0.1
+"""Share of calls that are made once more, with such a name."""
+NOTES = "PLANTED_NOTES"
+"""The environment variable with the file in which planted modules note that they were imported."""
+MODULE = f"""
+import os
+
+with open(os.environ["{NOTES}"], "a") as notes:
+    notes.write(__name__)
+
+
+def f(*arguments, **options):
+    raise SystemExit("planted code was called")
+"""
 
 Path_ = tuple[str | int, ...]
 Call = Callable[[Path, Path], object]
@@ -81,6 +99,7 @@ class Tally:
     calls: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     consented: Counter[tuple[str, str]] = field(default_factory=Counter)
+    not_searched: int = 0
     failures: list[str] = field(default_factory=list)
 
 
@@ -277,12 +296,14 @@ def written(root: Path) -> list[Kind]:
         "evaluate": command("evaluate", "{file}", "--json"),
         "report": command("report", "{file}", "-o", "{out}/r.html"),
         "train --resume": command("train", "--resume", "{file}"),
+        "resume()": lambda place, out: aadml.resume(place),
     }
     searches: dict[str, Call] = {
         "search --audio": command("search", "{file}", "--audio", sound, "--to", "audio"),
         "search --export": command("search", "{file}", "--export", "{out}/x"),
         "index (update)": command("index", features, "-o", "{file}"),
         "Index.search": lambda place, out: Index(place).search(audio=vector, to="audio"),
+        "Index.update": lambda place, out: Index(place).update(),
     }
     configs: dict[str, Call] = {
         "train --config": command("train", "--data", features, "--config", "{file}", "--runs", "{out}"),
@@ -309,6 +330,7 @@ def written(root: Path) -> list[Kind]:
             aadml_search(out / "i.index", sound),
         ),
         "status": command("status", "{file}"),
+        "read()": lambda place, out: aadml.read(place),
         "extract (continue)": command("extract", manifest, "-o", "{file}"),
     }
     sweeps: dict[str, Call] = {
@@ -331,7 +353,7 @@ def written(root: Path) -> list[Kind]:
         Kind("finished run", run, run_documents, write_run_document, whole_run),
         Kind(
             "interrupted run", root / "interrupted", run_documents, write_run_document,
-            {"train --resume": whole_run["train --resume"], "verify": run_calls["verify"]},
+            {name: whole_run[name] for name in ("train --resume", "resume()", "verify")},
         ),
         Kind("config", config, yaml_documents, write_yaml_document, configs),
         Kind("feature file", features, hdf5_documents, write_hdf5_document, data),
@@ -369,6 +391,8 @@ class Soak:
             (folder / f"planted_{where}.py").write_text(MODULE)
         sys.path.append(str(installed))
         self._path = [*sys.path]
+        self._notes = root / "notes"
+        os.environ[NOTES] = str(self._notes)
         self.kinds = written(root / "written")
         os.chdir(self._current)
 
@@ -385,19 +409,28 @@ class Soak:
         for call in kind.calls:
             if self._random.random() >= self._share:
                 continue
-            for where in PLANTED if self._all_places else [self._random.choice(PLANTED)]:
-                changed = replaced(content, path, f"planted_{where}:f")
-                address = f"{kind.name}: {name} {'.'.join(map(str, path))} = planted_{where}:f: {call}"
+            others = [self._random.choice(SHAPES)] if self._random.random() < _OFTEN else []
+            places_tried = PLANTED if self._all_places else [self._random.choice(PLANTED)]
+            for where, shape in product(places_tried, ["{}", *others]):
+                text = shape.format(f"planted_{where}:f")
+                changed = replaced(content, path, text)
+                address = f"{kind.name}: {name} {'.'.join(map(str, path))} = {text}: {call}"
                 imported = self._called(kind, name, changed, call, address, trusted=False)
                 if imported:
                     self.tally.failures.append(f"{address}: imported without consent")
-                refused = imported is None
-                if refused and self._called(kind, name, changed, call, address, trusted=True):
+                if imported is not None:
+                    continue
+                if self._called(kind, name, changed, call, address, trusted=True):
                     self.tally.consented[kind.name, call] += 1
+                elif where == "beside":  # a module is searched beside data, not beside a model, run or config
+                    self.tally.not_searched += 1
+                else:
+                    self.tally.failures.append(f"{address}: not imported with consent")
 
     def _called(self, kind: Kind, name: str, content: Any, call: str, address: str, *, trusted: bool) -> bool | None:
         """Call with a changed copy: whether a planted module was imported; None where the name was refused."""
         _forget(self._path)
+        self._notes.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(dir=self._root) as folder:
             place = _copied(kind.source, Path(folder) / "file")
             (place.parent / "planted_beside.py").write_text(MODULE)
@@ -405,7 +438,7 @@ class Soak:
             out.mkdir()
             kind.write(place, name, content)
             outcome = self._outcome(kind.calls[call], place, out, address, trusted=trusted)
-        imported = any(module.startswith("planted_") for module in sys.modules)
+        imported = self._notes.exists() or any(module.startswith("planted_") for module in sys.modules)
         if not trusted:
             self.tally.calls[kind.name] += 1
             self.tally.outcomes[kind.name, call, outcome] += 1
@@ -438,6 +471,7 @@ def _forget(path: Sequence[str]) -> None:
     for module in [module for module in sys.modules if module.startswith("planted_")]:
         del sys.modules[module]
     consent._names.clear()
+    consent.folders.clear()
     import_paths._beside.clear()
     sys.path[:] = path
 
@@ -458,7 +492,7 @@ def _copied(source: Path, place: Path) -> Path:
 
 def page(soak: Soak, seed: int, share: float, seconds: float) -> str:
     """Write the results as Markdown."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     tally = soak.tally
     calls = sum(tally.calls.values())
     lines = [
@@ -469,7 +503,8 @@ def page(soak: Soak, seed: int, share: float, seconds: float) -> str:
         "",
         f"{sum(tally.strings.values())} strings, {sum(len(kind.calls) for kind in soak.kinds)} commands and functions, "
         f"{calls} calls without consent: {len(tally.failures)} failures (an import, or a folder in `sys.path`). "
-        f"With consent {sum(tally.consented.values())} calls that had been refused imported the module.",
+        f"With consent {sum(tally.consented.values())} calls that had been refused imported the module, and "
+        f"{tally.not_searched} did not find it: it lay beside a model, run or config, where no module is searched.",
         "",
         "| file | strings | calls | consent asked | imported with consent |",
         "|---|---|---|---|---|",

@@ -111,7 +111,7 @@ def test_auto_takes_bfloat16_for_wide_layers_of_shown_methods_where_the_hardware
 
 
 def test_auto_begins_at_the_layer_that_the_measurements_name():
-    page = (Path(__file__).parents[2] / "docs" / "speed.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "lab" / "speed.md").read_text(encoding="utf-8")
     said = re.search(r"`auto` takes it from a layer of (\d+) by (\d+) on", page)
     assert {int(side) for side in said.groups()} == {PAYS_FROM}
 

@@ -25,7 +25,7 @@ def drawn_proxies(count: int, dimension: int, length: float, loss: str) -> nn.Pa
 
 
 def directions(comparison: Comparison, width: int, classes: int, loss: str) -> tuple[Tensor, Tensor]:
-    """Give the anchors at length 1, and say of which class they are.
+    """Return unit-norm anchors and their class indices.
 
     Args:
         comparison: a anchors, with `anchor_class`; candidates are not looked at.

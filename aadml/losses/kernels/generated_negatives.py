@@ -71,7 +71,7 @@ class Triples:
 def draw_triples(
     comparison: Comparison, generator: torch.Generator, *, positives: Positives, negatives: Negatives
 ) -> Triples:
-    """Give one negative to each pair of an anchor and a positive.
+    """Draw one negative for each pair of an anchor and a positive.
 
     Args:
         comparison: a anchors against c candidates; anchors without positives or without negatives give no triples.
@@ -125,12 +125,12 @@ def triple_cost(
 
 
 def rivals_of(comparison: Comparison, triples: Triples) -> Tensor:
-    """Say whose negative may serve whose anchor: (m, m), true where column's negative is one of the row's anchor."""
+    """Return (m, m), True where the negative of the column is a negative of the anchor of the row."""
     return comparison.negatives[triples.anchor][:, triples.negative]
 
 
 def vector_penalty(anchor: Tensor, positive: Tensor, l2: float) -> Tensor:
-    """Keep the vectors of inner-product losses short: l2 / 4 (mean |x_a|^2 + mean |x_p|^2) over m pairs (m, d)."""
+    """Length penalty of inner-product losses: l2 / 4 (mean |x_a|^2 + mean |x_p|^2) over m pairs (m, d)."""
     return 0.25 * l2 * (anchor.square().sum() + positive.square().sum()) / max(len(anchor), 1)
 
 

@@ -17,7 +17,7 @@ NOTHING = 1e-30
 def of_each_positive(
     logits: Tensor, positives: Tensor, negatives: Tensor | None, shares: Tensor | None = None
 ) -> Costs:
-    """Let every positive stand alone against the negatives; other positives of the anchor stay out of its sum.
+    """Cross-entropy of each positive against the negatives alone, without the other positives of the anchor.
 
         total_i = sum over p in P_i of  u_ip log(1 + sum over n in N_i of exp(s_in - s_ip))
         slope_ip = -h_ip,   slope_in = softmax over N_i of (s_in) at n  times  sum over p of h_ip,
@@ -46,7 +46,7 @@ def of_each_positive(
 def mean_over_positives(
     logits: Tensor, positives: Tensor, rivals: Tensor | None, shares: Tensor | None = None
 ) -> Costs:
-    """Take the mean over positives of their log-probability among all `rivals`, the positives included.
+    """Mean over positives of their log-probability among all `rivals`, the positives included.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip) / sum over j in rivals_i of exp(s_ij) )
         slope_ij = softmax over rivals_i of (s_ij) at j  minus  1/|P_i| where j is in P_i
@@ -78,37 +78,37 @@ def mean_over_positives(
 
 
 def _exponentials(logits: Tensor, outside: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Give the exponentials of logits less the highest of their row (a, c), their sums, and the sums' logs (a, 1).
+    """Return the exponentials of logits minus their row maximum (a, c), their sums, and the logs of the sums (a, 1).
 
-    What `outside` marks with ones (a, c) counts for nothing; None marks nobody.
+    Entries that `outside` (a, c) marks with ones are ignored; None marks none.
     """
     if not logits.shape[1]:
         return torch.zeros_like(logits), logits.new_ones(len(logits), 1), logits.new_zeros(len(logits), 1)
-    kept = logits if outside is None else without(logits, outside)
-    peak = kept.amax(1, keepdim=True)
-    parts = exp_of_falls(kept - peak)
+    inside = logits if outside is None else without(logits, outside)
+    peak = inside.amax(1, keepdim=True)
+    parts = exp_of_falls(inside - peak)
     mass = parts.sum(1, keepdim=True)
     return parts, mass, peak + mass.log()
 
 
 def scaled(parts: Tensor, factor: Tensor) -> Tensor:
-    """Multiply exponentials (a, c) by a factor of their row; what is smaller than any rounding becomes nothing.
+    """Multiply exponentials (a, c) by a factor per row; values below any rounding become 0.
 
-    Denormal numbers slow down products a hundred times.
+    Denormal numbers would slow down products a hundred times.
     """
     return F.threshold(parts * factor, NOTHING, 0.0, inplace=True)
 
 
 def _targets(positives: Tensor, shares: Tensor) -> Tensor:
-    """Give the positives' shares of all shares of their anchor (a, c); equal ones where these are all 0."""
+    """Return the shares of the positives, normalized by anchor (a, c); equal shares where all are 0."""
     weights = positives * shares
-    whole = weights.sum(1, keepdim=True)
-    weights = torch.where(whole > 0, weights, positives)
-    return weights / torch.where(whole > 0, whole, positives.sum(1, keepdim=True).clamp_min(1))
+    total = weights.sum(1, keepdim=True)
+    weights = torch.where(total > 0, weights, positives)
+    return weights / torch.where(total > 0, total, positives.sum(1, keepdim=True).clamp_min(1))
 
 
 def some(mask: Tensor) -> Tensor:
-    """Say (r,), by a one, which rows of zeros and ones hold a one."""
+    """Return (r,): 1 for rows of zeros and ones that hold a one, else 0."""
     return mask.sum(1).clamp_max(1)
 
 
@@ -123,7 +123,7 @@ def tempered(scores: Tensor, temperature: float) -> Tensor:
 
 
 def inverse(temperature: T) -> T:
-    """Give the factor that a temperature means.
+    """Return 1 / temperature.
 
     Raises:
         InputError: a temperature that is not above 0.

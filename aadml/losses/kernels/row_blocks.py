@@ -122,18 +122,18 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
         cost: of some rows.
         columns: (c,) a number of each candidate, whose gradient is followed too.
     """
-    if torch.compiler.is_compiling():  # who compiles a loss fuses its passes; nothing is left to gain from blocks
+    if torch.compiler.is_compiling():  # the compiler fuses the passes, so that blocks gain nothing
         costs = cost(Rows(scores.of_products(scores.products(slice(None))), comparison, slice(None), columns))
         return Terms(costs.total, costs.active.long(), costs.possible.long())
     inputs = scores.left, scores.right, columns
-    wanted = tuple(torch.is_grad_enabled() and one is not None and one.requires_grad for one in inputs)
-    total, active, possible = _applied(_Sums, *inputs, _Task(comparison, scores.kind, scores.scale, cost), wanted)
+    wanted = tuple(torch.is_grad_enabled() and tensor is not None and tensor.requires_grad for tensor in inputs)
+    total, active, possible = _applied(_Sums, *inputs, _BlockTask(comparison, scores.kind, scores.scale, cost), wanted)
     return Terms(total, active, possible)
 
 
 @dataclass(frozen=True)
-class _Task:
-    """What is the same in both passes; see `summed`."""
+class _BlockTask:
+    """Arguments shared by both passes; see `summed`."""
 
     comparison: Comparison
     kind: Kind
@@ -146,54 +146,54 @@ class _Task:
     def run(
         self, inputs: "_Inputs", wanted: tuple[bool, ...], weights: Tensor | None, *, keep: bool = False
     ) -> tuple[Counts, "_Inputs", Tensor | None]:
-        """Go through the blocks: totals and counts (a,), and gradients of the totals, summed with weights (a,).
+        """Compute totals and counts (a,) by blocks, and gradients of the totals weighted by `weights` (a,).
 
-        With `keep`, where one slab is all there is, its slopes by products (a, c) are given instead of the gradients.
+        With `keep` and a single slab, its gradients by products (a, c) are returned instead of the gradients.
         """
         left, right, columns = inputs
         assert left is not None
         scores = self.scores(left, right)
         slabs = scores.slabs()
-        kept = keep and right is not None and columns is None and len(slabs) == 1
+        single = keep and right is not None and columns is None and len(slabs) == 1
         sums = [
-            None if one is None or not want or kept else torch.zeros_like(one)
-            for one, want in zip(inputs, wanted, strict=True)
+            None if tensor is None or not want or single else torch.zeros_like(tensor)
+            for tensor, want in zip(inputs, wanted, strict=True)
         ]
         active, possible = (torch.empty(len(left), dtype=torch.int64, device=left.device) for _ in range(2))
-        found = left.new_empty(len(left)), active, possible
+        counts = left.new_empty(len(left)), active, possible
         for slab in slabs:
             products = scores.products(slab)
             for rows in scores.blocks(slab):
                 values = scores.of_products(products[rows.start - slab.start : rows.stop - slab.start])
                 room = values if right is not None and self.kind == "product" else None
                 costs = self.cost(Rows(values, self.comparison, rows, columns, room))
-                for one, part in zip(found, (costs.total, costs.active, costs.possible), strict=True):
-                    one[rows] = part  # small tensors kept between blocks would split the heap
+                for target, part in zip(counts, (costs.total, costs.active, costs.possible), strict=True):
+                    target[rows] = part  # small tensors between blocks would fragment the heap
                 if any(wanted):
                     slope = _weighed(sums, costs, None if weights is None else weights[rows, None])
                     out = values if right is not None else sums[0]
                     if out is not None:
                         scores.put_slope(slope, values, out if out is values else out[rows])
-            if right is not None and not kept:
+            if right is not None and not single:
                 _add(sums, scores, slab, products)
-        return found, tuple(sums), products if kept and any(wanted) else None
+        return counts, tuple(sums), products if single and any(wanted) else None
 
     def multiplied(self, inputs: "_Inputs", wanted: tuple[bool, ...], slopes: Tensor, above: Tensor) -> "_Inputs":
-        """Give the gradients of totals that weigh `above` (a,), from the slopes by products of all rows (a, c)."""
+        """Return gradients of totals weighted by `above` (a,), from the gradients by products of all rows (a, c)."""
         left, right, _ = inputs
         assert left is not None
         assert right is not None
-        factor, nothing = self.scores(left, right).factor, left.new_zeros(1, 1)
+        factor, zero = self.scores(left, right).factor, left.new_zeros(1, 1)
         if above.device.type == "cpu" and _is_constant(above):
             factor *= float(above[:1].sum())
         else:
             slopes = slopes * above[:, None]
         pairs = zip(wanted, ((slopes, right), (slopes.T, left)), strict=False)
-        return (*(torch.addmm(nothing, *pair, beta=0, alpha=factor) if want else None for want, pair in pairs), None)
+        return (*(torch.addmm(zero, *pair, beta=0, alpha=factor) if want else None for want, pair in pairs), None)
 
 
 def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) -> Tensor:
-    """Weigh the slopes of a block; those by columns are added to their sum."""
+    """Return the weighted gradients of a block; gradients by columns are added to their sum."""
     columns = sums[2]
     if columns is not None and costs.column_slope is not None:
         columns += (costs.column_slope if weights is None else costs.column_slope * weights).sum(0)
@@ -201,7 +201,7 @@ def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) ->
 
 
 def _add(sums: list[Tensor | None], scores: Scores, rows: slice, slopes: Tensor) -> None:
-    """Add the gradients of a slab, of which these are the slopes by products, to the sums."""
+    """Add the gradients of a slab, given its gradients by products, to the sums."""
     left, right, _ = sums
     if left is not None:
         left[rows].addmm_(slopes, cast(Tensor, scores.right), beta=0, alpha=scores.factor)
@@ -217,14 +217,14 @@ class _Sums(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, left: Tensor, right: Tensor | None, columns: Tensor | None, task: _Task, wanted: tuple[bool, ...]
+        ctx: Any, left: Tensor, right: Tensor | None, columns: Tensor | None, task: _BlockTask, wanted: tuple[bool, ...]
     ) -> tuple[Tensor, Tensor, Tensor]:
         with torch.autocast(left.device.type, enabled=False):
-            found, gradients, slopes = task.run((left, right, columns), wanted, None, keep=True)
+            counts, gradients, slopes = task.run((left, right, columns), wanted, None, keep=True)
         ctx.task, ctx.wanted = task, wanted
         ctx.save_for_backward(left, right, columns, slopes, *gradients)
-        ctx.mark_non_differentiable(*found[1:])
-        return found
+        ctx.mark_non_differentiable(*counts[1:])
+        return counts
 
     @staticmethod
     def backward(ctx: Any, above: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
@@ -233,7 +233,7 @@ class _Sums(torch.autograd.Function):
             if slopes is not None:
                 gradients: _Inputs = ctx.task.multiplied(tuple(inputs), ctx.wanted, slopes, above)
             elif _is_constant(above):
-                gradients = tuple(None if one is None else one * above[:1].sum() for one in ctx.saved_tensors[4:])
+                gradients = tuple(None if part is None else part * above[:1].sum() for part in ctx.saved_tensors[4:])
             else:
                 gradients = ctx.task.run(tuple(inputs), ctx.wanted, above)[1]
         return (*_once(gradients, above, tuple(inputs)), None, None)
@@ -269,9 +269,9 @@ def exp_over_mean(values: Tensor) -> Tensor:
 
 
 def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: float) -> Tensor:
-    """Give the log of the mean of exp(factor s_ij) over the anchors that a candidate is compared with (c,), else 0."""
+    """Return the log of the mean of exp(factor s_ij) over the anchors compared with a candidate (c,), else 0."""
     result: Tensor = _applied(
-        _Columns, scores.left, scores.right, _Task(comparison, scores.kind, scores.scale, _no_cost), factor
+        _Columns, scores.left, scores.right, _BlockTask(comparison, scores.kind, scores.scale, _no_cost), factor
     )
     return result
 
@@ -280,7 +280,7 @@ class _Columns(torch.autograd.Function):
     """See `log_mean_exp_of_columns`."""
 
     @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor | None, task: "_Task", factor: float) -> Tensor:
+    def forward(ctx: Any, left: Tensor, right: Tensor | None, task: "_BlockTask", factor: float) -> Tensor:
         scores = task.scores(left, right)
         count = mass = left.new_zeros(len(right) if right is not None else left.shape[1])
         peak = torch.full_like(mass, -EXCLUDED)
@@ -321,15 +321,15 @@ def _no_cost(rows: Rows) -> Costs:
 
 
 def _once(gradients: _Inputs, above: Tensor, inputs: _Inputs) -> _Inputs:
-    """Give gradients whose own gradient is refused, where somebody might ask for it."""
+    """Return gradients that raise an error when differentiated again."""
     if not torch.is_grad_enabled():
         return gradients
-    sources = [one for one in (above, *inputs) if one is not None]
-    return tuple(None if one is None else _applied(_Once, one, *sources) for one in gradients)
+    sources = [tensor for tensor in (above, *inputs) if tensor is not None]
+    return tuple(None if tensor is None else _applied(_Once, tensor, *sources) for tensor in gradients)
 
 
 class _Once(torch.autograd.Function):
-    """A gradient that has none."""
+    """Gradient without a derivative."""
 
     @staticmethod
     def forward(ctx: Any, gradient: Tensor, *sources: Tensor) -> Tensor:
@@ -345,5 +345,5 @@ def _applied(function: type[torch.autograd.Function], *arguments: Any) -> Any:
 
 
 def _is_constant(above: Tensor) -> bool:
-    """Say whether all anchors weigh the same, as they do where a sum or a mean of them is differentiated."""
+    """True if all anchors have the same weight, as in the gradient of a sum or a mean."""
     return above.stride() == (0,) or len(above) < 2 or bool((above == above[0]).all())

@@ -43,7 +43,7 @@ class Scores:
     scale: float = 1.0
 
     def products(self, rows: slice) -> Tensor:
-        """Give some rows of the matrix, or of the products that the scores are made of (r, c)."""
+        """Return some rows of the matrix, or of the products that the scores derive from (r, c)."""
         if self.right is None:
             return self.left[rows]
         nothing = self.left.new_zeros(1, 1)
@@ -106,16 +106,16 @@ def _cut(rows: slice, height: int) -> list[slice]:
 
 
 def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0) -> Scores:
-    """Lay out a score of a comparison, times a factor; one that a selection has computed is taken as it is.
+    """Return the scores of a comparison, times a factor; scores that a selection has computed are reused.
 
     Args:
         comparison: a anchors against c candidates.
-        name: a key of SCORES; a similarity is taken as it is, not with a minus sign.
-        factor: of similarities; one that is learned is a tensor.
+        name: a key of SCORES; a similarity keeps its sign.
+        factor: of similarities; a tensor where it is learned.
     """
-    kept = KEPT[name]
-    if comparison.relevance is not None or kept in comparison.__dict__:
-        return Scores(factor * getattr(comparison, kept))
+    attribute = KEPT[name]
+    if comparison.relevance is not None or attribute in comparison.__dict__:
+        return Scores(factor * getattr(comparison, attribute))
     anchors, candidates = comparison.vectors(name)
     if name in ("squared-euclidean", "euclidean"):
         kind: Kind = "distance" if name == "euclidean" else "squared distance"
@@ -128,13 +128,13 @@ def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0)
 
 
 def dissimilarities(comparison: Comparison, name: Score) -> Scores:
-    """Lay out a score in which smaller is nearer, see SCORES."""
+    """Return scores that are smaller for nearer candidates, see SCORES."""
     lookup(SCORES, name, "score")
     return scores_of(comparison, name, 1.0 if "euclidean" in name else -1.0)
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    """Bring vectors (n, d) to length 1 as `normalized` does; the gradient takes half the passes."""
+    """Normalize vectors (n, d) to length 1 as `normalized` does, with half the passes in the gradient."""
     if torch.compiler.is_compiling():
         return normalized(vectors)
     unit: Tensor = _applied(_Unit, vectors)
@@ -160,10 +160,10 @@ class _Unit(torch.autograd.Function):
 
 
 def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """Give vectors (a, d + 2) and (c, d + 2) of which -2 times the inner products are the squared distances.
+    """Return vectors (a, d + 2) and (c, d + 2) whose inner products times -2 are the squared distances.
 
-    Both sets are seen from the candidates' mean, which changes no distance and saves the digits that large norms would
-    cancel; each vector has -1/2 of its squared norm and a one appended.
+    Both sets are centered on the mean of the candidates, which changes no distance and avoids cancellation at large
+    norms. Each vector has -1/2 of its squared norm and a one appended.
     """
     center = candidates.detach().mean(0) if len(candidates) else torch.zeros_like(candidates.sum(0))
     if torch.compiler.is_compiling():
@@ -173,10 +173,10 @@ def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
 
 def _with_norms(vectors: Tensor, center: Tensor, place: int) -> Tensor:
     """Append -1/2 of the squared norm, at a place behind the vector, and a one at the other (n, d) -> (n, d + 2)."""
-    seen = vectors - center
-    norm = seen.square().sum(1, keepdim=True).mul(-0.5)
-    one = torch.ones_like(norm)
-    return torch.cat([seen, one, norm] if place else [seen, norm, one], 1)
+    centered = vectors - center
+    norm = centered.square().sum(1, keepdim=True).mul(-0.5)
+    ones = torch.ones_like(norm)
+    return torch.cat([centered, ones, norm] if place else [centered, norm, ones], 1)
 
 
 class _WithNorms(torch.autograd.Function):
@@ -184,16 +184,20 @@ class _WithNorms(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, center: Tensor, place: int) -> Tensor:
-        made = _with_norms(vectors, center, place)
+        extended = _with_norms(vectors, center, place)
         ctx.place = place
-        ctx.save_for_backward(made)
-        return made
+        ctx.save_for_backward(extended)
+        return extended
 
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor, None, None]:
-        (made,) = ctx.saved_tensors
-        width = made.shape[1] - 2
-        return torch.addcmul(above[:, :width], made[:, :width], above[:, width + ctx.place, None], value=-1), None, None
+        (extended,) = ctx.saved_tensors
+        width = extended.shape[1] - 2
+        return (
+            torch.addcmul(above[:, :width], extended[:, :width], above[:, width + ctx.place, None], value=-1),
+            None,
+            None,
+        )
 
 
 def _applied(function: type[torch.autograd.Function], *arguments: Any) -> Any:

@@ -15,14 +15,14 @@ def log_one_plus_sum(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def with_shares(values: Tensor, outside: Tensor, shift: float, weight: float) -> tuple[Tensor, Tensor]:
-    """Give weight log(1 + sum of exp(x + shift)) by row, and its derivatives by the values x (a, c).
+    """Return weight log(1 + sum of exp(x + shift)) by row, and its derivatives by the values x (a, c).
 
-    What `outside` marks with ones (a, c) counts for nothing.
+    Entries that `outside` (a, c) marks with ones are ignored.
     """
     if not values.shape[1]:
         return values.new_zeros(len(values)), values
-    kept = without(values, outside)
-    peak = (kept.amax(1, keepdim=True) + shift).clamp_min(0)
-    parts = exp_of_falls(kept - (peak - shift))
+    inside = without(values, outside)
+    peak = (inside.amax(1, keepdim=True) + shift).clamp_min(0)
+    parts = exp_of_falls(inside - (peak - shift))
     above_one = F.threshold(parts.sum(1, keepdim=True) + (-peak).expm1(), NOTHING, 0.0)
     return weight * (peak + above_one.log1p())[:, 0], scaled(parts, weight / (1 + above_one))

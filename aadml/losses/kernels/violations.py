@@ -41,9 +41,9 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
     """
     if far.numel() == 0:
         return torch.zeros_like(far)
-    for one in (positives, negatives):
-        if int(one.sum(1).max()) <= 1:
-            return _beside_one(far, positives, negatives, margin, one)
+    for side in (positives, negatives):
+        if int(side.sum(1).max()) <= 1:
+            return _beside_one(far, positives, negatives, margin, side)
     if far.device.type == "cpu" and far.dtype == torch.float32 and sys.byteorder == "little":
         return _by_packed_sort(far, positives, negatives, margin)
     return _by_search(far, positives, negatives, margin)
@@ -51,7 +51,7 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
 
 @violations.register_fake
 def _shape_of_counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Say what `violations` gives, for `torch.compile`, which takes it as one operator."""
+    """Return the shape of the result, for `torch.compile`, where `violations` is one operator."""
     return torch.empty_like(far, memory_format=torch.contiguous_format)
 
 
@@ -106,7 +106,7 @@ def _blocks(rows: int, columns: int) -> list[slice]:
 
 @cache
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Keep one pool a process: a forked child must not wait for its parent's threads."""
+    """Return the thread pool of this process: a forked child must not wait for threads of its parent."""
     return ThreadPoolExecutor(threads, thread_name_prefix=f"violations-{process}")
 
 

@@ -1,5 +1,5 @@
-"""The experiment of docs/experiments/plan.md: does AA help? Stages, the ledger of finished runs, and the page of both.
+"""The experiment of docs/lab/experiments/plan.md on AA: stages, the ledger of finished runs, and the page.
 
 `python -m scripts.experiments.anchor_aware` trains, `python -m scripts.experiments.anchor_aware.fold` writes
-docs/experiments/results.md from the CSV files beside it. A client of aadml, which imports nothing from here.
+docs/lab/experiments/results.md from the CSV files beside it. A client of aadml, which imports nothing from here.
 """

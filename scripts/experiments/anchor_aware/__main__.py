@@ -55,7 +55,7 @@ def command(
     output: Path,
     **options: Any,
 ) -> None:
-    """Run the experiment of docs/experiments/plan.md on any data: does AA help?
+    """Run the experiment of docs/lab/experiments/plan.md on any data: does AA help?
 
     An estimate of the time comes first. The same command again continues where it stopped: a run that has a row in the
     CSV files of the folder is not trained again.

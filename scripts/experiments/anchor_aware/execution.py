@@ -1,4 +1,4 @@
-"""The experiment of docs/experiments/plan.md, from its data sets to its ledger and its page."""
+"""The experiment of docs/lab/experiments/plan.md, from its data sets to its ledger and its page."""
 
 import json
 from collections.abc import Mapping, Sequence

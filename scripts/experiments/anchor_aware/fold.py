@@ -1,4 +1,4 @@
-"""Add finished rows of the experiment from other folders to docs/experiments, and write its page again.
+"""Add finished rows of the experiment from other folders to docs/lab/experiments, and write its page again.
 
 Usage: python -m scripts.experiments.anchor_aware.fold FOLDER...; without a folder the page alone is written. The same
 as `--merge` of the experiment, for folders that lie elsewhere.
@@ -13,7 +13,7 @@ from scripts.experiments.anchor_aware.page import write_plan_page
 from scripts.experiments.anchor_aware.sets import keep_facts, read_facts
 from scripts.experiments.anchor_aware.stages import STAGES
 
-HERE = Path(__file__).parents[3] / "docs" / "experiments"
+HERE = Path(__file__).parents[3] / "docs" / "lab" / "experiments"
 
 
 def fold(folder: Path, others: Sequence[Path]) -> Path:

@@ -1,7 +1,7 @@
 """Measure whose clips an anchor-aware proxy mixes: the share of its influence that comes from other classes.
 
 Usage: python -m scripts.experiments.anchor_aware.influence corsmal.h5 [SEED...]; trains the AA of stage 2 with the
-options that docs/experiments chose for the set of that name. Every 70 steps the influence of clip j on the proxy of
+options that docs/lab/experiments chose for the set of that name. Every 70 steps the influence of clip j on the proxy of
 clip i is the norm of the Jacobian of proxy i with respect to embedding j. The share of other classes is over all j but
 i.
 """
@@ -19,7 +19,7 @@ from scripts.experiments.anchor_aware.experiment import PATIENCE, STEPS
 from scripts.experiments.anchor_aware.ledger import Ledger
 from scripts.experiments.anchor_aware.search import MAIN, chosen_options
 
-ROWS = Path(__file__).parents[3] / "docs" / "experiments"
+ROWS = Path(__file__).parents[3] / "docs" / "lab" / "experiments"
 EVERY, BATCH = 70, 50
 
 

@@ -1,4 +1,4 @@
-"""The page of the experiment of docs/experiments/plan.md, made of its CSV files alone: results.md and its figures."""
+"""The page of the experiment, made from its CSV files alone: docs/lab/experiments/results.md and its figures."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ from scripts.experiments.anchor_aware.tables import (
 
 PAGE = "results.md"
 PRIMARY_SETS = ("corsmal", "av_digits")
-"""Of docs/experiments/plan.md."""
+"""Of docs/lab/experiments/plan.md."""
 OTHER_SETS = ("av_digits by speakers", "uci_digits_views", "mosi")
 DESCRIBED = 5  # seeds of the contenders on the other sets (stage 4)
 

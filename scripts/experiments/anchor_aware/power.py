@@ -1,4 +1,4 @@
-"""How many seeds settle a paired difference of MAP: the table of docs/experiments/plan.md.
+"""How many seeds settle a paired difference of MAP: the table of docs/lab/experiments/plan.md.
 
 Usage: python -m scripts.experiments.anchor_aware.power prints, for numbers of seeds and standard deviations of a paired
 difference, how often two one-sided t-tests find equivalence at a margin of 0.01 where there is no difference, and how

@@ -168,7 +168,7 @@ def _without_help(found: Sequence[Compared]) -> str:
 
 
 def overall(found: Mapping[str, Sequence[Compared]]) -> str:
-    """Return the verdict on the primary sets together, by the rules of docs/experiments/plan.md to the letter.
+    """Return the verdict on the primary sets together, by the rules of docs/lab/experiments/plan.md to the letter.
 
     "AA helps" needs AA - plain and AA - XBM both significantly above zero on one set, each corrected for the number of
     sets (Holm), and neither mean below zero on any other set.

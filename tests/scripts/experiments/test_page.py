@@ -45,7 +45,7 @@ from scripts.experiments.anchor_aware.statistics import (
 from scripts.experiments.anchor_aware.tables import ends, gain
 
 BUDGET = '{"training.epochs": 500}'
-SHIPPED = Path(__file__).parents[3] / "docs" / "experiments"
+SHIPPED = Path(__file__).parents[3] / "docs" / "lab" / "experiments"
 
 
 def fill(
@@ -413,7 +413,7 @@ def ranged(values, digits):
 
 
 def figures_on_aa():
-    """Return what README and docs/findings.md say in figures on AA, computed from the shipped rows."""
+    """Return what README and docs/lab/findings.md say in figures on AA, computed from the shipped rows."""
     ledger = Ledger((SHIPPED,))
     names = ("corsmal", "av_digits", "av_digits by speakers", "uci_digits_views", "mosi")
     found = {name: findings_of(name, ledger) for name in names}
@@ -479,10 +479,10 @@ def figures_on_aa():
     yield f"`aadml` has {capped[0]:.2f} and AGAH its {capped[1]:.2f}"
 
 
-# Of no row of docs/experiments: the margin of equivalence, held-out sets, the scripts influence and power.
+# Of no row of docs/lab/experiments: the margin of equivalence, held-out sets, the scripts influence and power.
 ELSEWHERE = {
     "README.md": ["by about 0.005 on two"],
-    "docs/findings.md": ["equal within 0.01", "0.81 to 0.87 of the influence", "which are 0.83 of these",
+    "docs/lab/findings.md": ["equal within 0.01", "0.81 to 0.87 of the influence", "which are 0.83 of these",
                          "share 0, 0.25, 0.5 or 0.75", "slope of 0.05 three times"],
 }  # fmt: skip
 
@@ -490,10 +490,10 @@ ELSEWHERE = {
 @pytest.mark.parametrize(
     ("place", "begin", "end", "least"),
     [("README.md", "## Results", "## Why trust it", 9),
-     ("docs/findings.md", "# Findings", "### Held-out sets", 30)],
+     ("docs/lab/findings.md", "# Findings", "### Held-out sets", 30)],
 )  # fmt: skip
 def test_every_figure_on_aa_is_of_the_shipped_rows(place, begin, end, least):
-    text = (SHIPPED.parents[1] / place).read_text(encoding="utf-8")
+    text = (SHIPPED.parents[2] / place).read_text(encoding="utf-8")
     text = " ".join(text[text.index(begin) : text.index(end)].split())
     cited = [figure for figure in figures_on_aa() if figure in text]
     assert len(cited) >= least

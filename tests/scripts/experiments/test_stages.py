@@ -34,7 +34,7 @@ from scripts.experiments.anchor_aware.sets import read_facts
 from scripts.experiments.anchor_aware.shipped import ALONE, CAP, NEIGHBORS, few
 from scripts.experiments.anchor_aware.stages import STAGES, runs_of
 
-SHIPPED = Path(__file__).parents[3] / "docs" / "experiments"
+SHIPPED = Path(__file__).parents[3] / "docs" / "lab" / "experiments"
 BASE = applied({**read_yaml("aadml"), "data": "x.h5"}, NARROW)
 SET = DataSet(BASE, 7, 304)
 

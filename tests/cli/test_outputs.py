@@ -50,7 +50,7 @@ def test_a_place_where_no_file_can_be_is_refused_before_the_work(command, aadml,
     for output, said in (
         (pipe, "is a device or a pipe"),
         (tmp_path, "is a folder"),
-        (features / "under.h5", f"as {features} is no folder"),
+        (features / "under.h5", f"because {features} is not a folder"),
     ):
         code, _, err = aadml(*call(command, small_run, features, output))
         assert (code, said in err) == (2, True), err

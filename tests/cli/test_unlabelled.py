@@ -77,5 +77,5 @@ def test_files_keep_who_has_no_label(partly, tmp_path):
     called("convert", tmp_path / "S.h5", first, "--first-label")
     assert np.array_equal(read_features(first).labels, whole.labels)
     marked[whole.labels < 0, 0] = 1
-    with pytest.raises(InputError, match="or has one where there is none"):
+    with pytest.raises(InputError, match="/labels and /label contradict each other"):
         write_features(tmp_path / "X.h5", replace(whole, all_labels=marked))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from aadml.feature_extraction.ground.registry import Table
 
 if TYPE_CHECKING:
+    from aadml.methods.label_space.readouts import Readout
     from aadml.methods.method import Method
-    from aadml.methods.readouts import Readout
 
 METHODS: Table["Callable[..., Method]"] = Table(
     "method",
@@ -33,8 +33,8 @@ METHODS: Table["Callable[..., Method]"] = Table(
         "dcil": "aadml.methods.pairwise.dcil:dcil",
         "pairs": "aadml.methods.pairwise.pairs:pairs",
         "few-labels": "aadml.methods.pairwise.few_labels:few_labels",
-        "random": "aadml.methods.random_vectors:random_vectors",
-        "zero-shot": "aadml.methods.zero_shot:zero_shot",
+        "random": "aadml.methods.untrained.random_vectors:random_vectors",
+        "zero-shot": "aadml.methods.untrained.zero_shot:zero_shot",
         "audio-text": "aadml.methods.audio_text.two_towers:audio_text",
         "3cmlf": "aadml.methods.audio_text.two_towers:three_stages",
         "xie": "aadml.methods.audio_text.negative_sampling:xie",
@@ -47,9 +47,9 @@ receive that section; all others are options of the section `method`."""
 READOUTS: Table["Callable[..., list[Readout]]"] = Table(
     "readout",
     {
-        "cosine": "aadml.methods.readouts:cosine",
-        "posterior": "aadml.methods.readouts:posterior",
-        "auto": "aadml.methods.readouts:auto",
+        "cosine": "aadml.methods.label_space.readouts:cosine",
+        "posterior": "aadml.methods.label_space.readouts:posterior",
+        "auto": "aadml.methods.label_space.readouts:auto",
     },
     group="aadml.readouts",
 )

@@ -5,11 +5,11 @@ metric loss compares the modalities, with anchors seen as their anchor-aware pro
 sum of both). At test an item passes through its encoder alone.
 """
 
-from aadml.methods.label_space_learner import LabelSpaceLearner
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.label_space.learner import LabelSpaceLearner
 from aadml.methods.method import Context, Method
 from aadml.methods.networks import NETWORK, Network
-from aadml.methods.settings import Training
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.settings import Training
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section
 

@@ -14,8 +14,8 @@ from aadml.comparison.features import Features, Modality
 from aadml.comparison.stored_rows import BLOCK, StoredRows
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.methods.session import Session
-from aadml.methods.settings import Precision, Training
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Precision, Training
 
 
 @dataclass(frozen=True)

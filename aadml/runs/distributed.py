@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import SILENT, Callbacks, Session
+from aadml.methods.training.session import SILENT, Callbacks, Session
 from aadml.model.model import Model
 from aadml.runs.prepare import Prepared
 from aadml.runs.train import fit_model

@@ -7,7 +7,7 @@ disk, each under a name that says what it is, and are left out where the log is 
 from dataclasses import dataclass
 
 from aadml.comparison.clips import Clips
-from aadml.methods.session import Record, Weights
+from aadml.methods.training.session import EpochWeights, Record
 from aadml.retrieval import mean_average_precision
 
 PREFIX = "diagnosis test "
@@ -26,7 +26,7 @@ class Diagnosis:
     test: Clips
     every: int
 
-    def __call__(self, epoch: int, weights: Weights) -> Record:
+    def __call__(self, epoch: int, weights: EpochWeights) -> Record:
         """Measure after `epoch` (from 1): MAP of every direction, their mean, and the loss where there is one."""
         if epoch % self.every and not weights.last:
             return {}

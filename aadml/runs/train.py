@@ -12,7 +12,7 @@ from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_object, to_bytes, typed
-from aadml.methods.session import SILENT, Callbacks, Session
+from aadml.methods.training.session import SILENT, Callbacks, Session
 from aadml.model.files import load_model
 from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model

@@ -10,7 +10,7 @@ from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import SILENT, Callbacks
+from aadml.methods.training.session import SILENT, Callbacks
 from aadml.runs import distributed
 from aadml.runs.fit import resume_run
 from aadml.runs.prepare import prepare

@@ -11,7 +11,7 @@ from faults import in_child, watched
 
 from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Checkpoint
+from aadml.methods.training.session import Checkpoint
 from aadml.runs import store as stores
 from aadml.runs.manifest import FORMAT, LOG, MANIFEST, RESERVED, VERSION, read_log, read_manifest
 from aadml.runs.session import RunSession

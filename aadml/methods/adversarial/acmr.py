@@ -16,9 +16,9 @@ from aadml.comparison.options import Fidelity, Layers, Margin, Weight, Width
 from aadml.comparison.pairwise import at_least_float32, cosine
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 
 
 def reversal(epoch: Epoch) -> float:

@@ -16,11 +16,11 @@ from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.adversarial.class_codes import code_cost, fitted_codes, signs
 from aadml.methods.adversarial.critics import critic_cost
 from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
-from aadml.methods.settings import Training
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player
+from aadml.methods.training.settings import Training
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 

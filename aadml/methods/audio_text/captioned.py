@@ -16,11 +16,11 @@ from aadml.feature_extraction.ground.checksummed_json import FileSum, unseal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.methods.audio_text.towers import with_sound
-from aadml.methods.learned import LearnedMethod
-from aadml.methods.learner import Learner
 from aadml.methods.method import Context, Method, Prior
-from aadml.methods.session import Session
-from aadml.methods.settings import Training
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.learner import Learner
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
 
 
 @runtime_checkable
@@ -85,7 +85,7 @@ class AudioText(Method):
         return self.learner.similarity
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Learn the words of `train`, then train; see `aadml.methods.training.train`."""
+        """Learn the words of `train`, then train; see `aadml.methods.training.loop.train`."""
         for modality in ("audio", "text"):
             if modality not in train.modalities:
                 raise InputError(

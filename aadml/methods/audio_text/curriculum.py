@@ -15,9 +15,9 @@ from aadml.data.captions.curriculum import check_partition, partition
 from aadml.data.sources.network_items import NetworkItems
 from aadml.data.sources.texts import Captions
 from aadml.methods.audio_text.options import CurriculumOptions
-from aadml.methods.learner import Epoch, Stage
 from aadml.methods.method import Prior
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Epoch, Stage
+from aadml.methods.training.settings import Training
 
 STAGES = {"easy": "audio", "median": "text", "hard": "all"}
 """Stage -> which side learns; the other is left alone."""

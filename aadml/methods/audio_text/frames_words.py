@@ -22,7 +22,7 @@ from aadml.methods.audio_text.options import RelevanceOptions
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput, resize_buffers
 from aadml.methods.audio_text.towers import each_once, nothing_to_learn, padded_batch, prepared, refuse_absent
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Validation
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Validation
 from aadml.objective import Embedded, Objective
 from aadml.retrieval.frame_word import FRAME_WORD, pack, pack_each
 

@@ -21,8 +21,8 @@ from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput, WordInput, resize_buffers
 from aadml.methods.audio_text.towers import Tower, describe, nothing_to_learn, prepared, refuse_absent
-from aadml.methods.hub_input import HubInput
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation
+from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, Validation
 from aadml.objective import Embedded, Objective
 
 SIDES: tuple[Modality, ...] = ("audio", "text")

@@ -14,7 +14,7 @@ from aadml.methods.audio_text.frames_words import CrnnInput, FramesAgainstWords
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, Name, RelevanceOptions
 from aadml.methods.audio_text.text_input import WordInput
 from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section

@@ -11,7 +11,7 @@ from aadml.data.captions.cleaning import CLEANINGS
 from aadml.data.sources.loading import Loading, LogMelBy
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
 from aadml.feature_extraction.ground.option_types import Choice
-from aadml.methods.pretrained import Blocks, HubModel, Mebibytes, Workers
+from aadml.methods.towers.options import Blocks, HubModel, Mebibytes, Workers
 
 Name = Annotated[str, MinLen(1)]
 """The name of published weights: a path, or "untrained"."""

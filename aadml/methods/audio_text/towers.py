@@ -24,9 +24,9 @@ from aadml.feature_extraction.weights.hub_names import PREFIX
 from aadml.feature_extraction.weights.tensor_files import read_tensors
 from aadml.methods.audio_text.options import UNTRAINED, Freezing, TowerOptions
 from aadml.methods.audio_text.text_input import BertInput, WordInput
-from aadml.methods.hub_input import HubInput
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
+from aadml.methods.towers.hub_input import HubInput
 
 _AT_ONCE = 32
 

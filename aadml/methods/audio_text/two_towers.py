@@ -11,7 +11,7 @@ from aadml.methods.audio_text.learner import TwoTowers
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, CurriculumOptions, Freezing, TowerOptions
 from aadml.methods.audio_text.towers import audio_tower, text_tower
 from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 from aadml.objective import Objective
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.objective import Directions

@@ -7,10 +7,10 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Ridge, Share, Width
 from aadml.methods.correlation.algebra import canonical
+from aadml.methods.correlation.covariances import between_classes, covariances_of
 from aadml.methods.correlation.projection import LinearMethod, Projection, projection_of
-from aadml.methods.correlation.spread import between_classes, spread_of
 from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 
 
 def c_cca(
@@ -49,8 +49,8 @@ def _fit(
     weighted: bool,
     parts: Sequence[Clips],
 ) -> Projection:
-    spread = spread_of(parts, names, ridge)
-    clusters = between_classes(parts, names, spread.means)
-    cross = pair_weight * spread.cross + (1 - pair_weight) * clusters
-    solution = canonical(spread.first, spread.second, cross, dimension)
-    return projection_of(names, spread.means, solution, weighted=weighted)
+    covariances = covariances_of(parts, names, ridge)
+    clusters = between_classes(parts, names, covariances.means)
+    cross = pair_weight * covariances.cross + (1 - pair_weight) * clusters
+    solution = canonical(covariances.first, covariances.second, cross, dimension)
+    return projection_of(names, covariances.means, solution, weighted=weighted)

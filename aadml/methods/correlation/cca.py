@@ -7,10 +7,10 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Ridge, Width
 from aadml.methods.correlation.algebra import canonical
+from aadml.methods.correlation.covariances import covariances_of
 from aadml.methods.correlation.projection import LinearMethod, Projection, projection_of
-from aadml.methods.correlation.spread import spread_of
 from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 
 
 def cca(
@@ -40,6 +40,6 @@ def cca(
 def _fit(
     names: tuple[Modality, Modality], dimension: int, ridge: float, weighted: bool, parts: Sequence[Clips]
 ) -> Projection:
-    spread = spread_of(parts, names, ridge)
-    solution = canonical(spread.first, spread.second, spread.cross, dimension)
-    return projection_of(names, spread.means, solution, weighted=weighted)
+    covariances = covariances_of(parts, names, ridge)
+    solution = canonical(covariances.first, covariances.second, covariances.cross, dimension)
+    return projection_of(names, covariances.means, solution, weighted=weighted)

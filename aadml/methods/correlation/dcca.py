@@ -20,11 +20,11 @@ from aadml.methods.correlation.algebra import (
     cross_covariance,
     mixed_cross_covariance,
 )
-from aadml.methods.learned import LearnedMethod
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
-from aadml.methods.settings import Training
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.learner import Batch, Learner, Player
+from aadml.methods.training.settings import Training
 
 EIGENVALUE_FLOOR = 1e-9
 CorrelationName = Literal["trace", "squared", "source"]

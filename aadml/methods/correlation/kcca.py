@@ -17,7 +17,7 @@ from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods.correlation.algebra import canonical, centered, cross_covariance
 from aadml.methods.correlation.projection import Projection, joined
 from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 
 EIGENVALUE_FLOOR = 1e-10
 BLOCK = 4096

@@ -15,11 +15,11 @@ from aadml.comparison.scores import Score
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
-from aadml.methods.learned import LearnedMethod
-from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
-from aadml.methods.settings import Training
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player
+from aadml.methods.training.settings import Training
 from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.sections import Section

@@ -12,10 +12,10 @@ from aadml.comparison.options import Fidelity, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.pair_costs import partners_apart, same_class_costs
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner, Player
 
 LOG_VARIANCE_LIMIT = 10.0
 """Log-variances are held within plus and minus this, so that their exponential cannot overflow."""

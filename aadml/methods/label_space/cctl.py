@@ -4,11 +4,11 @@ from typing import Annotated
 
 from aadml.comparison.options import Margin, Weight
 from aadml.feature_extraction.ground.option_types import Tuning
-from aadml.methods.label_space_learner import LabelSpaceLearner
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.label_space.learner import LabelSpaceLearner
 from aadml.methods.method import Context, Method
 from aadml.methods.networks import NETWORK, Network
-from aadml.methods.settings import Training
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.settings import Training
 from aadml.objective.objective import Reduction
 from aadml.objective.sections import Section
 

@@ -13,11 +13,11 @@ from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network
 from aadml.methods.pair_costs import partners_apart, same_class_costs
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner, Player
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.sections import Section

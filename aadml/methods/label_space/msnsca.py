@@ -15,10 +15,10 @@ from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.pair_costs import partners_apart
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner, Player
 
 CLASSIFIER_HIDDEN = 32
 Kernel = Annotated[int, Interval(ge=1, le=1001)]

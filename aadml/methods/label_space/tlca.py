@@ -15,10 +15,10 @@ from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.triplet import triplet
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player, Stage, in_two
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner, Player, Stage, in_two
 from aadml.objective import Embedded, Objective
 from aadml.objective.sections import Section
 from aadml.selections import SELECTIONS

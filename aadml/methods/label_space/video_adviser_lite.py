@@ -13,10 +13,10 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Weight
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation, in_two
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network, layers
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, Validation, in_two
 from aadml.objective.sections import Section
 
 FIRST, SECOND = "teacher", "students"

@@ -14,9 +14,9 @@ from aadml.comparison.options import Count, Dropout, Layers, Margin
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner, Player
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Relation

@@ -16,10 +16,10 @@ from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.supcon import supcon
 from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import Activation
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner, Player
 from aadml.objective import Embedded, Objective, ObjectiveOptions
 from aadml.objective.embedded import Relation
 from aadml.selections import SELECTIONS

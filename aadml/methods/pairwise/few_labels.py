@@ -13,11 +13,11 @@ from aadml.comparison.options import Temperature, Width
 from aadml.feature_extraction.feature_file import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.label_space.regression import bound_label_loss
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player, on_device
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network
 from aadml.methods.pairwise.matching import Matching, on_sphere
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, on_device
 from aadml.objective.composition import Space, Weighted
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions

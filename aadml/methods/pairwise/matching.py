@@ -21,8 +21,8 @@ from aadml.data.inspection.column_statistics import row_hashes
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
 from aadml.losses import LOSSES, WEIGHS_POSITIVES
-from aadml.methods.learner import Batch, on_device
-from aadml.methods.teacher import dcca_space
+from aadml.methods.pairwise.teacher import dcca_space
+from aadml.methods.training.learner import Batch, on_device
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Bank, Relation

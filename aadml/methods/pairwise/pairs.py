@@ -12,11 +12,11 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Width
 from aadml.comparison.processes import group
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network
 from aadml.methods.pairwise.matching import Matching, on_sphere
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 from aadml.objective.composition import Space
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions

@@ -4,8 +4,8 @@ import torch
 
 from aadml.methods.adversarial.class_codes import fitted_codes
 from aadml.methods.adversarial.critics import critic_cost
-from aadml.methods.learner import Learner
 from aadml.methods.networks import layers
+from aadml.methods.training.learner import Learner
 from aadml.objective import Embedded
 from certificates.certificate import Arrays, Certificate, Errors, put, value_and_gradients, worst
 from certificates.networks import drawn, learner

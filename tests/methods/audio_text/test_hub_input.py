@@ -11,8 +11,8 @@ from aadml.data.sources.loading import Loading
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.hub_input import HubInput
-from aadml.methods.session import Session
+from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.training.session import Session
 from tests.feature_extraction.hub import tiny
 from tests.methods.audio_text.test_two_towers import TRAINING, made
 

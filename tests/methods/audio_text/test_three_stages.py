@@ -12,10 +12,10 @@ from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.audio_text.curriculum import Curriculum, divided
 from aadml.methods.audio_text.options import CurriculumOptions
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
-from aadml.methods.session import Session
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
 
 pytest.importorskip("transformers")
 

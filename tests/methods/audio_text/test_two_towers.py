@@ -12,8 +12,8 @@ from aadml.feature_extraction.ground.options import keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
-from aadml.methods.session import Session
-from aadml.methods.settings import Training
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
 from aadml.model.packing import pack_tensors
 from aadml.retrieval import evaluate
 

@@ -14,10 +14,10 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.stored_rows import StoredRows
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
-from aadml.methods.correlation import spread
+from aadml.methods.correlation import covariances
 from aadml.methods.correlation.algebra import canonical, centered, cluster_cross_covariance, inverse_square_root
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 
 CLOSED = ["cca", "kcca", "c-cca"]
 
@@ -91,19 +91,19 @@ def test_the_cluster_cross_covariance_is_the_mean_over_all_pairs_of_a_class():
 
 @pytest.mark.parametrize("numbers", [1, 200, 1 << 25])
 def test_sums_in_blocks_over_several_sets_are_those_over_all_clips(monkeypatch, numbers):
-    monkeypatch.setattr(spread, "_NUMBERS_AT_ONCE", numbers)
+    monkeypatch.setattr(covariances, "_NUMBERS_AT_ONCE", numbers)
     data, names = clips(90), ("audio", "visual")
     stored = replace(data, features={m: StoredRows.of(f.numpy()) for m, f in data.features.items()})
     first, second = (data.matrix(name).double() for name in names)
     for one in (data, stored):
         parts = [one.select(torch.arange(70)), one.select(torch.arange(70, 90))]
-        found = spread.spread_of(parts, names, 0.5)
+        found = covariances.covariances_of(parts, names, 0.5)
         torch.testing.assert_close(found.first, first.T.cov() + 0.5 * torch.eye(6, dtype=torch.float64))
         torch.testing.assert_close(found.second, second.T.cov() + 0.5 * torch.eye(9, dtype=torch.float64))
         torch.testing.assert_close(found.cross, torch.cat([first, second], 1).T.cov()[:6, 6:])
         torch.testing.assert_close(found.means, (first.mean(0), second.mean(0)))
         clusters = cluster_cross_covariance(first - first.mean(0), second - second.mean(0), data.labels)
-        torch.testing.assert_close(spread.between_classes(parts, names, found.means), clusters)
+        torch.testing.assert_close(covariances.between_classes(parts, names, found.means), clusters)
 
 
 def test_cluster_cca_with_all_weight_on_pairs_is_cca():

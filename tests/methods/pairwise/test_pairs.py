@@ -7,13 +7,13 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.pairwise.matching import same_clips
-from aadml.methods.session import Checkpoint, Session
-from aadml.methods.settings import Training
-from aadml.methods.teacher import dcca_space
+from aadml.methods.pairwise.teacher import dcca_space
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.session import Checkpoint, Session
+from aadml.methods.training.settings import Training
 from aadml.objective.neighbor_positives import NeighborOptions
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 0)
@@ -144,7 +144,7 @@ def test_continuous_weights_are_soft_targets_from_within_the_modality():
 
 @pytest.fixture
 def short_teacher(monkeypatch):
-    monkeypatch.setattr("aadml.methods.teacher.TRAINING", Training(epochs=2, batch=20, optimizer="rmsprop"))
+    monkeypatch.setattr("aadml.methods.pairwise.teacher.TRAINING", Training(epochs=2, batch=20, optimizer="rmsprop"))
 
 
 def test_a_teacher_knows_the_training_clips_alone_and_finds_the_neighbors(short_teacher):

@@ -16,8 +16,9 @@ from aadml.data.sources.media_files import MediaFiles
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Frames
-from aadml.methods import METHODS, towered
-from aadml.methods.hub_input import HubInput
+from aadml.methods import METHODS
+from aadml.methods.towers import tower_method
+from aadml.methods.towers.hub_input import HubInput
 from aadml.runs.data import load_splits
 from aadml.runs.prepare import prepare
 
@@ -190,7 +191,7 @@ def test_the_cache_of_frames_ends_at_its_budget(source, tmp_path):
 def test_every_method_takes_networks_or_says_why_not(videos, settings, networks, monkeypatch):
     small = {k: v for k, v in settings.items() if k.startswith("towers")} | FROZEN
     made = {m: HubInput(f"hf:{networks[of]}", m, "all", None) for m, of in (("audio", "wav2vec2"), ("visual", "clip"))}
-    monkeypatch.setattr(towered, "_network", lambda modality, *_: made[modality].eval())
+    monkeypatch.setattr(tower_method, "_network", lambda modality, *_: made[modality].eval())
     refused = {}
     for name in METHODS:
         few = {"training.criterion": "map"} if name == "pairs" else {}  # its recall@10 needs more clips than these

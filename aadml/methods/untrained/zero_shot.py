@@ -12,7 +12,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, inner
 from aadml.feature_extraction.hub.families import FAMILIES
 from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 
 _HOW = (
     "extract both with one model of two towers (`aadml extract M.csv -o F.h5 --audio hf:MODEL --text hf:MODEL`; "

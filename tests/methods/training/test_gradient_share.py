@@ -7,9 +7,9 @@ from aadml.comparison.clips import Clips
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import with_setting
-from aadml.methods.label_space_learner import LabelSpaceLearner
+from aadml.methods.label_space.learner import LabelSpaceLearner
 from aadml.methods.method import Context
-from aadml.methods.session import Session
+from aadml.methods.training.session import Session
 from aadml.model.files import build_method
 
 PAPERS = ("paper_r1", "paper_r3_live", "paper_r3_detached", "paper_r5")

@@ -14,9 +14,9 @@ from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods import precision
-from aadml.methods.precision import PAYS_FROM, computed_in, resolved
-from aadml.methods.session import Callbacks
+from aadml.methods.training import precision
+from aadml.methods.training.precision import PAYS_FROM, computed_in, resolved
+from aadml.methods.training.session import Callbacks
 from aadml.runs.loading import load, read_config
 from aadml.runs.prepare import prepare
 from aadml.runs.train import train_into
@@ -111,7 +111,7 @@ def test_auto_takes_bfloat16_for_wide_layers_of_shown_methods_where_the_hardware
 
 
 def test_auto_begins_at_the_layer_that_the_measurements_name():
-    page = (Path(__file__).parents[2] / "docs" / "speed.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "speed.md").read_text(encoding="utf-8")
     said = re.search(r"`auto` takes it from a layer of (\d+) by (\d+) on", page)
     assert {int(side) for side in said.groups()} == {PAYS_FROM}
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from aadml.comparison.clips import Clips
-from aadml.methods.readouts import TEMPERATURES, Readout, auto, choose_readout, cosine, posterior
+from aadml.methods.label_space.readouts import TEMPERATURES, Readout, auto, choose_readout, cosine, posterior
 from aadml.retrieval import mean_average_precision
 
 

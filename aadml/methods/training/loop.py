@@ -15,13 +15,13 @@ from aadml.data.captions.several_texts import of_epoch
 from aadml.data.sources.prefetch import BatchesAhead
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
-from aadml.methods.learner import Batch, Epoch, Learner, Stage, Validation, on_device
-from aadml.methods.optimization import Optimization
-from aadml.methods.precision import computed_in, passed_in_parts, resolved
-from aadml.methods.session import Checkpoint, Record, Session, Weights, numbers
-from aadml.methods.settings import AUTO, Training
-from aadml.methods.train_scores import can_be_scored, train_scores
-from aadml.methods.training_warnings import (
+from aadml.methods.training.learner import Batch, Epoch, Learner, Stage, Validation, on_device
+from aadml.methods.training.optimization import Optimization
+from aadml.methods.training.precision import computed_in, passed_in_parts, resolved
+from aadml.methods.training.session import Checkpoint, EpochWeights, Record, Session, numbers
+from aadml.methods.training.settings import AUTO, Training
+from aadml.methods.training.train_scores import can_be_scored, train_scores
+from aadml.methods.training.warnings import (
     gradient_norm,
     gradient_warning,
     margin_warning,
@@ -127,8 +127,8 @@ class _Loop:
             self.session.save(self._checkpoint())
         return True
 
-    def _weights(self, *, last: bool) -> Weights:
-        return Weights(self.learner, self.settings.batch, last, self.train.class_names)
+    def _weights(self, *, last: bool) -> EpochWeights:
+        return EpochWeights(self.learner, self.settings.batch, last, self.train.class_names)
 
     def _out_of_patience(self) -> bool:
         return 0 < self.settings.patience <= self.progress.since_best

@@ -6,7 +6,7 @@ from torch import nn
 
 from aadml.comparison import Comparison
 from aadml.losses.triplet import triplet
-from aadml.methods.training_warnings import (
+from aadml.methods.training.warnings import (
     collapse_warning,
     gradient_norm,
     gradient_share,

@@ -13,14 +13,14 @@ from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
 from aadml.losses.triplet import triplet
+from aadml.methods.label_space.readouts import Readout, choose_readout, readout_candidates
 from aadml.methods.label_space.regression import bound_label_loss, label_space_encoders
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, on_device
 from aadml.methods.method import Context, MetricLoss
 from aadml.methods.networks import LabelSpaceEncoder, Network
-from aadml.methods.readouts import Readout, choose_readout, readout_candidates
-from aadml.methods.settings import Training
-from aadml.methods.train_scores import QUERIES
-from aadml.methods.training_warnings import gradient_share
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, on_device
+from aadml.methods.training.settings import Training
+from aadml.methods.training.train_scores import QUERIES
+from aadml.methods.training.warnings import gradient_share
 from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, Weighted, compose_objective
 from aadml.objective.objective import Directions

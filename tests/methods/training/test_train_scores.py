@@ -8,10 +8,10 @@ import torch
 
 import aadml
 from aadml.comparison.clips import Splits
-from aadml.methods import train_scores
-from aadml.methods.session import Session
-from aadml.methods.settings import Training
-from aadml.methods.training import train
+from aadml.methods.training import train_scores
+from aadml.methods.training.loop import train
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
 from aadml.reports.figures import training_curves
 from aadml.retrieval import evaluate
 from aadml.retrieval.scores import score_source

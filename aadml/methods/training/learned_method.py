@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.methods.learner import Learner
 from aadml.methods.method import Context, Method, MetricLoss
-from aadml.methods.precision import resolved
-from aadml.methods.session import Session
-from aadml.methods.settings import Precision, Training
-from aadml.methods.training import train as run_training
+from aadml.methods.training.learner import Learner
+from aadml.methods.training.loop import train as run_training
+from aadml.methods.training.precision import resolved
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Precision, Training
 from aadml.objective.left_out import LeftOut
 
 P = ParamSpec("P")
@@ -67,7 +67,7 @@ class LearnedMethod(Method):
         self.learner.check_clips(train)
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Train the learner; see `aadml.methods.training.train`."""
+        """Train the learner; see `aadml.methods.training.loop.train`."""
         run_training(self.learner, train, valid, self.settings, session or Session(), seed=self._seed)
 
     def embed(self, features: Features, modality: Modality) -> Tensor:

@@ -17,7 +17,7 @@ _NUMBERS_AT_ONCE = 1 << 25
 
 
 @dataclass(frozen=True)
-class Spread:
+class Covariances:
     """How two modalities of n clips vary, in double precision; sums of products are divided by n - 1.
 
     Attributes:
@@ -33,7 +33,7 @@ class Spread:
     cross: Tensor
 
 
-def spread_of(parts: Sequence[Clips], names: Names, ridge: float) -> Spread:
+def covariances_of(parts: Sequence[Clips], names: Names, ridge: float) -> Covariances:
     """Look through clips twice: for the means, and for the products of the distances from them.
 
     Args:
@@ -53,7 +53,7 @@ def spread_of(parts: Sequence[Clips], names: Names, ridge: float) -> Spread:
     count = max(sum(map(len, parts)) - 1, 1)
     ridges = (ridge * torch.eye(len(mean), dtype=torch.float64) for mean in means)
     first, second = (products / count + own for products, own in zip((first, second), ridges, strict=True))
-    return Spread(means, first, second, cross / count)
+    return Covariances(means, first, second, cross / count)
 
 
 def between_classes(parts: Sequence[Clips], names: Names, means: tuple[Tensor, Tensor]) -> Tensor:

@@ -12,8 +12,8 @@ import aadml
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
-from aadml.methods.zero_shot import shared_space
+from aadml.methods.training.settings import Training
+from aadml.methods.untrained.zero_shot import shared_space
 from tests.feature_extraction.hub import tiny
 
 pytest.importorskip("transformers")

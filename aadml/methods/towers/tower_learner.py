@@ -12,12 +12,12 @@ from aadml.comparison.features import Features, Modality
 from aadml.data.sources.network_items import ItemBatch, NetworkItems
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.methods.hub_input import HubInput
 from aadml.methods.inputs import Inputs, fit_scaling, scaling_of
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation
 from aadml.methods.method import MetricLoss
-from aadml.methods.pretrained import PretrainedOptions
-from aadml.methods.settings import Training
+from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.towers.options import PretrainedOptions
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, Validation
+from aadml.methods.training.settings import Training
 
 
 class TowerLearner(Learner):

@@ -12,7 +12,7 @@ from aadml.comparison.features import Features, Modality
 from aadml.comparison.options import Width
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 
 
 class RandomMethod(Method):

@@ -9,14 +9,14 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
-from aadml.methods.hub_input import HubInput
 from aadml.methods.inputs import Inputs
-from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Context, Method
-from aadml.methods.pretrained import PretrainedOptions
-from aadml.methods.session import Session
-from aadml.methods.settings import Training
-from aadml.methods.tower_learner import TowerLearner
+from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.towers.options import PretrainedOptions
+from aadml.methods.towers.tower_learner import TowerLearner
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
 
 
 class TowerMethod(LearnedMethod):

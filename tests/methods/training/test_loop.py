@@ -11,9 +11,9 @@ import torch
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.validation import checked_options
-from aadml.methods.learner import Stage
-from aadml.methods.session import Callbacks, Session
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Stage
+from aadml.methods.training.session import Callbacks, Session
+from aadml.methods.training.settings import Training
 from tests.methods.trainings import KilledError, Linear, Recorder, Scripted, Two, Watched, clips, run
 
 

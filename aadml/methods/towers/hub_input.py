@@ -24,7 +24,7 @@ from aadml.feature_extraction.hub.blocks import train_only, trained_parts
 from aadml.feature_extraction.hub.networks import Preparation, Runner
 from aadml.feature_extraction.hub.towers import Kind, blank_tower, open_tower, preparation_in
 from aadml.feature_extraction.media import Sound, Text
-from aadml.methods.pretrained import Blocks
+from aadml.methods.towers.options import Blocks
 
 _AT_ONCE = 32
 

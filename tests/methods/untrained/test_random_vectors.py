@@ -7,7 +7,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 
 CONTEXT = Context({"audio": 8, "visual": 8}, 3, seed=4)
 FEATURES = torch.arange(40.0).reshape(5, 8)

@@ -44,7 +44,7 @@ class Scored(Protocol):
 
 
 @dataclass(frozen=True)
-class Weights:
+class EpochWeights:
     """The weights at the end of an epoch, for those who look on.
 
     Attributes:
@@ -112,7 +112,7 @@ class Session:
         if self._callbacks.on_stage:
             self._callbacks.on_stage(name)
 
-    def log(self, record: Record, weights: Weights | None = None) -> None:
+    def log(self, record: Record, weights: EpochWeights | None = None) -> None:
         """Take the figures of one finished epoch, and its weights to look at; nothing is given back to the training."""
         self.history.append(record)
         if self._callbacks.on_epoch:

@@ -9,9 +9,9 @@ from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LOSSES
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.networks import layers
-from aadml.methods.precision import passed_in_parts
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.precision import passed_in_parts
 from aadml.objective.recipes import RECIPES
 from aadml.runs.prepare import untrained_model
 
@@ -104,6 +104,6 @@ def test_methods_whose_networks_take_a_batch_whole_refuse():
 
 
 def test_one_of_several_processes_refuses(monkeypatch):
-    monkeypatch.setattr("aadml.methods.precision.group.count", lambda: 2)
+    monkeypatch.setattr("aadml.methods.training.precision.group.count", lambda: 2)
     with pytest.raises(InputError, match="several processes"), passed_in_parts(8, layers((2, 3))):
         pass

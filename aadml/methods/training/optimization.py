@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.registry import lookup
-from aadml.methods.learner import Batch, Player
-from aadml.methods.settings import OPTIMIZERS, Training
+from aadml.methods.training.learner import Batch, Player
+from aadml.methods.training.settings import OPTIMIZERS, Training
 
 
 class Optimization:

@@ -15,9 +15,9 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality, Source
 from aadml.data.sources.padding import sent
 from aadml.methods.method import Embedder, MetricLoss
-from aadml.methods.settings import Training
-from aadml.methods.train_scores import map_scores
-from aadml.methods.training_warnings import collapse_warning
+from aadml.methods.training.settings import Training
+from aadml.methods.training.train_scores import map_scores
+from aadml.methods.training.warnings import collapse_warning
 
 EMBEDDING_BATCH = 1024
 """Items embedded at a time; 4,096 take up to half as long again, since what stands between layers leaves the caches."""

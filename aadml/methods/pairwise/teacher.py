@@ -9,7 +9,7 @@ from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 
 TRAINING = Training(epochs=100, batch=200, optimizer="rmsprop", learning_rate=0.001, drop_last=True)
 """The schedule of the config `dcca`; no clip is left to choose an epoch by, so the last one is taken."""

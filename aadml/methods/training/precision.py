@@ -12,9 +12,9 @@ from aadml.feature_extraction.frontends.inference import bfloat16_units
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.layers.linear import Linear
 from aadml.layers.tanh import Tanh
-from aadml.methods.learner import Learner
 from aadml.methods.networks import Layers
-from aadml.methods.settings import Precision
+from aadml.methods.training.learner import Learner
+from aadml.methods.training.settings import Precision
 
 _Module = TypeVar("_Module", bound=nn.Module)
 

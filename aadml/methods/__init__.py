@@ -15,7 +15,7 @@ METHODS: Table["Callable[..., Method]"] = Table(
         "aadml": "aadml.methods.aadml:aadml",
         "cca": "aadml.methods.correlation.cca:cca",
         "kcca": "aadml.methods.correlation.kcca:kcca",
-        "c-cca": "aadml.methods.correlation.c_cca:c_cca",
+        "c-cca": "aadml.methods.correlation.cca:c_cca",
         "dcca": "aadml.methods.correlation.dcca:dcca",
         "c-dcca": "aadml.methods.correlation.dcca:c_dcca",
         "tnn-c-cca": "aadml.methods.correlation.tnn_c_cca:tnn_c_cca",

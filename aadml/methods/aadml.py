@@ -1,8 +1,8 @@
 """AADML: anchor-aware deep metric learning for audio-visual retrieval (Zeng et al., ICMR 2024).
 
-Each modality has its own encoder into label space; a label loss brings every vector near its one-hot label, and a
-metric loss compares the modalities, with anchors seen as their anchor-aware proxies while training (equation 10: the
-sum of both). At test an item passes through its encoder alone.
+Each modality has its own encoder into label space. A label loss moves every vector towards its one-hot label, and a
+metric loss compares the modalities, where anchor-aware proxies replace the anchors in training. The sum of both losses
+is minimized (equation 10). At test, an item passes through its encoder alone.
 """
 
 from aadml.methods.label_space.learner import LabelSpaceLearner
@@ -26,7 +26,7 @@ def aadml(
     directions: Directions = ("all",),
     readout: Section = "cosine",
 ) -> Method:
-    """Build AADML, or any of its relatives: each argument is a section of the config.
+    """Build AADML, or any of its relatives; each argument is a section of the config.
 
     Args:
         context: dimensions, classes, seed, device.
@@ -36,7 +36,7 @@ def aadml(
         loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, its options.
         selection: `name` (a key of SELECTIONS), its options.
         proxy: `name` (a key of PROXIES), its options.
-        directions: who meets whom, for example ["audio-visual", "visual-audio"]; "all" ordered pairs by default.
+        directions: (anchors, candidates), such as ["audio-visual", "visual-audio"]; "all" ordered pairs by default.
         readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
     """
     learner = LabelSpaceLearner(

@@ -1,23 +1,21 @@
-"""Heads: one network of fully connected layers a modality, from its features into a space that all modalities share."""
+"""Heads: a network of fully connected layers for each modality, from its features into a space shared by all."""
 
 from collections.abc import Sequence
 from itertools import permutations
 
-from torch import nn
-
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.method import Context
-from aadml.methods.networks import layers
+from aadml.methods.networks import Layers, PerModality, layers
 
 
 def heads(
     context: Context, method: str, sizes: Sequence[int], *, activation: str, dropout: float = 0.0, last: bool = False
-) -> nn.ModuleDict:
+) -> PerModality[Layers]:
     """Build a head for every modality.
 
     Args:
         context: dimensions of the modalities.
-        method: who asks, for the message.
+        method: name of the method, for the message.
         sizes: hidden sizes and the output size.
         activation: a key of ACTIVATIONS, after every hidden layer.
         dropout: share of units dropped after each activation.
@@ -27,12 +25,10 @@ def heads(
         modality -> (b, d) to (b, sizes[-1]).
 
     Raises:
-        InputError: a size below 1, or a modality whose features are no vectors.
+        InputError: the features of a modality are not vectors.
     """
-    if min(sizes) < 1:
-        raise InputError(f"method: layers of {', '.join(map(str, sizes))} units asked for; 1 or more is possible")
     context.need_vectors(method)
-    return nn.ModuleDict(
+    return PerModality(
         {
             modality: layers((dimension, *sizes), activation=activation, dropout=dropout, last=last)
             for modality, dimension in context.dimensions.items()
@@ -41,11 +37,11 @@ def heads(
 
 
 def all_directions(context: Context) -> list[str]:
-    """Name every ordered pair of modalities as `Objective` takes them ("audio-visual", "visual-audio").
+    """Return every ordered pair of modalities in the notation of `Objective` ("audio-visual", "visual-audio").
 
     Raises:
         InputError: there are fewer than two modalities.
     """
     if len(context.modalities) < 2:
-        raise InputError(f"two modalities are needed; the data has {', '.join(context.modalities)} alone")
-    return ["-".join(two) for two in permutations(context.modalities, 2)]
+        raise InputError(f"two modalities are needed; the data have {', '.join(context.modalities)} alone")
+    return ["-".join(pair) for pair in permutations(context.modalities, 2)]

@@ -51,7 +51,7 @@ def xie(
     loss: Section = RANKING,
     directions: Directions = ("audio-text", "text-audio"),
 ) -> Method:
-    """Build XIE's model: a CRNN's frames against frozen word vectors, with one of eight strategies for negatives.
+    """Build the model of Xie et al.: frames of a CRNN against frozen word vectors, with one of eight strategies.
 
     Args:
         context: seed and device; sound and captions have no dimensions.
@@ -64,7 +64,7 @@ def xie(
         scoring: see `RelevanceOptions`.
         captioned: see `CaptionedOptions`.
         loss: `name` (a key of LOSSES) and its options.
-        directions: who meets whom.
+        directions: pairs of anchors and candidates.
     """
     space = Space(("audio", "text"), text_dimension)
     objective = compose_objective(space, loss=loss, selection=STRATEGIES[strategy], directions=directions)

@@ -24,11 +24,11 @@ def cctl(
     reduction: Reduction = "mean-of-active",
     metric_weight: Weight = 1.0,
 ) -> Method:
-    """Complete cross-triplets in label space: anchor, positive, negative each of either modality (Zeng et al., 2022).
+    """Build CCTL: triplets in label space whose three items are each of any modality (Zeng et al., 2022).
 
-    The loss is the label loss of every modality plus the triplet loss over all eight combinations of modalities, an
-    item never its own positive. It is AADML without proxies. No code was released: network, label loss and weights are
-    those of AADML, whose paper describes the method, and are configuration.
+    The loss is the label loss of every modality plus the triplet loss over all eight combinations of modalities. An
+    item is never its own positive. The method is AADML without proxies. No code was released: network, label loss and
+    weights are those of AADML, whose paper describes the method, and are configuration.
 
     Args:
         context: dimensions and classes.
@@ -37,7 +37,7 @@ def cctl(
         label_loss: a name of LABEL_LOSSES with `weight` and its options.
         readout: see READOUTS.
         margin: in squared distance (about 1: AADML paper's group; not published for this loss alone).
-        reduction: of the triplets' costs, see `aadml.objective.reduce`.
+        reduction: of the triplet losses, see `aadml.objective.reduce`.
         metric_weight: of the triplet loss beside the label loss.
     """
     learner = LabelSpaceLearner(

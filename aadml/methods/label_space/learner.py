@@ -1,7 +1,6 @@
-"""The learner of AADML and of all that keep its form: encoders into label space, a label loss and a metric loss."""
+"""The learner of AADML and its relatives: encoders into label space, a label loss and a metric loss."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -12,27 +11,26 @@ from aadml.comparison.features import Modality
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
-from aadml.losses.triplet import triplet
 from aadml.methods.label_space.readouts import Readout, choose_readout, readout_candidates
 from aadml.methods.label_space.regression import bound_label_loss, label_space_encoders
 from aadml.methods.method import Context, MetricLoss
-from aadml.methods.networks import LabelSpaceEncoder, Network
-from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, on_device
+from aadml.methods.networks import Network
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, batch_of, on_device
 from aadml.methods.training.settings import Training
 from aadml.methods.training.train_scores import QUERIES
 from aadml.methods.training.warnings import gradient_share
-from aadml.objective import Embedded, Objective
+from aadml.objective import Embedded
 from aadml.objective.composition import Space, Weighted, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
 
 
 class LabelSpaceLearner(Learner):
-    """Two encoders into label space under a label loss and a metric loss.
+    """Encoders into label space under a label loss and a metric loss.
 
     Args:
         context: dimensions, classes, seed.
-        network: the section of that name, as all that follow; see `aadml`.
+        network: the section of that name, as all arguments that follow; see `aadml`.
         label_loss: of every modality.
         loss: of the metric loss.
         selection: of the metric loss.
@@ -68,45 +66,44 @@ class LabelSpaceLearner(Learner):
             proxy=proxy,
             directions=directions,
         )
-        self.margin = _margin_of_a_mean(self.objective)
         self.candidates = readout_candidates(readout)
         first = self.candidates[0]
-        # [0 cosine | 1 posterior, temperature]: a buffer, so that the choice is kept with the weights
+        # [0 cosine | 1 posterior, temperature]: a buffer, so that the choice is saved with the weights
+        self.chosen: Tensor
         self.register_buffer("chosen", torch.tensor([float(first.name == "posterior"), first.temperature]))
         self._train: Clips | None = None
 
     @property
     def read(self) -> Readout:
-        """Give the read-out in force."""
-        assert isinstance(self.chosen, Tensor)
+        """Chosen read-out."""
         posterior, temperature = self.chosen.tolist()
         return Readout("posterior" if posterior else "cosine", temperature)
 
     @property
     def takes_missing(self) -> bool:
-        """Tell whether clips may lack a modality: not where proxies of neighbors stand for them."""
+        """Whether clips may lack a modality: not with proxies, which are built from neighbors in all modalities."""
         return self.objective.proxy is None
 
     @property
     def similarity(self) -> str:
-        """Name the similarity of the read-out in force."""
+        """Similarity of the chosen read-out."""
         return self.read.similarity
 
     def readout(self) -> JsonObject:
-        """Name the read-out in force and its temperature."""
+        """Return name and temperature of the chosen read-out."""
         return {"name": self.read.name, "temperature": self.read.temperature}
 
     def players(self) -> Mapping[str, Player]:
-        """Train encoders and proxies together; a loss with a generator of its own adds a second player."""
+        """Return one player of encoders and proxies, and a second for the generator of a generative loss."""
         generator = [parameter for loss in self._generative() for parameter in loss.parameters()]
-        own = {id(parameter) for parameter in generator}
-        rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
+        generator_ids = set(map(id, generator))
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in generator_ids]
         anchored = self.objective.proxy is not None and self.metric_weight
         players = {"encoders": Player(rest, self._loss, probe=self._probe if anchored else None)}
         return players | ({"generator": Player(generator, self._generator_loss)} if generator else {})
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Train in one stage, or in those of a loss with a generator of its own."""
+        """Return one stage, or the stages of a generative loss."""
         generative = self._generative()
         if not generative:
             return super().stages(epochs)
@@ -117,12 +114,12 @@ class LabelSpaceLearner(Learner):
         ]
 
     def check_clips(self, train: Clips) -> None:
-        """Refuse training clips of which none has as many neighbors as the proxy takes."""
+        """Check that the training clips have as many neighbors as the proxy needs."""
         if self.metric_weight:
             self.objective.check_size(len(train), train.labels)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Embed the training clips anew and hand them to the proxies as their bank (spec of the correlation graph)."""
+        """Embed the training clips anew as the bank of the proxies (see the spec of the correlation graph)."""
         self._train = train
         proxy = self.objective.proxy
         for loss in self._generative():
@@ -134,23 +131,22 @@ class LabelSpaceLearner(Learner):
             refresh(bank, train.labels, train.matrices, generator)
 
     def calibrate(self, valid: Clips) -> None:
-        """Choose read-out and temperature on the validation clips, where there is a choice."""
+        """Choose read-out and temperature on the validation clips, if there are several candidates."""
         if len(self.candidates) == 1:
             return
         vectors = {m: self.label_space(valid, m).cpu() for m in valid.modalities}
         best = choose_readout(self.candidates, vectors, valid)
-        assert isinstance(self.chosen, Tensor)
         self.chosen.copy_(torch.tensor([float(best.name == "posterior"), best.temperature]))
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Read the label-space vectors of a batch (b, d) -> (b, C)."""
+        """Embed a batch by the read-out of its label-space vectors (b, d) -> (b, C)."""
         return self.read(self.encoders[modality](features))
 
     def label_space(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode all of a modality (n, d) -> (n, C), in evaluation mode, without gradients."""
-        features, own = clips.vectors(modality), torch.arange(len(clips))[group.own(len(clips))]
+        """Encode one modality of all clips (n, d) -> (n, C), in evaluation mode, without gradients."""
+        features, rows = clips.vectors(modality), torch.arange(len(clips))[group.own(len(clips))]
         with self.evaluated():
-            parts = [self.encoders[modality](batch) for batch in self.in_batches(features, own)]
+            parts = [self.encoders[modality](batch) for batch in self.in_batches(features, rows)]
         return group.gathered(torch.cat(parts), len(clips))
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
@@ -158,51 +154,44 @@ class LabelSpaceLearner(Learner):
         return self.label_space(clips, modality).cpu()
 
     def read_off(self, outputs: Tensor) -> Tensor:
-        """Read label-space vectors (n, C) as embeddings."""
+        """Compute embeddings from label-space vectors (n, C)."""
         return self.read(outputs)
 
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
-        """Cost clips of any split without dropout and without proxies, whose bank holds training clips alone.
+        """Compute the loss of clips of any split without dropout and proxies, whose bank holds training clips alone.
 
         Args:
-            clips: n of them; of more than `QUERIES` the same ones are taken each time.
-            batch: the size of a training's batches: pairs and triplets are those of a batch.
+            clips: n clips; of more than `QUERIES`, the same sample each time.
+            batch: clips a batch of the training: pairs and triplets are those of a batch.
 
         Returns:
-            The mean over the batches, weighted by their clips; None without clips.
+            The mean over the batches, weighted by their size; None without clips.
         """
         generator = torch.Generator().manual_seed(0)
         order = torch.randperm(len(clips), generator=generator)[:QUERIES]
         total = 0.0
         with self.evaluated():
             for rows in order.split(batch):
-                features = {m: on_device(clips[m], rows, self.device) for m in clips.modalities}
-                labels = clips.labels[rows.to(clips.labels.device)].to(self.device)
-                present = {m: own[rows].to(self.device) for m, own in clips.present.items()}
-                given = Batch(features, labels, rows.to(self.device), generator, Epoch("held out", 0, 1), present)
-                embedded = self._embedded(given)
-                cost = self.label_weight * self._label_loss(embedded)
+                embedded = self._embedded(batch_of(clips, rows, self.device, generator, Epoch("held out", 0, 1)))
+                loss = self.label_weight * self._label_loss(embedded)
                 if self.metric_weight:
-                    cost = cost + self.metric_weight * self.objective.without_proxy(embedded, generator)["loss"]
-                total += len(rows) * float(cost)
+                    loss = loss + self.metric_weight * self.objective.without_proxy(embedded, generator)["loss"]
+                total += len(rows) * float(loss)
         return total / len(order) if len(order) else None
 
     def proxy(self) -> nn.Module | None:
-        """Give the proxy of the metric loss."""
+        """Return the proxy of the metric loss."""
         return self.objective.proxy
 
     def metric_loss(self, settings: Training) -> MetricLoss | None:
-        """Lay out the metric loss, where it has a weight."""
+        """Return the metric loss; None if its weight is 0."""
         if not self.metric_weight:
             return None
-        first: Any = next(iter(self.encoders.values()))
-        features = int(first.predicted.in_features)
-        return MetricLoss(
-            self.objective.losses[0], self.objective.directions, features, settings.batch, settings.epochs
-        )
+        width = self.encoders[next(iter(self.encoders))].predicted.in_features
+        return MetricLoss(self.objective.losses[0], self.objective.directions, width, settings.batch, settings.epochs)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        """Equation 10: label loss of every modality plus the metric loss."""
+        """Compute equation 10: label loss of every modality plus the metric loss."""
         embedded = self._embedded(batch)
         label = group.portion(self._label_loss(embedded))
         parts = {"loss": self.label_weight * label, "label_loss": label}
@@ -213,12 +202,12 @@ class LabelSpaceLearner(Learner):
         return parts
 
     def _label_loss(self, embedded: Embedded) -> Tensor:
-        own = {m: embedded.present.get(m, slice(None)) for m in embedded.vectors}
-        costs = [self.label_loss(v[own[m]], embedded.groups[own[m]]) for m, v in embedded.vectors.items()]
-        return torch.stack(costs).sum()
+        rows = {m: embedded.present.get(m, slice(None)) for m in embedded.vectors}
+        losses = [self.label_loss(v[rows[m]], embedded.groups[rows[m]]) for m, v in embedded.vectors.items()]
+        return torch.stack(losses).sum()
 
     def _probe(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Say how much of the metric loss's gradient reaches the encoders, past the proxies' own parameters."""
+        """Return the share of the metric loss's gradient that reaches the encoders rather than the proxies."""
         proxy, metric = self.objective.proxy, parts["metric_loss"]
         if proxy is None or not metric.requires_grad:
             return {}
@@ -226,42 +215,27 @@ class LabelSpaceLearner(Learner):
         return {"metric_gradient_share": gradient_share(metric, encoders, proxies)}
 
     def _generator_loss(self, batch: Batch) -> dict[str, Tensor]:
-        """Train the loss's own generator on vectors that carry no gradient into the encoders."""
+        """Compute the loss of the metric loss's generator, without gradient to the encoders."""
         with torch.no_grad():
             embedded = self._embedded(batch)
         comparisons = self.objective.comparisons(embedded)
-        chosen = [self.objective.selection(comparison, batch.generator) for comparison in comparisons]
-        costs = [loss.generator_loss(one) for loss, one in zip(self._generative(), chosen, strict=True)]
-        return {"loss": group.portion(torch.stack(costs).mean())}
+        selected = [self.objective.selection(comparison, batch.generator) for comparison in comparisons]
+        losses = [loss.generator_loss(chosen) for loss, chosen in zip(self._generative(), selected, strict=True)]
+        return {"loss": group.portion(torch.stack(losses).mean())}
 
     def _generative(self) -> list[GenerativeLoss]:
-        """List the losses with a generator of their own, one a direction; none where the loss has none."""
+        """Return the losses with a generator, one a direction; none if the loss is not generative."""
         return [loss for loss in self.objective.losses if isinstance(loss, GenerativeLoss)]
 
     def _embedded(self, batch: Batch) -> Embedded:
         features = group.together(
-            len(batch.labels), lambda: {m: self._encoder(m).features(values) for m, values in batch.features.items()}
+            len(batch.labels), lambda: {m: self.encoders[m].features(values) for m, values in batch.features.items()}
         )
-        heads = {m: self._encoder(m).predicted for m in batch.features}
+        heads = {m: self.encoders[m].predicted for m in batch.features}
         vectors = {m: heads[m](values) for m, values in features.items()}
         return Embedded(vectors, batch.labels, batch.index, features=features, heads=heads, present=batch.present)
-
-    def _encoder(self, modality: Modality) -> LabelSpaceEncoder:
-        encoder = self.encoders[modality]
-        assert isinstance(encoder, LabelSpaceEncoder)
-        return encoder
 
     def _encode(self, modality: Modality, rows: Tensor) -> Tensor:
         """Encode rows of the training set with gradient, for proxies with live neighbors."""
         assert self._train is not None
-        vectors = self.encoders[modality](on_device(self._train[modality], rows, self.device))
-        assert isinstance(vectors, Tensor)
-        return vectors
-
-
-def _margin_of_a_mean(objective: Objective) -> float | None:
-    """Return the margin where the objective is a mean of triplets' hinges; None where it is anything else."""
-    loss = objective.losses[0]
-    if isinstance(loss, partial) and loss.func is triplet and objective.reduction in ("mean", "mean-of-active"):
-        return float(loss.keywords["margin"])
-    return None
+        return self.encoders[modality](on_device(self._train[modality], rows, self.device))

@@ -1,4 +1,4 @@
-"""Read-outs: how retrieval reads the label-space vectors of a trained network."""
+"""Read-outs: embeddings from the label-space vectors of a trained network."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
 
 @dataclass(frozen=True)
 class Readout:
-    """One way to read label-space vectors f (n, C).
+    """A map from label-space vectors f (n, C) to embeddings.
 
-    With "cosine" f itself is the embedding (AADML, section 3). With "posterior" it is softmax(f / temperature),
-    compared by inner product: the probability that two items, independent given their classes, are of one class, so
-    that ranking by it is optimal where the posteriors are calibrated (probability ranking principle, Robertson 1977).
+    With "cosine" the embedding is f itself (AADML, section 3). With "posterior" it is softmax(f / temperature),
+    compared by inner product: the probability that two items, independent given their classes, have the same class.
+    Ranking by it is optimal if the posteriors are calibrated (probability ranking principle, Robertson 1977).
 
     Attributes:
         name: "cosine" or "posterior".
@@ -37,27 +37,27 @@ class Readout:
 
     @property
     def similarity(self) -> str:
-        """Name the similarity that belongs to it."""
+        """Similarity of the embeddings."""
         return "cosine" if self.name == "cosine" else "dot"
 
     def __call__(self, vectors: Tensor) -> Tensor:
-        """Read vectors (n, C) -> embeddings (n, C)."""
+        """Compute embeddings (n, C) of vectors (n, C)."""
         if self.name == "cosine":
             return vectors
-        # in double precision: a saturated softmax ties, and ties cost
+        # in double precision, because a saturated softmax in float32 has ties
         return torch.softmax(vectors.double() / self.temperature, 1).float()
 
 
 def cosine() -> list[Readout]:
-    """Leave only the cosine of the label-space vectors, as the paper does."""
+    """Cosine of the label-space vectors, as in the paper."""
     return [Readout("cosine")]
 
 
 def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
-    """Leave the posteriors.
+    """Inner product of the posteriors.
 
     Args:
-        temperature: of the softmax; "auto" leaves all of TEMPERATURES to the validation clips.
+        temperature: of the softmax; "auto" chooses among TEMPERATURES on the validation clips.
     """
     if temperature == "auto":
         return [Readout("posterior", value) for value in TEMPERATURES]
@@ -65,7 +65,7 @@ def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Re
 
 
 def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
-    """Leave cosine and posteriors to the validation clips.
+    """Cosine or posteriors, chosen on the validation clips.
 
     Args:
         temperature: as of `posterior`.
@@ -74,7 +74,7 @@ def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout
 
 
 def readout_candidates(section: Section) -> list[Readout]:
-    """List what the section `readout` leaves to choose among; a model that is loaded has chosen."""
+    """Return the candidates of the section `readout`; a loaded model has chosen already."""
     chosen = named(section)
     if is_left_out(READOUTS, chosen.name):
         return cosine()
@@ -83,16 +83,16 @@ def readout_candidates(section: Section) -> list[Readout]:
 
 
 def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Tensor], valid: Clips) -> Readout:
-    """Choose the read-out of the highest validation MAP; the first of equals.
+    """Return the read-out of the highest validation MAP, the first of equals.
 
     Args:
         candidates: to choose among.
         vectors: modality -> label-space vectors (n, C) of the validation clips.
-        valid: those clips.
+        valid: the validation clips.
     """
     if len(candidates) == 1 or not len(valid):
         return candidates[0]
-    return max(candidates, key=lambda one: _score(one, vectors, valid))
+    return max(candidates, key=lambda readout: _score(readout, vectors, valid))
 
 
 def _score(readout: Readout, vectors: Mapping[Modality, Tensor], valid: Clips) -> float:

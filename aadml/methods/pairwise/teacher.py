@@ -12,21 +12,21 @@ from aadml.methods.method import Context
 from aadml.methods.training.settings import Training
 
 TRAINING = Training(epochs=100, batch=200, optimizer="rmsprop", learning_rate=0.001, drop_last=True)
-"""The schedule of the config `dcca`; no clip is left to choose an epoch by, so the last one is taken."""
+"""The schedule of the config `dcca`; without validation clips, the last epoch is chosen."""
 
 
 def smaller_batch(clips: int) -> list[str]:
-    """Say so where there are fewer clips than a batch of the teacher has, so that each batch is all of them."""
+    """Return a warning if there are fewer clips than a batch of the teacher has."""
     if clips >= TRAINING.batch:
         return []
-    return [f"neighbors.space: the teacher's batches are all {clips} training clips, where dcca takes {TRAINING.batch}"]
+    return [f"neighbors.space: a batch of the teacher has all {clips} training clips; dcca needs {TRAINING.batch}"]
 
 
 def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
-    """Train a DCCA on training clips, and nothing else, and embed them with it.
+    """Train a DCCA on training clips alone, and return their embeddings.
 
     Args:
-        train: n clips of two modalities, scaled as the student has them; labels are not looked at.
+        train: n clips of two modalities, scaled as for the student; labels are not used.
         seed: of the teacher's weights and batches.
 
     Returns:
@@ -36,7 +36,9 @@ def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
         InputError: not two modalities, or several processes.
     """
     if group.count() > 1:
-        raise InputError("neighbors.space: dcca trains its teacher in one process; this training has several")
+        raise InputError(
+            "neighbors.space: dcca trains its teacher in one process, and this training has several; choose embedding"
+        )
     device = train.labels.device
     context = Context({m: train.dimension(m) for m in train.modalities}, 0, seed, device)
     with torch.random.fork_rng(devices=[]):

@@ -1,11 +1,11 @@
 """Pretrained networks in front of any learner of vectors, trained with it or frozen."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
@@ -13,19 +13,24 @@ from aadml.data.sources.network_items import ItemBatch, NetworkItems
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Inputs, fit_scaling, scaling_of
-from aadml.methods.method import MetricLoss
+from aadml.methods.networks import PerModality
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import PretrainedOptions
-from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, Validation
-from aadml.methods.training.settings import Training
+from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Learner, Player
+
+_OF_INNER = (
+    "criterion", "takes_criterion", "in_bfloat16", "check_clips", "stages", "validate", "warnings", "readout",
+    "read_off", "proxy", "metric_loss",
+)  # fmt: skip
+"""Attributes and methods of the inner learner that hold for the learner with networks as well."""
 
 
-class TowerLearner(Learner):
-    """A learner that is given what pretrained networks make of media, where it would be given features.
+class TowerLearner(CachingLearner):
+    """A learner of vectors behind pretrained networks, which compute its vectors from media.
 
-    The vectors are scaled as features are, by statistics of the training clips as the networks describe them before
-    they are trained. What the learner makes of all training clips at once (banks, neighbors, class means) is made of
-    vectors as they are when an epoch begins.
+    The vectors are scaled as features are, by statistics of the training clips under the networks as they are before
+    training. What the learner computes from all training clips at once (banks, neighbors, class means) uses the vectors
+    at the beginning of an epoch.
 
     Args:
         inner: the learner of vectors.
@@ -39,135 +44,99 @@ class TowerLearner(Learner):
     ) -> None:
         super().__init__()
         self.inner = inner
-        self.networks = nn.ModuleDict(dict(networks))
-        self.criterion, self.takes_criterion = inner.criterion, inner.takes_criterion
-        self.margin, self.in_bfloat16 = inner.margin, inner.in_bfloat16
+        self.networks = PerModality[HubInput](networks)
+        for name in _OF_INNER:
+            setattr(self, name, getattr(inner, name))
         self._inputs, self._loading = inputs, options.loading
         for modality, network in networks.items():
             self.register_buffer(f"shift_{modality}", torch.zeros(network.dimension))
             self.register_buffer(f"scale_{modality}", torch.ones(network.dimension))
-        self._known: dict[int, tuple[Features, Tensor]] = {}  # what was described since the weights last changed
 
     @property
     def similarity(self) -> str:
-        """Name the similarity of the inner learner's embeddings."""
+        """Similarity of the inner learner's embeddings."""
         return self.inner.similarity
 
     @property
     def needs_same_texts(self) -> str:
-        """Say what the inner learner says."""
+        """Reason of the inner learner why texts may not change; "" where they may."""
         return self.inner.needs_same_texts
-
-    def check_clips(self, train: Clips) -> None:
-        """Refuse training clips that the inner learner cannot be trained on."""
-        self.inner.check_clips(train)
 
     @property
     def takes_missing(self) -> bool:
-        """Tell whether the inner learner learns from clips that lack a modality."""
+        """Whether the inner learner is trained on clips that lack a modality."""
         return self.inner.takes_missing
-
-    def network(self, modality: Modality) -> HubInput:
-        """Give the network of a modality."""
-        found = self.networks[modality]
-        assert isinstance(found, HubInput)
-        return found
 
     def architecture(self) -> JsonObject:
         """Describe the networks, so that they can be built without the files of their models."""
-        return {modality: self.network(modality).architecture() for modality in self.networks}
+        return {modality: self.networks[modality].architecture() for modality in self.networks}
 
     def begun(self, train: Clips, valid: Clips) -> tuple[Clips, Clips]:
-        """Describe the clips by the networks as they are, and fit the scaling of their vectors on `train`.
+        """Prepare clips for training, and fit the scaling of their vectors on `train`.
 
         Returns:
-            Both without the clips that cannot be decoded; vectors in the place of what passes through a frozen network.
+            Both without the clips that cannot be decoded; with vectors instead of media where the network is frozen.
         """
         self.eval()
-        train, vectors = self._settled(train)
+        train, vectors = self._prepared_clips(train)
         fitted = fit_scaling(replace(train, features=vectors), self._inputs)
         for modality in fitted.shift:
             self.get_buffer(f"shift_{modality}").copy_(fitted.shift[modality])
             self.get_buffer(f"scale_{modality}").copy_(fitted.scale[modality])
-        return train, self._settled(valid)[0]
+        return train, self._prepared_clips(valid)[0]
 
     def decodable(self, clips: Clips) -> Clips:
-        """Leave out the clips that cannot be decoded; each such file has been named in a warning."""
+        """Return the clips that can be decoded; a warning has named the file of each other clip."""
         present = torch.ones(len(clips), dtype=torch.bool)
         for modality in clips.modalities:
             features = clips[modality]
             if isinstance(features, Tensor) or not len(clips):
                 continue
-            source = self.prepared(features, modality)
-            vectors, there = self.network(modality).describe(source, kept=self.network(modality).still)
-            self._known[id(features)] = (features, vectors)
-            present &= there
+            network = self.networks[modality]
+            vectors, decoded = network.describe(self.prepared(features, modality), stored=network.frozen)
+            self._cache[id(features)] = (features, vectors)
+            present &= decoded
         return clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
 
     def prepared(self, features: Features, modality: Modality) -> NetworkItems:
-        """Lay a network's preparation over media or texts."""
-        network = self.network(modality)
-        laid = network.prepared(features, self._loading)
-        assert isinstance(laid, NetworkItems)
-        return laid
+        """Return media or texts with the preparation of their network."""
+        items = self.networks[modality].prepared(features, self._loading)
+        assert isinstance(items, NetworkItems)
+        return items
 
     def players(self) -> Mapping[str, Player]:
-        """Train the parts of the networks that are trained with the inner learner."""
+        """Return the player of the inner learner, with the trained parts of the networks."""
         ((name, player),) = self.inner.players().items()
-        own = [p for network in self.networks.values() for p in network.parameters() if p.requires_grad]
+        parameters = [p for network in self.networks.values() for p in network.parameters() if p.requires_grad]
         return {
-            name: replace(player, parameters=[*player.parameters, *own], loss=lambda b: player.loss(self._passed(b)))
+            name: replace(
+                player,
+                parameters=[*player.parameters, *parameters],
+                loss=lambda batch: player.loss(self._batch_of_vectors(batch)),
+            )
         }
 
-    def stages(self, epochs: int) -> Sequence[Stage]:
-        """Divide training as the inner learner does."""
-        return self.inner.stages(epochs)
-
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Let the inner learner look at all training clips, where it does."""
+        """Refresh the inner learner, if it depends on all training clips."""
         if type(self.inner).before_epoch is not Learner.before_epoch:
             self.inner.before_epoch(self.described(train), epoch)
 
     def calibrate(self, valid: Clips) -> None:
-        """Let the inner learner choose on the validation clips."""
+        """Choose on the validation clips as the inner learner does."""
         self.inner.calibrate(self.described(valid))
 
     def finish(self, train: Clips, valid: Clips) -> None:
-        """Let the inner learner do what remains."""
+        """Fit what the inner learner fits after training."""
         if type(self.inner).finish is not Learner.finish:
             self.inner.finish(self.described(train), self.described(valid))
 
-    def validate(self, valid: Validation) -> dict[str, float]:
-        """Score the validation clips as the inner learner does."""
-        return self.inner.validate(valid)
-
-    def warnings(self, valid: Validation) -> Iterable[str]:
-        """Say what the inner learner says."""
-        return self.inner.warnings(valid)
-
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
-        """Cost clips as the inner learner does."""
+        """Compute the loss of clips as the inner learner does."""
         return self.inner.held_out_loss(self.described(clips), batch)
-
-    def readout(self) -> JsonObject:
-        """Describe the read-out of the inner learner."""
-        return self.inner.readout()
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
         """Encode one modality of `clips` as the inner learner does."""
         return self.inner.encode(self.described(clips.keeping([modality])), modality)
-
-    def read_off(self, outputs: Tensor) -> Tensor:
-        """Read embeddings off outputs of the inner learner."""
-        return self.inner.read_off(outputs)
-
-    def proxy(self) -> nn.Module | None:
-        """Give the proxy of the inner learner."""
-        return self.inner.proxy()
-
-    def metric_loss(self, settings: Training) -> MetricLoss | None:
-        """Lay out the metric loss of the inner learner."""
-        return self.inner.metric_loss(settings)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch of items, or vectors of a network (b, d) -> (b, dimension)."""
@@ -177,62 +146,45 @@ class TowerLearner(Learner):
         """Embed n items in evaluation mode -> (n, dimension) on the CPU.
 
         Raises:
-            InputError: one cannot be decoded; the message names it.
+            InputError: an item cannot be decoded; the message names its file.
         """
         return self.inner.embed_all(self._vectors(features, modality), modality)
 
     def described(self, clips: Clips) -> Clips:
-        """Give clips with the scaled vectors of the networks as their features."""
+        """Return clips with the scaled vectors of the networks as features."""
         return replace(clips, features={m: self._vectors(f, m) for m, f in clips.features.items()})
 
-    def train(self, mode: bool = True) -> "TowerLearner":
-        """Set the mode; once the weights may change, nothing is known of any clip."""
-        if mode:
-            self._known = {}
-        super().train(mode)
-        return self
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
-        """Take over parameters and buffers; a network without its files gets those that are in the state."""
-        self._known = {}
-        for modality in self.networks:
-            network, kept = self.network(modality), state_dict[f"networks.{modality}.files"]
-            if network.files.shape != kept.shape:
-                network.files = torch.zeros_like(kept, device=network.files.device)
-        return super().load_state_dict(state_dict, strict=strict, assign=assign)
-
-    def _settled(self, clips: Clips) -> tuple[Clips, dict[Modality, Tensor]]:
-        """Give the decodable clips, vectors in the place of what passes through a frozen network; and all vectors."""
-        laid, vectors = {}, {}
+    def _prepared_clips(self, clips: Clips) -> tuple[Clips, dict[Modality, Tensor]]:
+        """Return the decodable clips, with vectors instead of media where the network is frozen; and all vectors."""
+        features: dict[Modality, Features] = {}
+        vectors: dict[Modality, Tensor] = {}
         present = torch.ones(len(clips), dtype=torch.bool)
-        for modality, features in clips.features.items():
-            network, laid[modality] = self.network(modality), self.prepared(features, modality)
-            vectors[modality], there = network.describe(laid[modality], kept=True)
-            present &= there
-        settled: dict[Modality, Features] = {m: vectors[m] if self.network(m).still else laid[m] for m in laid}
+        for modality, media in clips.features.items():
+            network, items = self.networks[modality], self.prepared(media, modality)
+            vectors[modality], decoded = network.describe(items, stored=True)
+            features[modality] = vectors[modality] if network.frozen else items
+            present &= decoded
         rows = present.nonzero()[:, 0]
-        return replace(clips, features=settled).select(rows), {m: own[rows] for m, own in vectors.items()}
+        return replace(clips, features=features).select(rows), {m: values[rows] for m, values in vectors.items()}
 
     def _vectors(self, features: Features, modality: Modality) -> Tensor:
-        """Describe n items in evaluation mode, and scale their vectors (n, d)."""
+        """Compute the scaled vectors (n, d) of n items in evaluation mode."""
         if isinstance(features, Tensor):
             return self._scaled(features.to(self.device), modality)
-        if id(features) not in self._known:
-            source, network = self.prepared(features, modality), self.network(modality)
+        if id(features) not in self._cache:
+            items, network = self.prepared(features, modality), self.networks[modality]
             with self.evaluated():
-                vectors, present = network.describe(source, kept=network.still)
+                vectors, present = network.describe(items, stored=network.frozen)
             if not bool(present.all()):
-                raise InputError(f"{modality}: cannot be decoded: {', '.join(source.failures)}")
-            self._known[id(features)] = (features, vectors)
-        return self._scaled(self._known[id(features)][1].to(self.device), modality)
+                raise InputError(f"{modality}: cannot be decoded: {', '.join(items.failures)}")
+            self._cache[id(features)] = (features, vectors)
+        return self._scaled(self._cache[id(features)][1].to(self.device), modality)
 
-    def _passed(self, batch: Batch) -> Batch:
+    def _batch_of_vectors(self, batch: Batch) -> Batch:
         return replace(batch, features={m: self._scaled(f, m) for m, f in batch.features.items()})
 
     def _scaled(self, features: Tensor | ItemBatch, modality: Modality) -> Tensor:
-        """Scale the vectors of a network (b, d), which is run where items are given."""
+        """Scale vectors (b, d) of a network, which first computes them if items are passed."""
         vectors = features if isinstance(features, Tensor) else self.networks[modality](features)
         shift, scale = self.get_buffer(f"shift_{modality}"), self.get_buffer(f"scale_{modality}")
-        found = scaling_of({modality: shift}, {modality: scale}, self._inputs).features(vectors, modality)
-        assert isinstance(found, Tensor)
-        return found
+        return scaling_of({modality: shift}, {modality: scale}, self._inputs).scaled(vectors, modality)

@@ -1,4 +1,4 @@
-"""Methods with pretrained networks in front of them: what learns from vectors learns from media."""
+"""Methods of vectors behind pretrained networks, trained on media."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,6 +7,7 @@ import torch
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.methods.inputs import Inputs
@@ -25,15 +26,15 @@ class TowerMethod(LearnedMethod):
     learner: TowerLearner
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Describe the clips by the networks as they are, then train."""
+        """Prepare the clips, then train."""
         super().fit(*self.learner.begun(train, valid), session)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed every modality of `clips`; those that cannot be decoded are left out, and named in a warning."""
+        """Embed every modality of `clips`; clips that cannot be decoded are left out, and named in a warning."""
         return self.learner.embed_clips(self.learner.decodable(clips))
 
     def architecture(self) -> JsonObject:
-        """Describe the networks, so that a saved model can be built without the files of theirs."""
+        """Describe the networks, so that a saved model is built without the files of their models."""
         return self.learner.architecture()
 
 
@@ -50,47 +51,39 @@ def towered(
 
     Args:
         name: of the method, for messages.
-        build: builds the method for features of the widths that the context says.
+        build: builds the method for features of the dimensions of a context.
         context: of the media.
         settings: the `training` section.
         towers: the section of that name.
         inputs: the section of that name.
 
     Raises:
-        InputError: a network that cannot be read, or a method that does not learn through the vectors it is given.
+        InputError: a network cannot be read, or the method cannot be trained through its vectors.
     """
     with torch.random.fork_rng(devices=[]):
         networks = {m: _network(m, towers, context) for m in context.modalities}
     widths = {modality: network.dimension for modality, network in networks.items()}
     method = build(replace(context, dimensions=widths, architecture=None))
-    trained = any(not network.still for network in networks.values())
-    _check(name, method, trained=trained or context.architecture is not None)
-    assert isinstance(method, LearnedMethod)
-    learner = TowerLearner(method.learner, networks, towers, inputs)
-    return TowerMethod(learner, context, settings)
-
-
-def _network(modality: str, towers: PretrainedOptions, context: Context) -> HubInput:
-    kind = next(one for one in towers.networks if one == modality)
-    network = HubInput(
-        towers.networks[kind], kind, towers.blocks, nested(context.architecture or {}, modality) or None
-    )  # fmt: skip
-    network.train_blocks(frozen=kind not in towers.train)
-    return network
-
-
-def _check(name: str, method: Method, *, trained: bool) -> None:
-    if not isinstance(method, LearnedMethod):
+    if type(method) is not LearnedMethod:
         raise InputError(
-            f"towers: {name} learns by no steps through features; extract them (`aadml extract`), or take a method that"
-            " does: aadml, pairs, clip, dscmr ..."
+            f"towers: {name} is not trained in steps through features; extract features (`aadml extract`), or choose a "
+            "method that is: aadml, pairs, clip, dscmr ..."
         )
     players = method.learner.players()
     if len(players) > 1:
         raise InputError(
-            f"towers: {name} trains {' and '.join(players)} against each other; take a method or loss of one player"
+            f"towers: {name} trains {' and '.join(players)} against each other; choose a method or a loss of one player"
         )
+    trained = context.architecture is not None or not all(network.frozen for network in networks.values())
     if trained and method.learner.learns_beside_batches:
         raise InputError(
             f"towers: {name} learns from clips beside its batch too; freeze the networks (towers.train=[])"
         )
+    return TowerMethod(TowerLearner(method.learner, networks, towers, inputs), context, settings)
+
+
+def _network(modality: Modality, towers: PretrainedOptions, context: Context) -> HubInput:
+    kind, source = next((kind, source) for kind, source in towers.networks.items() if kind == modality)
+    network = HubInput(source, kind, towers.blocks, nested(context.architecture or {}, modality) or None)
+    network.train_blocks(frozen=kind not in towers.train)
+    return network

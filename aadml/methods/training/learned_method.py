@@ -1,4 +1,4 @@
-"""A method whose parameters are trained by the one loop."""
+"""A method whose parameters are trained by the training loop."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,10 +22,10 @@ P = ParamSpec("P")
 
 
 class LearnedMethod(Method):
-    """Wrap a learner as a method.
+    """A learner as a method.
 
     Args:
-        learner: what is trained.
+        learner: to be trained.
         context: seed and device.
         settings: the `training` section.
     """
@@ -39,31 +39,31 @@ class LearnedMethod(Method):
 
     @property
     def similarity(self) -> str:
-        """Name the similarity of the learner's embeddings."""
+        """Similarity of the learner's embeddings."""
         return self.learner.similarity
 
     @property
     def takes_missing(self) -> bool:
-        """Tell whether the learner learns from clips that lack a modality."""
+        """Whether the learner is trained on clips that lack a modality."""
         return self.learner.takes_missing
 
     @property
     def needs_same_texts(self) -> str:
-        """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
+        """Reason why the texts of the training clips may not change from epoch to epoch; "" where they may."""
         return self.learner.needs_same_texts
 
     @property
     def divides_batches(self) -> bool:
-        """Tell whether several processes may train the learner."""
+        """Whether several processes may train the learner."""
         return self.learner.divides_batches
 
     @property
     def precision(self) -> Precision:
-        """Name the precision in which the learner trains."""
+        """Precision of the training."""
         return self.settings.precision
 
     def check_clips(self, train: Clips) -> None:
-        """Refuse training clips that the learner cannot be trained on."""
+        """Check that the learner can be trained on the clips."""
         self.learner.check_clips(train)
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
@@ -75,20 +75,20 @@ class LearnedMethod(Method):
         return self.learner.embed_all(features, modality)
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips`, each item alone, up to where embeddings are read off."""
+        """Encode one modality of `clips`, each item alone, into the outputs from which embeddings are read."""
         return self.learner.encode(clips, modality)
 
     def read_off(self, outputs: Tensor) -> Tensor:
-        """Read embeddings off outputs."""
+        """Compute embeddings from outputs."""
         return self.learner.read_off(outputs)
 
     def proxy(self) -> nn.Module | None:
-        """Give the trained proxy."""
+        """Return the trained proxy."""
         proxy = self.learner.proxy()
         return proxy.built() if isinstance(proxy, LeftOut) else proxy
 
     def metric_loss(self) -> MetricLoss | None:
-        """Lay out the metric loss that a training would compute."""
+        """Return the metric loss of the training."""
         return self.learner.metric_loss(self.settings)
 
     def state(self) -> dict[str, Tensor]:
@@ -96,12 +96,12 @@ class LearnedMethod(Method):
         return {key: value.detach().cpu() for key, value in self.learner.state_dict().items()}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over parameters and buffers."""
+        """Load parameters and buffers."""
         self.learner.load_state_dict(dict(state))
         self.learner.eval()
 
     def readout(self) -> JsonObject:
-        """Describe how the learner's embeddings are read."""
+        """Describe the read-out of the learner."""
         return self.learner.readout()
 
     def parameters_count(self) -> int:
@@ -110,13 +110,13 @@ class LearnedMethod(Method):
 
 
 def learned(learner: Callable[Concatenate[Context, P], Learner]) -> Callable[Concatenate[Context, Training, P], Method]:
-    """Make the builder of a method from the class of its learner, whose options it takes.
+    """Build the builder of a method from the class of its learner, with the options of the learner.
 
     Args:
-        learner: (context, *, options) -> what is trained.
+        learner: (context, *, options) -> learner.
 
     Returns:
-        (context, settings, *, options) -> the method.
+        (context, settings, *, options) -> method.
     """
 
     def build(context: Context, settings: Training, /, *rest: P.args, **options: P.kwargs) -> Method:

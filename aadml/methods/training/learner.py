@@ -1,11 +1,11 @@
-"""What the training loop trains: a module with players, stages and hooks."""
+"""Learners: modules that the training loop trains, with players, stages and hooks."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality, Source
+from aadml.comparison.processes import group
 from aadml.data.sources.padding import sent
 from aadml.methods.method import Embedder, MetricLoss
 from aadml.methods.training.settings import Training
@@ -20,12 +21,12 @@ from aadml.methods.training.train_scores import map_scores
 from aadml.methods.training.warnings import collapse_warning
 
 EMBEDDING_BATCH = 1024
-"""Items embedded at a time; 4,096 take up to half as long again, since what stands between layers leaves the caches."""
+"""Items embedded at a time; 4,096 take up to half as long again, since activations no longer fit the caches."""
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """Where training stands.
+    """Position of an epoch in its stage.
 
     Attributes:
         stage: name of the stage.
@@ -40,14 +41,14 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a player's loss is given.
+    """Input of a player's loss.
 
     Attributes:
-        features: modality -> (b, d), or the padded batch of a source; of several processes each has its own rows.
+        features: modality -> (b, d), or the padded batch of a source; one of several processes holds its own rows.
         labels: (b,) int64.
         index: (b,) rows in the training set.
         generator: the only source of draws.
-        epoch: where training stands.
+        epoch: position of the training.
         present: modality -> (b,) bool, whether a clip has it, where some clips of the training set lack it.
     """
 
@@ -61,13 +62,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class Player:
-    """One set of parameters and the loss they minimise; adversarial methods have several.
+    """A set of parameters and the loss they minimize; adversarial methods have several.
 
     Attributes:
-        parameters: what the player's optimizer moves.
-        loss: batch -> named scalars; "loss" is minimised, the others are logged.
-        settings: the `training` section -> that of this player, where its optimizer is another.
-        probe: what the loss named, its graph still there -> further scalars, logged once an epoch; it draws nothing.
+        parameters: of the player's optimizer.
+        loss: batch -> named scalars; "loss" is minimized, the others are logged.
+        settings: the `training` section -> that of this player, where its optimizer differs.
+        probe: scalars of the loss, with their graph -> further scalars, logged once an epoch; it draws nothing.
     """
 
     parameters: Sequence[nn.Parameter]
@@ -78,12 +79,12 @@ class Player:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of training, as data.
+    """A part of a training.
 
     Attributes:
         name: for the log.
-        epochs: how many.
-        players: who is trained, in this order, on each batch; None for all.
+        epochs: number of epochs.
+        players: names of the players that are trained on each batch, in this order; None for all.
         batches: (train, epoch, generator) -> rows of each batch; None for shuffled batches of the configured size.
         keep_optimizer: whether the optimizers' state carries over from the stage before.
         start_from_best: whether the stage starts from the best weights of the stage before (else from its last).
@@ -102,25 +103,25 @@ class Stage:
 
 
 def in_two(epochs: int, share: float, names: tuple[str, str], *, apart: bool = False) -> list[Stage]:
-    """Give the first of two stages its share of the epochs, and the second the rest; one without epochs is left out.
+    """Divide epochs into two stages; a stage without epochs is left out.
 
     Args:
         epochs: of both.
-        share: of the first, 0 to 1.
+        share: of the first stage, 0 to 1.
         names: of the stages.
         apart: whether each trains the player of its name alone.
     """
-    begun = round(share * epochs)
-    parts = zip(names, (begun, epochs - begun), strict=True)
-    return [Stage(name, count, (name,) if apart else None) for name, count in parts if count]
+    first = round(share * epochs)
+    counts = zip(names, (first, epochs - first), strict=True)
+    return [Stage(name, count, (name,) if apart else None) for name, count in counts if count]
 
 
 class Validation:
-    """The validation clips as the weights of one epoch embed them.
+    """Validation clips with their embeddings under the weights of one epoch.
 
     Args:
         learner: that embeds.
-        clips: what.
+        clips: to embed.
     """
 
     def __init__(self, learner: "Learner", clips: Clips) -> None:
@@ -129,69 +130,71 @@ class Validation:
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """Embed the clips, once for all who ask."""
+        """Embeddings of the clips, computed once."""
         return self._learner.embed_clips(self.clips)
 
 
 class Learner(nn.Module, Embedder):
-    """A trainable method: what is fitted are parameters and buffers, so that `state_dict` is the whole of it.
+    """A trainable method whose parameters and buffers are all that is fitted: `state_dict` is complete.
 
     Attributes:
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
         takes_criterion: whether `training.criterion` may name another score; not where a stage trains something else.
-        margin: of the hinge whose mean is logged as "metric_loss"; None where there is none.
         in_bfloat16: whether `training.precision` may be bfloat16: "no", "possible", or "shown", where runs of several
-            seeds scored the same in both precisions (docs/speed.md), so that "auto" may take it.
-        divides_batches: whether several processes may train it: its losses then take the features of the process's own
-            rows (`group.together` gathers what is made of them), and return the process's part of a sum.
-        learns_beside_batches: whether its loss takes features of training clips that are not in the batch.
+            seeds scored the same in both precisions (docs/speed.md), so that "auto" may choose it.
+        divides_batches: whether several processes may train it: its losses then receive the features of the process's
+            own rows (`group.together` gathers the outputs), and return the process's part of a sum.
+        learns_beside_batches: whether its loss uses features of training clips outside the batch.
     """
 
     criterion: str = "map_mean"
     takes_criterion: bool = True
-    margin: float | None = None
     in_bfloat16: Literal["no", "possible", "shown"] = "possible"
     divides_batches: bool = False
     learns_beside_batches: bool = False
 
-    @abstractmethod
     def players(self) -> Mapping[str, Player]:
-        """Name who is trained."""
+        """Return the players by name; by default one, of all trainable parameters and `_loss`."""
+        return {"all": Player([p for p in self.parameters() if p.requires_grad], self._loss)}
+
+    def _loss(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Compute the loss of the default player: named scalars, of which "loss" is minimized."""
+        raise NotImplementedError
 
     @abstractmethod
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch of one modality (b, d) -> (b, dimension), in evaluation mode, each item alone."""
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Divide training into stages; one by default."""
+        """Divide a training into stages; one by default."""
         return (Stage("train", epochs),)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Refresh what depends on the whole training set (bank, class means, codes)."""
 
     def calibrate(self, valid: Clips) -> None:
-        """Choose what is chosen on validation clips (temperature, read-out), before they are scored."""
+        """Choose on validation clips what is chosen there (temperature, read-out), before they are scored."""
 
     def finish(self, train: Clips, valid: Clips) -> None:
-        """Do what remains once the best weights are loaded (a closed form on the outputs)."""
+        """Fit what follows once the best weights are loaded (a closed form on the outputs)."""
 
     def validate(self, valid: Validation) -> dict[str, float]:
         """Score the validation clips: the mean average precision of every direction, and their mean."""
         return map_scores(valid.embeddings)
 
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
-        """Cost clips of any split as the trained ones are, in evaluation mode; None where that is not defined."""
+        """Compute the training loss of clips of any split in evaluation mode; None where it is undefined."""
         return None
 
     def warnings(self, valid: Validation) -> Iterable[str]:
-        """Say what people should know after an epoch: embeddings that have collapsed to one point."""
+        """Yield warnings after an epoch: modalities whose embeddings have collapsed to one point."""
         for modality in valid.embeddings.vectors:
             warning = collapse_warning(valid.embeddings.there(modality))
             if warning:
                 yield f"the {modality} embeddings: {warning}"
 
     def metric_loss(self, settings: Training) -> MetricLoss | None:
-        """Lay out the metric loss of a training; None where there is none to estimate."""
+        """Return the metric loss of a training; None where there is none to estimate."""
         return None
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
@@ -201,7 +204,7 @@ class Learner(nn.Module, Embedder):
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """Stay in evaluation mode and follow no gradients as long as the context lasts, however it ends."""
+        """Return a context in evaluation mode and without gradients; the mode is restored however it ends."""
         was_training = self.training
         self.eval()
         try:
@@ -212,18 +215,62 @@ class Learner(nn.Module, Embedder):
 
     @property
     def device(self) -> torch.device:
-        """Say where the parameters lie."""
+        """Device of the parameters."""
         return next(self.parameters()).device
 
     def in_batches(self, features: Features, rows: Tensor | None = None) -> Iterator[Any]:
-        """Take all n items, or the rows (m,) of them, to the device of the parameters, a batch at a time."""
+        """Yield batches of all n items, or of the rows (m,), on the device of the parameters."""
         chosen = torch.arange(len(features)) if rows is None else rows
-        for some in chosen.split(EMBEDDING_BATCH if isinstance(features, Matrix) else 32):
-            yield on_device(features, some, self.device)
+        for part in chosen.split(EMBEDDING_BATCH if isinstance(features, Matrix) else 32):
+            yield on_device(features, part, self.device)
+
+
+class CachingLearner(Learner):
+    """A learner that caches the vectors of all items of a source until its weights may change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, which are held so that it stays
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode; training mode clears the cache."""
+        if mode:
+            self._cache = {}
+        return super().train(mode)
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
+        """Load parameters and buffers, and clear the cache."""
+        self._cache = {}
+        return super().load_state_dict(state_dict, strict=strict, assign=assign)
+
+
+class ResizedBuffers(nn.Module):
+    """A module whose buffers, of a size that follows from the training data, get the size of the state they load.
+
+    Attributes:
+        resized: names of the buffers.
+    """
+
+    resized: tuple[str, ...]
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
+        for name in self.resized:
+            stored, buffer = state_dict.get(prefix + name), self.get_buffer(name)
+            if stored is not None and stored.shape != buffer.shape:
+                setattr(self, name, buffer.new_zeros(stored.shape))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.Generator, epoch: Epoch) -> Batch:
+    """Build the batch of the rows (b,) of clips on a device, with the features of this process's own rows."""
+    features = {m: on_device(clips[m], rows[group.own(len(rows))], device) for m in clips.modalities}
+    labels = clips.labels[rows.to(clips.labels.device)].to(device)
+    present = {m: flags[rows].to(device) for m, flags in clips.present.items()}
+    return Batch(features, labels, rows.to(device), generator, epoch, present)
 
 
 def on_device(features: Features, rows: Tensor, device: torch.device) -> Any:
-    """Take the rows (b,) of in-memory features, or the padded batch of a source, to a device."""
+    """Return the rows (b,) of in-memory features, or the padded batch of a source, on a device."""
     if isinstance(features, Tensor):
         return sent(features[rows.to(features.device)], device)
     assert isinstance(features, Source)

@@ -1,4 +1,4 @@
-"""The only training loop. It knows no method: players, stages and hooks are the learner's."""
+"""The only training loop. Nothing in it depends on a method: players, stages and hooks are the learner's."""
 
 import math
 import time
@@ -15,7 +15,7 @@ from aadml.data.captions.several_texts import of_epoch
 from aadml.data.sources.prefetch import BatchesAhead
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
-from aadml.methods.training.learner import Batch, Epoch, Learner, Stage, Validation, on_device
+from aadml.methods.training.learner import Epoch, Learner, Stage, Validation, batch_of
 from aadml.methods.training.optimization import Optimization
 from aadml.methods.training.precision import computed_in, passed_in_parts, resolved
 from aadml.methods.training.session import Checkpoint, EpochWeights, Record, Session, numbers
@@ -24,7 +24,6 @@ from aadml.methods.training.train_scores import can_be_scored, train_scores
 from aadml.methods.training.warnings import (
     gradient_norm,
     gradient_warning,
-    margin_warning,
     saturation_warning,
     share_warning,
 )
@@ -33,19 +32,19 @@ from aadml.retrieval.evaluation import mean_figure
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
 
 PROBED_EVERY = 10
-"""Epochs between two looks of the players' probes, each of which may cost as much as a step; the last epoch has one."""
+"""Epochs between two calls of the players' probes, each of which may take as long as a step; the last epoch has one."""
 
 
 def train(learner: Learner, train: Clips, valid: Clips, settings: Training, session: Session, *, seed: int) -> None:
-    """Train `learner` through its stages and leave it with the weights of the epoch chosen on `valid`.
+    """Train `learner` through its stages; it ends with the weights of the epoch chosen on `valid`.
 
     All draws of an epoch (order, dropout, selections, texts) derive from `seed`, the stage and the epoch's number
-    alone, so a training that continues after an interruption ends in the same bytes as one that was never interrupted.
+    alone, so a training that continues after an interruption ends in the same bytes as an uninterrupted one.
 
     Args:
-        learner: what is trained, on its device.
+        learner: to be trained, on its device.
         train: clips to fit on.
-        valid: clips to choose the epoch on; where there are none, the last epoch is taken.
+        valid: clips to choose the epoch on; without any, the last epoch is chosen.
         settings: the `training` section.
         session: log, best weights, state to continue from.
         seed: of all draws.
@@ -54,9 +53,8 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
         InputError: the loss became NaN before any epoch could be kept.
     """
     with torch.random.fork_rng(devices=[]), group.divided():
-        here = _to_device(train, learner.device)
-        loop = _Loop(learner, here, here, valid, settings, session, seed)
-        loop.run()
+        clips = _to_device(train, learner.device)
+        _Loop(learner, clips, clips, valid, settings, session, seed).run()
     _load_best(learner, session)
     learner.eval()
     learner.finish(train, valid)
@@ -64,7 +62,7 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
 
 @dataclass
 class _Progress:
-    """How far training has come: all of it fits into JSON, and it is saved with the weights."""
+    """Progress of a training, saved as JSON with the weights."""
 
     stage: int = 0
     epoch: int = 0
@@ -79,8 +77,8 @@ class _Progress:
 @dataclass
 class _Loop:
     learner: Learner
-    given: Clips
-    train: Clips  # what the epoch takes of what was given
+    all_train: Clips
+    train: Clips  # with the texts of the epoch
     valid: Clips
     settings: Training
     session: Session
@@ -88,7 +86,11 @@ class _Loop:
     progress: _Progress = field(default_factory=_Progress)
 
     def run(self) -> None:
-        """Run all stages that are not done yet."""
+        """Run all stages that are not done yet.
+
+        Raises:
+            InputError: `training.criterion` in a training whose stages have different scores.
+        """
         if self.settings.criterion != AUTO and not self.learner.takes_criterion:
             raise InputError("training.criterion: this method trains in stages of different scores; leave it at auto")
         stages = self.learner.stages(self.settings.epochs)
@@ -96,7 +98,7 @@ class _Loop:
         self.optimization = Optimization(self.learner.players(), self.settings)
         self._continue(_of_first(self.session.resume()))
         self.session.plan(sum(stage.epochs for stage in stages), self.progress.epochs_done)
-        with BatchesAhead(self.given.features) as self.ahead:
+        with BatchesAhead(self.all_train.features) as self.ahead:
             self._run_stages(stages)
 
     def _run_stages(self, stages: Sequence[Stage]) -> None:
@@ -111,7 +113,7 @@ class _Loop:
                     self.session.finish_stage(stages[number].name)
 
     def _run_stage(self, stage: Stage) -> bool:
-        """Run the remaining epochs of a stage; False once training must not go on."""
+        """Run the remaining epochs of a stage; return False if training must stop."""
         while self.progress.epoch < stage.epochs and not self._out_of_patience():
             record = self._run_epoch(stage)
             if not math.isfinite(loss := numbers(record)["loss"]):
@@ -123,7 +125,7 @@ class _Loop:
             record = {**record, **self._score(last=last), **self._score_train(last=last)}
             with group.alone():
                 self.session.log(record, self._weights(last=last))
-            self._watch()
+            self._warn()
             self.session.save(self._checkpoint())
         return True
 
@@ -134,11 +136,11 @@ class _Loop:
         return 0 < self.settings.patience <= self.progress.since_best
 
     def _run_epoch(self, stage: Stage) -> Record:
-        """Refresh, then take one step of every player on every batch; return the record of the epoch."""
+        """Refresh the learner, then take one step of every player on every batch; return the record of the epoch."""
         started = time.perf_counter()
         epoch = Epoch(stage.name, self.progress.epoch, stage.epochs)
         generator = _seeded(self.seed, self.progress.stage, self.progress.epoch)
-        self.train = of_epoch(self.given, seed=self.seed, epoch=self.progress.epochs_done)
+        self.train = of_epoch(self.all_train, seed=self.seed, epoch=self.progress.epochs_done)
         self.learner.eval()
         with computed_in(self.precision, self.learner), passed_in_parts(self.settings.micro_batch, self.learner):
             self.learner.before_epoch(self.train, epoch)
@@ -148,38 +150,34 @@ class _Loop:
             means = self._steps(batches, stage, epoch, generator)
         self.learner.eval()
         seconds = round(time.perf_counter() - started, 4)
-        begun: Record = {"epoch": self.progress.epochs_done + 1, "stage": stage.name, "learning_rate": rate}
-        return {**begun, **means, "seconds": seconds}
+        record: Record = {"epoch": self.progress.epochs_done + 1, "stage": stage.name, "learning_rate": rate}
+        return {**record, **means, "seconds": seconds}
 
     def _steps(
         self, batches: Iterable[Tensor], stage: Stage, epoch: Epoch, generator: torch.Generator
     ) -> dict[str, float]:
-        """Take the steps of one epoch; return the mean of every figure that the losses named."""
+        """Take the steps of one epoch; return the mean of every scalar of the losses."""
         players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
-        figures: dict[str, list[Tensor]] = {}
+        scalars: dict[str, list[Tensor]] = {}
         steps = 0
         for rows in self.ahead.over(batches, self.train.features):
             steps += 1
             self.session.step(steps)
-            own = rows[group.own(len(rows))]
-            features = {m: on_device(self.train[m], own, self.learner.device) for m in self.train.modalities}
-            labels = self.train.labels[rows.to(self.train.labels.device)]
-            present = {m: own[rows].to(self.learner.device) for m, own in self.train.present.items()}
-            batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch, present)
+            batch = batch_of(self.train, rows, self.learner.device, generator, epoch)
             for name, player in players.items():
                 prefix = "" if len(players) == 1 else f"{name} "
-                first = not any(key.startswith(prefix) for key in figures)
+                first = not any(key.startswith(prefix) for key in scalars)
                 probed = first and (epoch.number % PROBED_EVERY == 0 or epoch.number + 1 == epoch.total)
                 for key, value in self.optimization.step(name, player, batch, probed=probed).items():
-                    figures.setdefault(prefix + key, []).append(value.detach().float())
+                    scalars.setdefault(prefix + key, []).append(value.detach().float())
                 if first:
-                    figures[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
-        means = {key: float(torch.stack(values).mean()) for key, values in figures.items()}
-        begun = {key: float(values[0]) for key, values in figures.items()}
-        return {"loss": _loss(means)} | means | {"loss_of_first_batch": _loss(begun), "steps": steps}
+                    scalars[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
+        means = {key: float(torch.stack(values).mean()) for key, values in scalars.items()}
+        first_values = {key: float(values[0]) for key, values in scalars.items()}
+        return {"loss": _loss(means)} | means | {"loss_of_first_batch": _loss(first_values), "steps": steps}
 
     def _score(self, *, last: bool) -> dict[str, float]:
-        """Score the validation clips where it is their turn, and keep the weights that `select` asks for."""
+        """Score the validation clips every `valid_every` epochs, and keep the weights that `select` chooses."""
         if not len(self.valid):
             self._keep({})
             return {}
@@ -198,11 +196,11 @@ class _Loop:
         return {f"valid {key}": value for key, value in scores.items()}
 
     def _since_last(self) -> int:
-        """Count the epochs since validation clips were scored before; the last of a stage may come sooner."""
+        """Count the epochs since the last validation; the last epoch of a stage may be validated sooner."""
         return (self.progress.epoch - 1) % self.settings.valid_every + 1
 
     def _validated(self) -> dict[str, float]:
-        """Score the validation clips, and warn of what is seen in their embeddings."""
+        """Score the validation clips, and report warnings about their embeddings."""
         valid = Validation(self.learner, self.valid)
         scores, criterion = self.learner.validate(valid), self.settings.criterion
         for warning in self.learner.warnings(valid):
@@ -210,25 +208,20 @@ class _Loop:
         return scores if criterion == AUTO else scores | {criterion: mean_figure(valid.embeddings, criterion)}
 
     def _score_train(self, *, last: bool) -> dict[str, float]:
-        """Score the training clips, cost them and the validation clips, where it is their turn; for people alone."""
+        """Score the training clips and compute train and validation loss every `train_map` epochs, for people alone."""
         every = self.settings.train_map
         if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
             return {}
         return group.by_first(self._train_scored)
 
     def _train_scored(self) -> dict[str, float]:
-        """Score the training clips, and cost them and the validation clips."""
-        scores = train_scores(self.learner.embed_clips(self.train))
+        scores = {f"train {k}": value for k, value in train_scores(self.learner.embed_clips(self.train)).items()}
         weights = self._weights(last=False)
-        losses = {
-            f"{name} loss": loss
-            for name, clips in (("train", self.train), ("valid", self.valid))
-            if (loss := weights.held_out_loss(clips)) is not None
-        }
-        return {f"train {key}": value for key, value in scores.items()} | losses
+        losses = {"train loss": weights.held_out_loss(self.train), "valid loss": weights.held_out_loss(self.valid)}
+        return scores | {key: loss for key, loss in losses.items() if loss is not None}
 
     def _lower_on_plateau(self, score: float) -> None:
-        """Lower the learning rate once the score has not risen for long enough; then wait anew."""
+        """Lower the learning rate once the score has not risen for `schedule_every` epochs; then count anew."""
         progress, settings = self.progress, self.settings
         if progress.risen_to is None or score > progress.risen_to + settings.schedule_threshold:
             progress.risen_to, progress.since_risen = score, 0
@@ -238,16 +231,14 @@ class _Loop:
             progress.learning_rate_factor *= settings.schedule_factor
             progress.since_risen = 0
 
-    def _watch(self) -> None:
-        """Warn where a gradient vanished or broke, where no term costs anything, where the loss sits at its margin."""
-        history, margin = [numbers(one) for one in self.session.history], self.learner.margin
+    def _warn(self) -> None:
+        """Report gradients that vanished or are not finite, and a metric loss without active terms."""
+        history = [numbers(record) for record in self.session.history]
         latest = history[-1].items()
-        found = [gradient_warning(value) for key, value in latest if key.endswith("gradient_norm")]
-        found += [share_warning(value) for key, value in latest if key.endswith("metric_gradient_share")]
-        found.append(saturation_warning([one["active"] for one in history if "active" in one]))
-        if margin is not None:
-            found.append(margin_warning([one["metric_loss"] for one in history if "metric_loss" in one], margin))
-        for warning in filter(None, found):
+        warnings = [gradient_warning(value) for key, value in latest if key.endswith("gradient_norm")]
+        warnings += [share_warning(value) for key, value in latest if key.endswith("metric_gradient_share")]
+        warnings.append(saturation_warning([record["active"] for record in history if "active" in record]))
+        for warning in filter(None, warnings):
             self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
 
     def _keep(self, scores: dict[str, float]) -> None:
@@ -255,7 +246,7 @@ class _Loop:
         self.session.keep_best(Checkpoint(self.learner.state_dict(), facts))
 
     def _shuffled(self, generator: torch.Generator) -> Iterator[Tensor]:
-        """Give the rows of each batch (b,) in random order; a last batch of one clip joins the one before."""
+        """Yield the rows of each batch (b,) in random order; a last batch of one clip joins the batch before."""
         parts: Sequence[Tensor] = torch.randperm(len(self.train), generator=generator).split(self.settings.batch)
         if len(parts) > 1 and self.settings.drop_last and len(parts[-1]) < self.settings.batch:
             parts = parts[:-1]
@@ -264,13 +255,13 @@ class _Loop:
         yield from parts
 
     def _enter(self, stage: Stage, number: int) -> None:
-        """Begin a stage: whose weights, whose optimizer, whose best score."""
+        """Set weights, optimizer and best score for the beginning of a stage."""
         if stage.start_from_best:
             _load_best(self.learner, self.session)
         if not stage.keep_optimizer:
             self.optimization.reset()
-        kept = self.progress.best if stage.keep_best else None
-        self.progress = _Progress(number, 0, self.progress.epochs_done, kept)
+        best = self.progress.best if stage.keep_best else None
+        self.progress = _Progress(number, 0, self.progress.epochs_done, best)
 
     def _stop_at_nan(self, loss: float) -> None:
         if _of_first(self.session.best()) is None:
@@ -291,25 +282,25 @@ class _Loop:
 
 
 def _load_best(learner: Learner, session: Session) -> None:
-    """Take over the weights of the best epoch so far, where there is one."""
+    """Load the weights of the best epoch so far, if there is one."""
     best = _of_first(session.best())
     if best is not None:
         learner.load_state_dict(dict(best.tensors))
 
 
 def _of_first(checkpoint: Checkpoint | None) -> Checkpoint | None:
-    """Give what the first process has; the others read no run."""
-    found = group.tensors_of_first(None if checkpoint is None else (checkpoint.tensors, checkpoint.facts))
-    return None if found is None else Checkpoint(*found)
+    """Return the checkpoint of the first process; the others do not read the run folder."""
+    content = group.tensors_of_first(None if checkpoint is None else (checkpoint.tensors, checkpoint.facts))
+    return None if content is None else Checkpoint(*content)
 
 
-def _loss(figures: Mapping[str, float]) -> float:
-    """Find the loss among figures; where several players have one each, their sum."""
-    return figures["loss"] if "loss" in figures else sum(v for k, v in figures.items() if k.endswith(" loss"))
+def _loss(scalars: Mapping[str, float]) -> float:
+    """Return the loss of the scalars; of several players, the sum of their losses."""
+    return scalars["loss"] if "loss" in scalars else sum(v for k, v in scalars.items() if k.endswith(" loss"))
 
 
 def _seeded(seed: int, stage: int, epoch: int) -> torch.Generator:
-    """Seed the process-wide generator (dropout) and return a new one (order, selections) for this very epoch."""
+    """Seed the process-wide generator (dropout); return a new generator (order, selections). Both are of this epoch."""
     mixed = (seed * 1_000_003 + stage * 10_007 + epoch) & 0x7FFF_FFFF_FFFF
     torch.manual_seed(mixed)
     return torch.Generator().manual_seed(mixed + 1)

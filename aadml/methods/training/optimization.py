@@ -21,40 +21,40 @@ class Optimization:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, without momentum or step counts."""
-        self._optimizers = {n: optimizer(p.parameters, self._settings[n]) for n, p in self._players.items()}
+        """Build the optimizers anew, without momentum or step counts."""
+        self._optimizers = {n: build_optimizer(p.parameters, self._settings[n]) for n, p in self._players.items()}
 
     def set_epoch(self, epoch: int, factor: float) -> float:
         """Set the learning rates for an epoch of a stage; return the first player's, for the log.
 
         Args:
             epoch: epochs of the stage done.
-            factor: what a plateau has left of the learning rate.
+            factor: share of the learning rate that plateaus have left.
         """
         rates = []
-        for name, one in self._optimizers.items():
+        for name, optimizer in self._optimizers.items():
             settings = self._settings[name]
             steps = epoch // settings.schedule_every if settings.schedule == "step" else 0
             floor = min(settings.schedule_floor, settings.learning_rate)
             rates.append(max(floor, settings.learning_rate * factor * settings.schedule_factor**steps))
-            for parameters in one.param_groups:
+            for parameters in optimizer.param_groups:
                 parameters["lr"] = rates[-1]
         return rates[0]
 
     def step(self, name: str, player: Player, batch: Batch, *, probed: bool = False) -> Mapping[str, Tensor]:
-        """Move one player's parameters down the gradient of its loss on `batch`.
+        """Take one step of a player's optimizer on `batch`.
 
         Args:
             name: of the player.
-            player: who moves.
-            batch: what its loss is given.
-            probed: whether the player's probe looks at the loss first.
+            player: whose parameters are moved.
+            batch: input of its loss.
+            probed: whether the player's probe reads the loss first.
 
         Returns:
-            What the loss named, added up over all processes, and the probe.
+            The named scalars of the loss, summed over all processes, and those of the probe.
         """
-        one = self._optimizers[name]
-        one.zero_grad(set_to_none=True)
+        optimizer = self._optimizers[name]
+        optimizer.zero_grad(set_to_none=True)
         parts = player.loss(batch)
         loss = parts["loss"]
         probe = player.probe(parts) if probed and player.probe is not None and loss.requires_grad else {}
@@ -66,33 +66,33 @@ class Optimization:
             if self._settings[name].clip_norm:
                 nn.utils.clip_grad_norm_(player.parameters, self._settings[name].clip_norm)
             if bool(torch.isfinite(parts["loss"])):
-                one.step()
+                optimizer.step()
         return parts
 
     def state(self) -> dict[str, Tensor]:
         """Return every optimizer's state, named `optimizer.<player>.<number>.<key>`."""
         return {
             f"optimizer.{name}.{number}.{key}": torch.as_tensor(value)
-            for name, one in self._optimizers.items()
-            for number, entries in one.state_dict()["state"].items()
+            for name, optimizer in self._optimizers.items()
+            for number, entries in optimizer.state_dict()["state"].items()
             for key, value in entries.items()
             if value is not None
         }
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over what `state` returned."""
+        """Load what `state` returned."""
         entries: dict[str, dict[int, dict[str, Tensor]]] = {name: {} for name in self._optimizers}
         for path, value in state.items():
             name, number, key = path.removeprefix("optimizer.").rsplit(".", 2)
             entries[name].setdefault(int(number), {})[key] = value
-        for name, one in self._optimizers.items():
-            one.load_state_dict({"state": entries[name], "param_groups": one.state_dict()["param_groups"]})
+        for name, optimizer in self._optimizers.items():
+            optimizer.load_state_dict({"state": entries[name], "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def optimizer(parameters: Iterable[nn.Parameter], settings: Training) -> torch.optim.Optimizer:
-    """Build the optimizer that `settings` names, fused where torch has it."""
+def build_optimizer(parameters: Iterable[nn.Parameter], settings: Training) -> torch.optim.Optimizer:
+    """Build the optimizer that `settings` names, with the fused implementation of torch if it has one."""
     build = lookup(OPTIMIZERS, settings.optimizer, "training.optimizer")
-    takes = inspect.signature(build).parameters
+    known = inspect.signature(build).parameters
     options = {
         "lr": settings.learning_rate,
         "weight_decay": settings.weight_decay,
@@ -100,4 +100,4 @@ def optimizer(parameters: Iterable[nn.Parameter], settings: Training) -> torch.o
         "momentum": settings.momentum,
         "fused": True,
     }
-    return build(parameters, **{key: value for key, value in options.items() if key in takes})
+    return build(parameters, **{key: value for key, value in options.items() if key in known})

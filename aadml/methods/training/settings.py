@@ -20,7 +20,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 AUTO = "auto"
-"""The criterion that a method brings; the precision that fits method and machine."""
+"""The criterion of the method; the precision chosen for method and machine."""
 
 SCHEDULED = OnlyWith("schedule", "step", "plateau")
 
@@ -34,34 +34,34 @@ class Training:
     Attributes:
         epochs: passes over the training clips (400: AADML, section 5.2).
         batch: clips a batch (400 on VEGAS, 200 on AVE: AADML, section 5.2).
-        micro_batch: clips that the encoders' hidden layers pass at a time; 0 is the whole batch. Loss and gradients are
-            those of the whole batch, for any loss, at the price of a second pass: it saves memory alone. With dropout
-            the masks that a seed gives depend on it.
-        optimizer: its name.
-        learning_rate: of all players that name no other (1e-4: AADML, section 5.2).
-        betas: Adam's.
-        weight_decay: as the optimizer means it.
-        momentum: SGD's and RMSprop's.
+        micro_batch: clips that pass the encoders' hidden layers at a time; 0 is the whole batch. Loss and gradients are
+            those of the whole batch, for any loss, at the price of a second pass: memory is saved, not time. With
+            dropout, the masks of a seed depend on it.
+        optimizer: name of the optimizer.
+        learning_rate: of all players without a rate of their own (1e-4: AADML, section 5.2).
+        betas: of Adam.
+        weight_decay: as the optimizer defines it.
+        momentum: of SGD and RMSprop.
         schedule: "constant", "step" (times `schedule_factor` every `schedule_every` epochs) or "plateau" (times
             `schedule_factor` once the validation score has not risen for `schedule_every` epochs, each time anew).
-        schedule_every: epochs.
-        schedule_factor: factor.
-        schedule_threshold: a plateau's score has risen where it is more than so much above the best before.
-        schedule_floor: the learning rate that no schedule goes below.
+        schedule_every: epochs between two changes of the learning rate, or of a plateau.
+        schedule_factor: factor of the learning rate at each change.
+        schedule_threshold: smallest rise above the best score before that ends a plateau.
+        schedule_floor: smallest learning rate of any schedule.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
         select: "best" keeps the epoch of the best validation score, "last" the last one.
-        criterion: the score of the validation clips that chooses the epoch, and that plateaus and patience look at:
-            "auto" is the method's own (mean MAP for most), else a metric of `aadml list metrics` that is better when
-            larger ("recall@10"), its mean over the directions.
-        patience: stop once the validation score has not risen for so many epochs; 0 never stops early.
+        criterion: score of the validation clips that chooses the epoch, and that plateaus and patience follow: "auto"
+            is that of the method (mean MAP for most), any other a metric of `aadml list metrics` that is better when
+            larger ("recall@10"), as its mean over the directions.
+        patience: epochs without a rise of the validation score after which training stops; 0 never stops early.
         valid_every: epochs between two validations.
-        train_map: epochs between two scores of the training clips (their MAP and loss, the validation clips' loss), for
-            people alone: they change nothing; 0 never.
-        drop_last: leave out the last batch where it is smaller than the others.
-        precision: of the products of hidden layers, and of a loss's generator, while they train: "float32", "bfloat16",
-            or "auto", which takes bfloat16 for wide layers of methods that were shown to score the same in it, where
-            the machine multiplies it in hardware (docs/speed.md); a run's config records what it resolved to. Weights,
-            losses, optimizers and all evaluation are float32.
+        train_map: epochs between two scores of the training clips (their MAP and loss, and the loss of the validation
+            clips), for people alone: the training does not depend on them. 0 never computes them.
+        drop_last: leave out the last batch if it is smaller than the others.
+        precision: of the products of hidden layers, and of a loss's generator, in training: "float32", "bfloat16", or
+            "auto", which is bfloat16 for wide layers of methods that score the same in both precisions, on machines
+            that multiply bfloat16 in hardware (docs/speed.md). The config of a run records the resolved precision.
+            Weights, losses, optimizers and all evaluation are float32.
     """
 
     epochs: Count = 400

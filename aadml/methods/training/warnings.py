@@ -1,4 +1,4 @@
-"""Watchers: figures of a training that tell when it has gone wrong, in words for people."""
+"""Warnings of a training that has gone wrong, from its statistics."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,77 +9,47 @@ from aadml.comparison.processes import group
 
 COLLAPSED = 1e-6
 PATIENCE = 5
-"""How many values in a row (epochs, as a rule) must agree before a warning."""
+"""Number of consecutive values (epochs, as a rule) that must agree before a warning."""
 
 NEGLIGIBLE_SHARE = 0.05
 """Of the metric loss's gradient: reading R3 on detached neighbors keeps 0.005, every other reading 0.9 and more."""
 
 
 def collapse_warning(vectors: Tensor) -> str | None:
-    """Say so where all embeddings have become one point.
-
-    Args:
-        vectors: (n, d) embeddings.
-
-    Returns:
-        A sentence, or None where they differ (or are fewer than two).
-    """
+    """Return a warning if all embeddings (n, d) have become one point; None otherwise, and for fewer than two."""
     if len(vectors) < 2:
         return None
-    spread = float(vectors.var(0).sum())
+    variance = float(vectors.var(0).sum())
     scale = float(vectors.square().sum(1).mean())
-    if spread > COLLAPSED * max(scale, COLLAPSED):
+    if variance > COLLAPSED * max(scale, COLLAPSED):
         return None
-    return f"collapsed to one point (variance {spread:.2g}); try a smaller learning rate or an easier selection"
-
-
-def margin_warning(losses: Sequence[float], margin: float, *, tolerance: float = 0.01) -> str | None:
-    """Say so where a mean hinge has stayed at its margin: positives are no nearer than negatives, all may be one point.
-
-    Args:
-        losses: mean losses so far, in order.
-        margin: of the hinge.
-        tolerance: how near is at the margin, as a share of it.
-
-    Returns:
-        A sentence, or None.
-    """
-    recent = losses[-PATIENCE:]
-    if len(recent) < PATIENCE or any(abs(loss - margin) > tolerance * margin for loss in recent):
-        return None
-    return (
-        f"the loss has stayed at the margin {margin:g} for {PATIENCE} epochs: nothing tells positives from negatives; "
-        "try a smaller learning rate or an easier selection"
-    )
+    return f"collapsed to one point (variance {variance:.2g}); try a smaller learning rate or an easier selection"
 
 
 def saturation_warning(shares: Sequence[float], *, least: float = 1e-4) -> str | None:
-    """Say so where hardly a term costs anything any more.
+    """Return a warning if hardly any term of the metric loss is active.
 
     Args:
         shares: shares of active terms so far, in order.
-        least: what counts as none.
-
-    Returns:
-        A sentence, or None.
+        least: largest share that counts as none.
     """
     recent = shares[-PATIENCE:]
     if len(recent) < PATIENCE or max(recent) > least:
         return None
     return (
-        f"no more than {max(recent):.2g} of the terms cost anything, for {PATIENCE} epochs: the metric loss teaches "
-        "nothing more; try a harder selection or a larger margin"
+        f"at most {max(recent):.2g} of the terms of the metric loss have been active for {PATIENCE} epochs, so it no "
+        "longer trains anything; try a harder selection or a larger margin"
     )
 
 
 def gradient_norm(parameters: Iterable[nn.Parameter]) -> float:
-    """Give the Euclidean norm of all gradients together; 0 where there are none."""
+    """Return the Euclidean norm of all gradients together; 0 without gradients."""
     norms = [torch.linalg.vector_norm(p.grad.float()) for p in parameters if p.grad is not None]
     return float(torch.linalg.vector_norm(torch.stack(norms))) if norms else 0.0
 
 
 def gradient_warning(norm: float) -> str | None:
-    """Say so where a gradient norm is zero or no number."""
+    """Return a warning if a gradient norm is zero or not finite."""
     if norm == 0:
         return "the gradient is zero: nothing is being trained"
     if norm != norm or norm == float("inf"):
@@ -88,30 +58,29 @@ def gradient_warning(norm: float) -> str | None:
 
 
 def gradient_share(value: Tensor, reached: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> Tensor:
-    """Give the share of a scalar's gradient that reaches some of the parameters: the norm there over the norm of all.
+    """Return the share of a scalar's gradient that reaches some parameters: its norm there over its norm everywhere.
 
     Args:
-        value: whose graph stays.
-        reached: the parameters asked about.
-        others: those that share the gradient with them.
+        value: scalar; its graph is retained.
+        reached: parameters of the numerator.
+        others: the further parameters of the denominator.
 
     Returns:
         A scalar from 0 to 1; 1 where there is no gradient at all.
     """
-    asked = [*reached, *others]
-    found = torch.autograd.grad(value, asked, retain_graph=True, allow_unused=True)
-    gradients = group.summed([torch.zeros_like(p) if g is None else g for g, p in zip(found, asked, strict=True)])
-    norms = [torch.linalg.vector_norm(gradient.float()) for gradient in gradients]
-    whole = torch.linalg.vector_norm(torch.stack(norms))
+    parameters = [*reached, *others]
+    gradients = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True, materialize_grads=True)
+    norms = [torch.linalg.vector_norm(gradient.float()) for gradient in group.summed(list(gradients))]
+    total = torch.linalg.vector_norm(torch.stack(norms))
     part = torch.linalg.vector_norm(torch.stack(norms[: len(reached)]))
-    return torch.where(whole > 0, part / whole.clamp_min(torch.finfo(whole.dtype).tiny), torch.ones_like(whole))
+    return torch.where(total > 0, part / total.clamp_min(torch.finfo(total.dtype).tiny), torch.ones_like(total))
 
 
 def share_warning(share: float) -> str | None:
-    """Say so where next to nothing of the metric loss's gradient reaches the encoders."""
+    """Return a warning if hardly any of the metric loss's gradient reaches the encoders."""
     if not share < NEGLIGIBLE_SHARE:
         return None
     return (
         f"less than {NEGLIGIBLE_SHARE:.0%} of the metric loss's gradient reaches the encoders, the rest stays in the "
-        "proxies: the label loss alone trains them; try proxy.live=true, a residual, or proxy.aa_mix below 1"
+        "proxies: the label loss alone trains the encoders; try proxy.live=true, a residual, or proxy.aa_mix below 1"
     )

@@ -1,4 +1,4 @@
-"""The random baseline: what a method scores that knows nothing."""
+"""The random baseline: the scores of vectors without information."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -10,8 +10,7 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.comparison.options import Width
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context, Method, as_vectors
 from aadml.methods.training.settings import Training
 
 
@@ -22,13 +21,11 @@ class RandomMethod(Method):
         self._dimension, self._seed = dimension, seed
 
     def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
-        """Learn nothing."""
+        """Do nothing."""
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
         """Draw a vector for each of n items (n, d) -> (n, dimension)."""
-        if not isinstance(features, Tensor):
-            raise InputError("the random baseline needs features as vectors")
-        rows = features.detach().cpu().float().contiguous().numpy()
+        rows = as_vectors(features, "the random baseline").detach().cpu().float().contiguous().numpy()
         prefix = f"{self._seed} {modality} ".encode()
         drawn = np.empty((len(rows), self._dimension), dtype=np.float32)
         for number, row in enumerate(rows):
@@ -41,20 +38,20 @@ class RandomMethod(Method):
         return {"seed": torch.tensor(self._seed)}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over the seed."""
+        """Load the seed."""
         self._seed = int(state["seed"])
 
     def parameters_count(self) -> int:
-        """Count nothing."""
+        """Return 0: nothing is fitted."""
         return 0
 
 
 def random_vectors(context: Context, settings: Training, *, dimension: Width = 10) -> Method:
-    """Random vectors, independent of what an item shows: the chance level, as a method like any other.
+    """Random vectors, independent of the content of an item: the chance level, as a method like any other.
 
-    An item's vector is drawn from a normal distribution whose seed is a hash of the config's seed, the modality and
-    the bytes of the item's features, so that an item always has the same vector, whoever else is embedded. A random
-    projection would not do: it keeps a class together, and whole classes in random order score above chance.
+    The vector of an item is drawn from a normal distribution whose seed is a hash of the config's seed, the modality
+    and the bytes of the item's features, so that an item always has the same vector, whatever else is embedded. A
+    random projection would not serve: it keeps classes together, and whole classes in random order score above chance.
 
     Args:
         context: seed.

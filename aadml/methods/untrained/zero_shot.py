@@ -1,4 +1,4 @@
-"""Zero-shot: the two towers of one pretrained model, compared as they are."""
+"""Zero-shot: the towers of one pretrained model, compared without training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, inner
 from aadml.feature_extraction.hub.families import FAMILIES
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context, Method, as_vectors
 from aadml.methods.training.settings import Training
 
 _HOW = (
@@ -26,23 +26,21 @@ class ZeroShot(Method):
     takes_statistics = False
 
     def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
-        """Learn nothing."""
+        """Do nothing."""
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Give the features (n, d) as they are."""
-        if not isinstance(features, Tensor):
-            raise InputError("zero-shot: needs features as vectors")
-        return features.detach().cpu().float()
+        """Return the features (n, d) unchanged, on the CPU."""
+        return as_vectors(features, "zero-shot").detach().cpu().float()
 
     def state(self) -> dict[str, Tensor]:
-        """Return nothing that was learned; a file of weights holds one number at least."""
+        """Return an empty tensor, since a file of weights needs one at least."""
         return {"learned": torch.zeros(0)}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over nothing."""
+        """Do nothing."""
 
     def parameters_count(self) -> int:
-        """Count nothing."""
+        """Return 0: nothing is fitted."""
         return 0
 
 
@@ -50,11 +48,11 @@ def zero_shot(context: Context, settings: Training) -> Method:
     """Pretrained towers of one space (CLAP, CLIP, SigLIP, PE-AV), compared by cosine without any training.
 
     Args:
-        context: whose features say what made them.
+        context: with the provenance of the features.
         settings: not used; nothing is learned.
 
     Raises:
-        InputError: the features are not those of the towers of one model that share a space.
+        InputError: the features are not those of towers of one model with a shared space.
     """
     if len(context.modalities) < 2:
         raise InputError(f"zero-shot: needs two modalities; the data have {', '.join(context.modalities)}")
@@ -62,10 +60,10 @@ def zero_shot(context: Context, settings: Training) -> Method:
     how = _how(spaces)
     for modality, space in spaces.items():
         if space is None:
-            raise InputError(f"zero-shot: {_origin(context, modality)}, which shares no space; {how}")
+            raise InputError(f"zero-shot: {_origin(context, modality)}, which has no shared space; {how}")
     if len(set(spaces.values())) > 1:
-        named = ", ".join(f"{m} {one.family} {one.weights[:12]}" for m, one in spaces.items() if one is not None)
-        raise InputError(f"zero-shot: the features are of different models ({named}); {how}")
+        models = ", ".join(f"{m} {space.family} {space.weights[:12]}" for m, space in spaces.items() if space)
+        raise InputError(f"zero-shot: the features are of different models ({models}); {how}")
     return ZeroShot()
 
 
@@ -83,20 +81,20 @@ class SharedSpace:
 
     @property
     def modalities(self) -> tuple[str, ...]:
-        """Name the modalities whose towers end in it."""
+        """Modalities of the towers that end in the space."""
         return FAMILIES[self.family].shared
 
 
 def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
-    """Say in which shared space the features of a modality lie, by what made them; None where in none."""
+    """Return the shared space of the features of a modality, from their provenance; None without one."""
     family, weights = (str(inner(origin, "parameters", key) or "") for key in ("family", "weights"))
     shared = FAMILIES[family].shared if family in FAMILIES else ()
-    own = origin.get("extractor") == f"hf-{modality}" and modality in shared and weights
-    return SharedSpace(family, weights) if own else None
+    is_tower = origin.get("extractor") == f"hf-{modality}" and modality in shared and weights
+    return SharedSpace(family, weights) if is_tower else None
 
 
 def _how(spaces: Mapping[Modality, SharedSpace | None]) -> str:
-    """Return what to do: choose modalities that share a space, where there are two, or extract such ones."""
+    """Return a hint: choose modalities with a shared space if there are two, or extract such features."""
     for space in spaces.values():
         sharing = [modality for modality, other in spaces.items() if other == space]
         if space is not None and len(sharing) > 1:
@@ -107,5 +105,5 @@ def _how(spaces: Mapping[Modality, SharedSpace | None]) -> str:
 def _origin(context: Context, modality: Modality) -> str:
     origin = context.features.get(modality) or {}
     family = str(inner(origin, "parameters", "family") or "")
-    extractor = f"by {origin['extractor']}{f' ({family})' if family else ''}" if origin else "by what is not known"
+    extractor = f"by {origin['extractor']}{f' ({family})' if family else ''}" if origin else "by an unknown extractor"
     return f"the {modality} features were made {extractor}"

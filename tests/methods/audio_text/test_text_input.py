@@ -52,7 +52,7 @@ def test_captions_that_are_cut_or_cannot_be_spelled_are_counted():
     pytest.importorskip("transformers")
     network = BertInput("untrained", layers=1, dimension=16, vocabulary=120, dropout=0.0)
     network.learn_words(Captions(("rain falls",)))
-    with pytest.warns(UserWarning, match=r"^1 of 2 captions have words that the vocabulary cannot spell: \[UNK\]"):
+    with pytest.warns(UserWarning, match=r"^1 of 2 captions have words that the vocabulary cannot spell; \[UNK\]"):
         network.tokens(Captions(("rain falls", "zoom")))
     with pytest.warns(UserWarning, match="^1 of 2 captions are cut to 128 tokens$"):
         assert network.tokens(Captions(("rain falls", "rain " * 600))).offsets[-1] == 132

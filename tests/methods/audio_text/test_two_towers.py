@@ -96,7 +96,7 @@ def test_a_batch_of_nothing_but_broken_sound_is_passed_over(tones, context, smal
     assert all(np.isfinite(value) for value in session.history[0].values() if isinstance(value, float))
     assert len(method.embed_clips(with_broken(tones.test, range(9), tmp_path))) == 2
     for part in (tones.valid, tones.test):
-        with pytest.raises(InputError, match="none of the sounds can be decoded"):
+        with pytest.raises(InputError, match="no sound can be decoded"):
             method.embed_clips(with_broken(part, range(10), tmp_path))
 
 

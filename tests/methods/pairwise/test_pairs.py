@@ -233,7 +233,7 @@ def test_neighbors_and_proxies_change_what_is_learned(options):
     [
         (
             {"neighbors": NeighborOptions(positives="own", weights="affine"), "loss": "triplet"},
-            "takes all positives alike",
+            "weights all positives equally",
         ),
         ({"neighbors": NeighborOptions(candidates="bank"), "proxy": "anchor-aware"}, "set proxy.aa_on to anchor"),
     ],

@@ -54,7 +54,7 @@ def test_vectors_are_those_of_extraction_to_the_last_bit(videos, networks, featu
     network = HubInput(f"hf:{networks['wav2vec2' if modality == 'audio' else 'clip']}", modality, "all", None)
     options = {f"towers.{modality}": "hf:any"}
     data = load_splits(assemble(data=str(videos), settings=options)).train
-    found = network.describe(network.prepared(data[modality], Loading(memory=1 << 20)), kept=False)
+    found = network.describe(network.prepared(data[modality], Loading(memory=1 << 20)), stored=False)
     rows = read_features(features)
     assert bool(found[1].all())
     wanted = torch.from_numpy(rows.features[modality][rows.rows("train")])
@@ -82,7 +82,7 @@ def test_what_is_asked_for_is_trained_and_nothing_else(videos, settings, network
         model = fitted(videos, settings | options)
         for modality, of in (("audio", "wav2vec2"), ("visual", "clip")):
             before = HubInput(f"hf:{networks[of]}", modality, "all", None).network.state_dict()
-            after = model.method.learner.network(modality).network.state_dict()
+            after = model.method.learner.networks[modality].network.state_dict()
             found[name] |= {f"{modality} {key}" for key in after if not torch.equal(after[key], before[key])}
     parts = {key.rpartition(".")[0] for key in found["one"]}
     assert parts == {"visual vision_model.post_layernorm", "visual visual_projection"}
@@ -125,7 +125,7 @@ def test_a_video_that_cannot_be_decoded_costs_its_clip_and_is_named(videos, sett
 @pytest.mark.parametrize(
     ("more", "options", "message"),
     [
-        ({"method": "cca"}, {}, "towers: cca learns by no steps through features; extract them"),
+        ({"method": "cca"}, {}, "towers: cca is not trained in steps through features"),
         ({"method": "acmr"}, {}, "towers: acmr trains encoders and modality_classifier against each other"),
         ({"method": "aadml", "loss": "daml-triplet"}, {}, "towers: aadml trains encoders and generator"),
         ({"method": "few-labels"}, {}, r"towers: few-labels learns from clips beside its batch too; freeze"),

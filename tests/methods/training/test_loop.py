@@ -245,16 +245,13 @@ def test_a_vanished_gradient_is_told_once_it_is_seen():
     assert any("gradient is zero" in warning for warning in session.warnings)
 
 
-def test_a_metric_loss_that_stays_at_its_margin_or_costs_nothing_is_told():
-    class Stuck(Linear):
-        margin = 1.2
-
+def test_a_metric_loss_without_active_terms_warns():
+    class Saturated(Linear):
         def _loss(self, batch):
             return super()._loss(batch) | {"metric_loss": torch.tensor(1.2), "active": torch.tensor(0.0)}
 
-    _, session = run(Training(epochs=12, batch=8), learner=Stuck())
-    assert any("margin" in warning for warning in session.warnings)
-    assert any("cost anything" in warning for warning in session.warnings)
+    _, session = run(Training(epochs=12, batch=8), learner=Saturated())
+    assert any("have been active" in warning for warning in session.warnings)
 
 
 def test_embeddings_that_are_one_point_are_told_by_their_modality():

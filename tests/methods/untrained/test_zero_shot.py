@@ -61,7 +61,7 @@ def test_a_shared_space_names_the_modalities_whose_towers_end_in_it():
             r"visual features were made by hf-visual \(dinov2\)",
         ),
         ({"audio": origin("audio", extractor="vggish"), "text": origin("text")}, "audio features were made by vggish"),
-        ({"audio": {}, "text": origin("text")}, "audio features were made by what is not known"),
+        ({"audio": {}, "text": origin("text")}, "audio features were made by an unknown extractor"),
         (
             {"audio": origin("audio"), "visual": origin("visual", extractor="hog-color"), "text": origin("text")},
             r"visual features were made by hog-color .*; choose those of one model \(--set modalities=audio,text\)",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 METHODS: Table["Callable[..., Method]"] = Table(
     "method",
     {
-        "aadml": "aadml.methods.aadml:aadml",
+        "aadml": "aadml.methods.label_space.aadml:aadml",
         "cca": "aadml.methods.correlation.cca:cca",
         "kcca": "aadml.methods.correlation.kcca:kcca",
         "c-cca": "aadml.methods.correlation.cca:c_cca",
@@ -23,7 +23,7 @@ METHODS: Table["Callable[..., Method]"] = Table(
         "agah": "aadml.methods.adversarial.agah:agah",
         "acmr": "aadml.methods.adversarial.acmr:acmr",
         "dscmr": "aadml.methods.label_space.dscmr:dscmr",
-        "cctl": "aadml.methods.label_space.cctl:cctl",
+        "cctl": "aadml.methods.label_space.aadml:cctl",
         "video-adviser-lite": "aadml.methods.label_space.video_adviser_lite:video_adviser_lite",
         "eics": "aadml.methods.label_space.eics:eics",
         "tlca": "aadml.methods.label_space.tlca:tlca",

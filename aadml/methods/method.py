@@ -135,25 +135,21 @@ class Prior:
 
 
 class Embedder(ABC):
-    """Embedding of clips and checks of training clips, shared by methods and learners."""
+    """Embedding of clips and checks of training clips, shared by methods and learners.
+
+    Attributes:
+        takes_missing: whether clips that lack a modality are trained on; otherwise such clips are left out.
+        needs_same_texts: reason why the texts of the training clips may not change from epoch to epoch; "" where they
+            may.
+    """
+
+    takes_missing: bool = False
+    needs_same_texts: str = ""
 
     @property
     def similarity(self) -> str:
         """Similarity by which embeddings are compared; a class may define a plain attribute instead."""
         return "cosine"
-
-    @property
-    def takes_missing(self) -> bool:
-        """Whether clips that lack a modality are trained on; otherwise such clips are left out.
-
-        A class may define a plain attribute instead.
-        """
-        return False
-
-    @property
-    def needs_same_texts(self) -> str:
-        """Reason why the texts of the training clips may not change from epoch to epoch; "" where they may."""
-        return ""
 
     def check_clips(self, train: Clips) -> None:
         """Check that the method can be trained on the clips.
@@ -184,6 +180,10 @@ class Embedder(ABC):
         """Return the proxy that replaces clips in training; None without one."""
         return None
 
+    def architecture(self) -> JsonObject:
+        """Describe networks whose shape was read from files, so that a saved model is built without those files."""
+        return {}
+
     def readout(self) -> JsonObject:
         """Describe the chosen read-out (name, temperature) for people; empty without a choice."""
         return {}
@@ -196,25 +196,15 @@ class Method(Embedder):
         fits_validation: whether `fit` learns from the validation clips too, as closed forms do, which have no epoch to
             choose.
         takes_statistics: whether inputs may be scaled by statistics of the training clips.
+        divides_batches: whether several processes may train the method, each on its own rows of a batch.
+        precision: of the training: `training.precision`, resolved for method and machine.
     """
 
     fits_validation: bool = True
     takes_statistics: bool = True
-
-    @property
-    def needs_same_texts(self) -> str:
-        """Reason why the texts of the training clips may not change from epoch to epoch; "" where they may."""
-        return "learns by no epochs"
-
-    @property
-    def divides_batches(self) -> bool:
-        """Whether several processes may train the method, each on its own rows of a batch."""
-        return False
-
-    @property
-    def precision(self) -> Precision:
-        """Precision of the training: `training.precision`, resolved for method and machine."""
-        return "float32"
+    needs_same_texts = "learns by no epochs"
+    divides_batches: bool = False
+    precision: Precision = "float32"
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
@@ -263,10 +253,6 @@ class Method(Embedder):
     def metric_loss(self) -> MetricLoss | None:
         """Return the metric loss of the training; None where there is none to estimate."""
         return None
-
-    def architecture(self) -> JsonObject:
-        """Describe networks whose shape was read from files, so that a saved model is built without those files."""
-        return {}
 
     def parameters_count(self) -> int:
         """Count the fitted numbers."""

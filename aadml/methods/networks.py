@@ -1,8 +1,8 @@
-"""Small networks of vectors that several methods build on."""
+"""Networks of vectors for several methods."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Annotated, Generic, TypeVar, cast
 
 import torch
@@ -13,11 +13,13 @@ from torch.utils.checkpoint import checkpoint
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, SomeLayers
 from aadml.comparison.processes import group
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Choice, OwnSection
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.layers.dropout import DropoutLayer
 from aadml.layers.linear import Linear
 from aadml.layers.tanh import Tanh
+from aadml.methods.method import Context
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": Tanh, "relu": nn.ReLU, "sigmoid": nn.Sigmoid, "gelu": nn.GELU}
 Activation = Annotated[str, Choice(ACTIVATIONS)]
@@ -120,3 +122,42 @@ class LabelSpaceEncoder(nn.Module):
         """Return the label-space vectors (b, outputs) of inputs (b, d)."""
         vectors: Tensor = self.predicted(self.features(inputs))
         return vectors
+
+
+def heads(
+    context: Context, method: str, sizes: Sequence[int], *, activation: str, dropout: float = 0.0, last: bool = False
+) -> PerModality[Layers]:
+    """Build a head for every modality.
+
+    Args:
+        context: dimensions of the modalities.
+        method: name of the method, for the message.
+        sizes: hidden sizes and the output size.
+        activation: a key of ACTIVATIONS, after every hidden layer.
+        dropout: share of units dropped after each activation.
+        last: whether the output has an activation (and dropout) too.
+
+    Returns:
+        modality -> (b, d) to (b, sizes[-1]).
+
+    Raises:
+        InputError: the features of a modality are not vectors.
+    """
+    context.need_vectors(method)
+    return PerModality(
+        {
+            modality: layers((dimension, *sizes), activation=activation, dropout=dropout, last=last)
+            for modality, dimension in context.dimensions.items()
+        }
+    )
+
+
+def all_directions(context: Context) -> list[str]:
+    """Return every ordered pair of modalities in the notation of `Objective` ("audio-visual", "visual-audio").
+
+    Raises:
+        InputError: there are fewer than two modalities.
+    """
+    if len(context.modalities) < 2:
+        raise InputError(f"two modalities are needed; the data have {', '.join(context.modalities)} alone")
+    return ["-".join(pair) for pair in permutations(context.modalities, 2)]

@@ -1,4 +1,4 @@
-"""Losses of pairs of vectors of two modalities in a common space (DSCMR, Zhen et al., CVPR 2019)."""
+"""Losses of several methods: pairs in a common space (DSCMR, Zhen et al., CVPR 2019), triplets, weighted sums."""
 
 from collections.abc import Mapping
 from itertools import combinations, combinations_with_replacement
@@ -8,7 +8,13 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.comparison.pairwise import at_least_float32, cosine
+from aadml.feature_extraction.ground.json_values import Json
 from aadml.losses.kernels.likelihood import softplus
+from aadml.methods.method import Context
+from aadml.methods.networks import all_directions
+from aadml.objective import Objective
+from aadml.objective.composition import Space, compose_objective
+from aadml.objective.sections import Section
 
 
 def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
@@ -45,3 +51,17 @@ def weighted_loss(parts: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
     """Return the weighted sum of the parts of a loss as "loss", and each part as "NAME_loss" for the log."""
     loss = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
     return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
+
+
+def triplet_objective(context: Context, width: int, *, selection: Section = "all", **options: Json) -> Objective:
+    """Build the objective of triplets in all directions.
+
+    Args:
+        context: modalities and classes.
+        width: d of the vectors.
+        selection: of the triplets.
+        options: of the loss `triplet`.
+    """
+    space = Space(context.modalities, width, classes=context.classes)
+    loss: Section = {"name": "triplet", **options}
+    return compose_objective(space, loss=loss, selection=selection, directions=all_directions(context))

@@ -15,9 +15,8 @@ from aadml.comparison.options import Fidelity, Margin, Weight, Width
 from aadml.comparison.options import Layers as HiddenLayers
 from aadml.comparison.pairwise import at_least_float32, cosine
 from aadml.feature_extraction.ground.option_types import Tuning
-from aadml.methods.heads import all_directions
 from aadml.methods.method import Context
-from aadml.methods.networks import Layers, PerModality, layers
+from aadml.methods.networks import Layers, PerModality, all_directions, layers
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 

@@ -15,15 +15,13 @@ from aadml.comparison.options import LearningRate, Margin, SomeLayers, Weight, W
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.adversarial.class_codes import code_loss, fitted_codes, signs
 from aadml.methods.adversarial.critics import critic_loss
-from aadml.methods.heads import all_directions, heads
 from aadml.methods.method import Context
-from aadml.methods.networks import layers
-from aadml.methods.pair_losses import weighted_loss
+from aadml.methods.networks import heads, layers
+from aadml.methods.pair_losses import triplet_objective, weighted_loss
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 from aadml.methods.training.settings import Training
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
 
 ATTENTION_SLOPE = 5.0
 FEATURE_SHARE = 0.8
@@ -97,10 +95,8 @@ class HashingLearner(Learner):
             "quantization": quantization_weight,
             "adversarial": adv_weight,
         }
-        self.objective = compose_objective(
-            Space(names, dimension, classes=classes),
-            loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "sum", "combine": "sum"},
-            directions=all_directions(context),
+        self.objective = triplet_objective(
+            context, dimension, score="cosine", margin=margin, reduction="sum", combine="sum"
         )
         # both are refreshed once an epoch, from training clips alone, and saved with the weights
         self.class_features: Tensor

@@ -10,7 +10,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.ground.checksummed_json import FileSum, unseal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, read_as
+from aadml.feature_extraction.ground.json_values import read_as
 from aadml.methods.audio_text.towers import with_sound
 from aadml.methods.method import Context
 from aadml.methods.training.learned_method import LearnedMethod
@@ -33,10 +33,6 @@ class CaptionedLearner(Learner):
     def settled(self, clips: Clips) -> Clips:
         """Return clips with vectors instead of the inputs of frozen networks."""
         return clips
-
-    def architecture(self) -> JsonObject:
-        """Describe networks whose shape was read from files."""
-        return {}
 
 
 class AudioText(LearnedMethod):
@@ -74,10 +70,6 @@ class AudioText(LearnedMethod):
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed sound and captions; clips whose sound cannot be decoded are left out, and named in a warning."""
         return self.learner.embed_clips(with_sound(self.learner.prepared(clips)))
-
-    def architecture(self) -> JsonObject:
-        """Describe networks whose shape was read from files."""
-        return self.learner.architecture()
 
 
 def _load_run(learner: Learner, run: Path) -> None:

@@ -21,7 +21,7 @@ from aadml.methods.audio_text.captioned import CaptionedLearner
 from aadml.methods.audio_text.options import RelevanceOptions
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput
-from aadml.methods.audio_text.towers import check_present, distinct_items, nothing_to_learn, padded_batch, prepared
+from aadml.methods.audio_text.towers import check_present, distinct_items, input_batch, nothing_to_learn, prepared
 from aadml.methods.training.learner import Batch, Epoch, Player, Validation, batch_of
 from aadml.objective import Embedded, Objective
 from aadml.retrieval.frame_word import FRAME_WORD, pack, pack_each
@@ -114,9 +114,9 @@ class FramesAgainstWords(CaptionedLearner):
         parts: list[Tensor] = []
         with self.evaluated():
             for rows in distinct.split(_AT_ONCE):
-                batch = padded_batch(inputs, rows)
+                batch = input_batch(inputs, rows, self.device)
                 check_present(inputs, batch.present)
-                values, lengths = self._sequences(batch.to(self.device), modality)
+                values, lengths = self._sequences(batch, modality)
                 parts += [v[:n].cpu().clone() for v, n in zip(values, lengths.tolist(), strict=True)]
         return pack_each(parts, side="frames" if modality == "audio" else "words", form=self.form), inverse
 

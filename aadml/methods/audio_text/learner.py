@@ -58,6 +58,8 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         self.recall = recall
         self.loading = loading
         self.curriculum = curriculum
+        self.needs_same_texts = "" if curriculum is None else "makes its batches of all pairs"
+        self._heads_frozen = curriculum is not None and curriculum.options.freeze_scope == "encoder"
         self._frozen: dict[Modality, Tensor] = {}  # vectors of all training rows on the frozen side of a stage
 
     def tower(self, modality: Modality) -> Tower:
@@ -97,11 +99,6 @@ class TwoTowers(CachingLearner, CaptionedLearner):
                 clips = clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
         return clips
 
-    @property
-    def needs_same_texts(self) -> str:
-        """Reason why the texts of the training clips may not change from epoch to epoch; "" where they may."""
-        return "" if self.curriculum is None else "makes its batches of all pairs"
-
     def check_clips(self, train: Clips) -> None:
         """Check that a curriculum can divide the training clips into batches."""
         if self.curriculum is not None:
@@ -110,14 +107,11 @@ class TwoTowers(CachingLearner, CaptionedLearner):
     def players(self) -> Mapping[str, Player]:
         """Return a player of all that is not frozen, and one for each side that a curriculum trains alone."""
         players = {"all": Player(self._trained("audio", "text"), self._loss)}
-        if self.curriculum is None:
-            return players
-        scope = self.curriculum.options.freeze_scope
-        sides: dict[str, list[nn.Parameter]] = {
-            "audio": self._trained("audio") + (self._heads("text") if scope == "backbone" else []),
-            "text": self._trained("text") + (self._heads("audio") if scope == "backbone" else []),
-        }
-        return players | {side: Player(parameters, self._loss) for side, parameters in sides.items()}
+        if self.curriculum is not None:
+            for side, other in (("audio", "text"), ("text", "audio")):
+                head = [] if self._heads_frozen else list(self.tower(other).head.parameters())
+                players[side] = Player(self._trained(side) + head, self._loss)
+        return players
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Return the stages of the curriculum, or one."""
@@ -177,9 +171,6 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         rest = [p for p in self.objective.parameters() if p.requires_grad]
         return [p for side in sides for p in self.tower(side).parameters() if p.requires_grad] + rest
 
-    def _heads(self, side: Modality) -> list[nn.Parameter]:
-        return list(self.tower(side).head.parameters())
-
     def _described(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
         tower = self.tower(modality)
         vectors, present = describe(features, tower, self.device)
@@ -199,11 +190,9 @@ class TwoTowers(CachingLearner, CaptionedLearner):
 
     def _frozen_vectors(self, features: Features, side: Modality) -> Tensor:
         """Compute the embeddings of all training rows on a frozen side, or the vectors of its network alone."""
-        assert self.curriculum is not None
-        encoder = self.curriculum.options.freeze_scope == "encoder"
         if isinstance(features, Tensor):
-            vectors = self.embed_all(features, side) if encoder else features
-        elif encoder:
+            vectors = self.embed_all(features, side) if self._heads_frozen else features
+        elif self._heads_frozen:
             vectors, _ = self._described(features, side)
         else:
             vectors, _ = describe(features, self.tower(side).network, self.device)
@@ -225,8 +214,6 @@ class TwoTowers(CachingLearner, CaptionedLearner):
     def _embedded(self, side: Modality, batch: Batch, rows: Tensor) -> Tensor:
         if side in self._frozen:
             vectors = self._frozen[side][batch.index[rows]]
-            assert self.curriculum is not None
-            encoder = self.curriculum.options.freeze_scope == "encoder"
-            return vectors if encoder else F.normalize(self.tower(side).head(vectors), dim=1)
+            return vectors if self._heads_frozen else F.normalize(self.tower(side).head(vectors), dim=1)
         features = batch.features[side]
         return self.embed(features[rows] if isinstance(features, Tensor) else features.select(rows), side)

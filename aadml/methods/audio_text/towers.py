@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,13 +13,12 @@ from aadml.data.sources.loading import Loading
 from aadml.data.sources.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.sources.network_items import ItemBatch, NetworkItems
 from aadml.data.sources.padding import Padded
-from aadml.data.sources.sound_batches import SoundBatch
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from aadml.feature_extraction.frontends.log_mel import PANNS, LogMelSettings
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, nested
+from aadml.feature_extraction.ground.json_values import nested
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.weights.hub_names import PREFIX
 from aadml.feature_extraction.weights.tensor_files import read_tensors
@@ -28,6 +27,7 @@ from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
 from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.training.learner import on_device
 
 _AT_ONCE = 32
 
@@ -95,39 +95,31 @@ class Tower(nn.Module):
         return vectors
 
 
-def audio_tower(options: TowerOptions, freezing: Freezing, context: Context) -> Tower:
-    """Build the audio tower of the options of a method."""
-    if options.audio.startswith(PREFIX):
-        return _hub_tower(options.audio, "audio", options, freezing, context)
-    network = PannsInput(
-        options.audio, options.audio_weights, width=options.audio_width, dropout=options.dropout,
-        augment=options.augment,
-    )  # fmt: skip
-    hidden = options.hidden or (2048 if network.dimension >= 2048 else 1024)
-    return _tower(network, hidden, options, freezing, "audio")
+def build_tower(
+    modality: Literal["audio", "text"], options: TowerOptions, freezing: Freezing, context: Context
+) -> Tower:
+    """Build the tower of a modality from the options of a method.
 
-
-def text_tower(options: TowerOptions, freezing: Freezing, context: Context) -> Tower:
-    """Build the text tower of the options of a method."""
-    if options.text.startswith(PREFIX):
-        return _hub_tower(options.text, "text", options, freezing, context)
-    architecture = context.architecture or {}
-    if options.text == "bert":
-        network: nn.Module = BertInput(
+    Raises:
+        InputError: the towers have no heads, and the network's dimension is not that of the common space.
+    """
+    source, architecture, hidden = getattr(options, modality), context.architecture or {}, 1024
+    if source.startswith(PREFIX):
+        network: nn.Module = HubInput(source, modality, options.blocks, nested(architecture, modality) or None)
+    elif modality == "audio":
+        network = PannsInput(
+            source, options.audio_weights, width=options.audio_width, dropout=options.dropout, augment=options.augment
+        )
+        hidden = 2048 if network.dimension >= 2048 else 1024
+    elif source == "bert":
+        network = BertInput(
             options.text_weights, layers=options.text_layers, dimension=options.text_dimension,
             vocabulary=options.vocabulary, dropout=options.dropout, config=nested(architecture, "bert") or None,
         )  # fmt: skip
-        return _tower(network, options.hidden or 2048, options, freezing, "text")
-    network = WordInput(options.text_weights, dimension=options.text_dimension, seed=context.seed)
-    return _tower(network, options.hidden or 1024, options, freezing, "text")
-
-
-def _hub_tower(
-    source: str, modality: Literal["audio", "text"], options: TowerOptions, freezing: Freezing, context: Context
-) -> Tower:
-    architecture: JsonObject = nested(context.architecture or {}, modality)
-    network = HubInput(source, modality, options.blocks, architecture or None)
-    return _tower(network, options.hidden or 1024, options, freezing, modality)
+        hidden = 2048
+    else:
+        network = WordInput(options.text_weights, dimension=options.text_dimension, seed=context.seed)
+    return _tower(network, options.hidden or hidden, options, freezing, modality)
 
 
 def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Freezing, modality: str) -> Tower:
@@ -180,11 +172,11 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
     distinct, inverse = distinct_items(features)
     parts, flags = [], []
     for rows in distinct.split(_AT_ONCE):
-        batch = input_batch(features, rows)
-        flags.append(batch.present)
+        batch = input_batch(features, rows, device)
+        flags.append(batch.present.cpu())
         if bool(batch.present.any()):
             with torch.no_grad():
-                parts.append(network(batch.to(device)).float().cpu()[batch.present])
+                parts.append(network(batch).float().cpu()[flags[-1]])
     present = torch.cat(flags)
     _check_any_present(features, present)
     described = torch.cat(parts)
@@ -224,24 +216,15 @@ def distinct_items(features: Features) -> tuple[Tensor, Tensor]:
     return rows, rows
 
 
-def input_batch(features: Features, rows: Tensor) -> Padded | SoundBatch | ItemBatch:
-    """Return the batch of a source's rows (b,), as its network receives it.
+def input_batch(features: Features, rows: Tensor, device: torch.device) -> Any:
+    """Return the batch of a source's rows (b,) on a device.
 
     Raises:
         InputError: the features are vectors.
     """
     if isinstance(features, Tensor):
         raise InputError("audio-text: needs sound and captions, and these features are vectors")
-    batch = features.batch(rows)
-    assert isinstance(batch, Padded | SoundBatch | ItemBatch)
-    return batch
-
-
-def padded_batch(features: Features, rows: Tensor) -> Padded | SoundBatch:
-    """Return the batch of a source's rows (b,), padded or to be padded on its device."""
-    batch = input_batch(features, rows)
-    assert isinstance(batch, Padded | SoundBatch)
-    return batch
+    return on_device(features, rows, device)
 
 
 def _check_any_present(features: Features, present: Tensor) -> None:

@@ -11,7 +11,7 @@ from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.curriculum import Curriculum, ancillary
 from aadml.methods.audio_text.learner import TwoTowers
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, CurriculumOptions, Freezing, TowerOptions
-from aadml.methods.audio_text.towers import audio_tower, text_tower
+from aadml.methods.audio_text.towers import build_tower
 from aadml.methods.method import Context, Method, Prior
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
@@ -148,7 +148,7 @@ def _learner(
     objective = compose_objective(space, loss=loss, selection=selection, directions=directions)
     if context.architecture is not None:
         towers = replace(towers, audio_weights=UNTRAINED)  # a saved model has all of its weights
-    audio, text = audio_tower(towers, freezing, context), text_tower(towers, freezing, context)
+    audio, text = build_tower("audio", towers, freezing, context), build_tower("text", towers, freezing, context)
     if context.architecture is None and not any(p.requires_grad for tower in (audio, text) for p in tower.parameters()):
         raise InputError("method.freeze: both networks are frozen and have no heads, so nothing is left to train")
     return TwoTowers(audio, text, objective, towers.recall, captioned.loading, curriculum)

@@ -44,7 +44,7 @@ def covariances_of(parts: Sequence[Clips], names: Names, ridge: float) -> Covari
     means = means_of(parts, names)
     d1, d2 = (len(mean) for mean in means)
     first, second, cross = (torch.zeros(shape, dtype=torch.float64) for shape in ((d1, d1), (d2, d2), (d1, d2)))
-    for block1, block2, _ in centered_blocks(parts, names, means):
+    for block1, block2, _ in _centered_blocks(parts, names, means):
         first += block1.T @ block1
         second += block2.T @ block2
         cross += block1.T @ block2
@@ -66,7 +66,7 @@ def between_classes(parts: Sequence[Clips], names: Names, means: tuple[Tensor, T
     classes = 1 + max(int(part.labels.max()) for part in parts)
     first, second = (torch.zeros(classes, len(mean), dtype=torch.float64) for mean in means)
     sizes = torch.zeros(classes, dtype=torch.float64)
-    for block1, block2, labels in centered_blocks(parts, names, means):
+    for block1, block2, labels in _centered_blocks(parts, names, means):
         members = torch.nn.functional.one_hot(labels, classes).double()
         first += members.T @ block1
         second += members.T @ block2
@@ -84,16 +84,15 @@ def means_of(parts: Sequence[Clips], names: Names) -> tuple[Tensor, Tensor]:
     return totals[0] / count, totals[1] / count
 
 
-def centered_blocks(
+def _centered_blocks(
     parts: Sequence[Clips], names: Names, means: tuple[Tensor, Tensor]
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yield blocks of centered clips: (b, d1), (b, d2), labels (b,)."""
     for block1, block2, labels in _blocks(parts, names):
         yield block1 - means[0], block2 - means[1], labels
 
 
 def _blocks(parts: Sequence[Clips], names: Names) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yield blocks of clips in double precision; a block may span two sets."""
+    """Yield blocks (b, d1), (b, d2) in double precision with their labels (b,); a block may span two sets."""
     size = max(1, _NUMBERS_AT_ONCE // sum(parts[0].dimension(name) for name in names))
     labels = torch.cat([part.labels for part in parts])
     for start in range(0, len(labels), size):

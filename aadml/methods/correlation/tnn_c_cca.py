@@ -16,12 +16,11 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.correlation.algebra import mixed_cross_covariance
 from aadml.methods.correlation.projection import solve_buffers
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context
 from aadml.methods.networks import layers
-from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player
-from aadml.methods.training.settings import Training
-from aadml.objective import Embedded, Objective
+from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.sections import Section
 
@@ -75,29 +74,78 @@ def without_partners(selection: Selection) -> Selection:
 
 
 class TripletLearner(Learner):
-    """See `tnn_c_cca`.
+    """Triplet networks after cluster CCA: anchors audio, positives and negatives visual (Zeng et al., TOMM 2020).
+
+    Cluster CCA (see `c_cca`) is solved on the training clips; a branch for each modality maps its projections through
+    hidden layers and an output layer (tanh, dropout), then a sigmoid; triplets of a batch train the branches. The
+    released code has the other order too (`order: tnn-first`): branches on the features, cluster CCA on their outputs.
+    That code also passes a flag that omits the cluster part, and accumulates it in the wrong shape; here the cluster
+    part is always included. The code does not settle the distance of the triplets; with the cosine, a margin of 0.5
+    could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. The triplets of that code
+    never have the own partner of an anchor as positive (`fidelity: source`); here they do (`repaired`), because the
+    partner is the item to be retrieved. Its batch-hard form mines over a list of triplets, and is not reproduced. The
+    published schedule has 500 batches an epoch and 10 epochs.
 
     Args:
-        names: the modality of the anchors, and that of positives and negatives.
-        branches: modality -> network of its triplets.
-        solution: the cluster CCA.
-        objective: of the triplets.
-        cca_first: whether the solution precedes the networks or follows them.
+        context: dimensions of the two modalities.
+        dimension: of the cluster CCA and of the embedding (10: code of the AADML paper's group).
+        hidden: hidden layers of a branch (same source).
+        dropout: share of units dropped, of the output layer too (same source).
+        share: one branch for both modalities (a variant of the code) instead of one each.
+        order: "cca-first" or "tnn-first".
+        margin: of the triplets (0.5: the peak of the published sweep from 0.1 to 1.1).
+        score: of the triplets, see `aadml.losses.triplet.triplet`.
+        selection: the section of that name: "all" triplets of a batch, or "batch-hard" (both in the code).
+        ridge: added to the covariances of the cluster CCA.
+        pair_weight: weight of the pairs in its cross-covariance (0.2: same source).
+        fidelity: "source" to exclude the partner of an anchor from its positives, "repaired" to include it.
     """
+
+    _train: Clips
 
     def __init__(
         self,
-        names: tuple[Modality, Modality],
-        branches: nn.ModuleDict,
-        solution: ClusterSolution,
-        objective: Objective,
+        context: Context,
         *,
-        cca_first: bool,
+        dimension: Width = 10,
+        hidden: Layers = (100, 100, 100),
+        dropout: Dropout = 0.1,
+        share: bool = False,
+        order: Literal["cca-first", "tnn-first"] = "cca-first",
+        margin: Annotated[Margin, Tuning(0.2, 0.5, 1.0)] = 0.5,
+        score: Score = "squared-euclidean",
+        selection: Section = "all",
+        ridge: Ridge = 1e-4,
+        pair_weight: Share = 0.2,
+        fidelity: Fidelity = "repaired",
     ) -> None:
         super().__init__()
+        names = context.need_pair("tnn-c-cca")
+        context.need_classes("tnn-c-cca")
+        cca_first = order == "cca-first"
+        sizes = dict(context.dimensions)
+        inputs = {m: dimension if cca_first else sizes[m] for m in names}
+        if share and len(set(inputs.values())) > 1:
+            raise InputError(
+                "method.share: one branch for both modalities needs features of equal dimensions, or order: cca-first"
+            )
+        solution = ClusterSolution(
+            sizes if cca_first else dict.fromkeys(names, dimension),
+            dimension=dimension,
+            ridge=ridge,
+            pair_weight=pair_weight,
+        )
+        objective = compose_objective(
+            Space(names, dimension, classes=context.classes),
+            loss={"name": "triplet", "margin": margin, "score": score},
+            selection=selection,
+            directions=("-".join(names),),
+        )
+        if fidelity == "source":
+            objective.selection = without_partners(objective.selection)
+        branches = _branches(inputs, hidden, dimension, dropout, share=share)
         self.names, self.branches, self.solution = names, branches, solution
         self.objective, self.cca_first = objective, cca_first
-        self._train: Clips | None = None
 
     def players(self) -> Mapping[str, Player]:
         """Return the player of the branches; the cluster CCA is solved, not trained."""
@@ -129,86 +177,16 @@ class TripletLearner(Learner):
         return outputs
 
     def _solve_on_top(self) -> None:
-        if self.cca_first or self._train is None:
+        if self.cca_first:
             return
-        train = self._train
         with torch.no_grad():
-            outputs = {m: self._outputs(train.matrix(m).to(self.device), m) for m in self.names}
-        self.solution.solve(outputs, train.labels)
+            outputs = {m: self._outputs(self._train.matrix(m).to(self.device), m) for m in self.names}
+        self.solution.solve(outputs, self._train.labels)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         vectors = {m: self._outputs(batch.features[m], m) for m in self.names}
         parts: dict[str, Tensor] = self.objective(Embedded(vectors, batch.labels, batch.index), batch.generator)
         return parts
-
-
-def tnn_c_cca(
-    context: Context,
-    settings: Training,
-    *,
-    dimension: Width = 10,
-    hidden: Layers = (100, 100, 100),
-    dropout: Dropout = 0.1,
-    share: bool = False,
-    order: Literal["cca-first", "tnn-first"] = "cca-first",
-    margin: Annotated[Margin, Tuning(0.2, 0.5, 1.0)] = 0.5,
-    score: Score = "squared-euclidean",
-    selection: Section = "all",
-    ridge: Ridge = 1e-4,
-    pair_weight: Share = 0.2,
-    fidelity: Fidelity = "repaired",
-) -> Method:
-    """Triplet networks after cluster CCA: anchors audio, positives and negatives visual (Zeng et al., TOMM 2020).
-
-    Cluster CCA (see `c_cca`) is solved on the training clips; a branch for each modality maps its projections through
-    hidden layers and an output layer (tanh, dropout), then a sigmoid; triplets of a batch train the branches. The
-    released code has the other order too (`order: tnn-first`): branches on the features, cluster CCA on their outputs.
-    That code also passes a flag that omits the cluster part, and accumulates it in the wrong shape; here the cluster
-    part is always included. The code does not settle the distance of the triplets; with the cosine, a margin of 0.5
-    could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. The triplets of that code
-    never have the own partner of an anchor as positive (`fidelity: source`); here they do (`repaired`), because the
-    partner is the item to be retrieved. Its batch-hard form mines over a list of triplets, and is not reproduced.
-
-    Args:
-        context: dimensions of the two modalities.
-        settings: the `training` section; the published schedule has 500 batches an epoch and 10 epochs.
-        dimension: of the cluster CCA and of the embedding (10: code of the AADML paper's group).
-        hidden: hidden layers of a branch (same source).
-        dropout: share of units dropped, of the output layer too (same source).
-        share: one branch for both modalities (a variant of the code) instead of one each.
-        order: "cca-first" or "tnn-first".
-        margin: of the triplets (0.5: the peak of the published sweep from 0.1 to 1.1).
-        score: of the triplets, see `aadml.losses.triplet.triplet`.
-        selection: the section of that name: "all" triplets of a batch, or "batch-hard" (both in the code).
-        ridge: added to the covariances of the cluster CCA.
-        pair_weight: weight of the pairs in its cross-covariance (0.2: same source).
-        fidelity: "source" to exclude the partner of an anchor from its positives, "repaired" to include it.
-    """
-    names = context.need_pair("tnn-c-cca")
-    context.need_classes("tnn-c-cca")
-    cca_first = order == "cca-first"
-    sizes = dict(context.dimensions)
-    inputs = {m: dimension if cca_first else sizes[m] for m in names}
-    if share and len(set(inputs.values())) > 1:
-        raise InputError(
-            "method.share: one branch for both modalities needs features of equal dimensions, or order: cca-first"
-        )
-    solution = ClusterSolution(
-        sizes if cca_first else dict.fromkeys(names, dimension),
-        dimension=dimension,
-        ridge=ridge,
-        pair_weight=pair_weight,
-    )
-    objective = compose_objective(
-        Space(names, dimension, classes=context.classes),
-        loss={"name": "triplet", "margin": margin, "score": score},
-        selection=selection,
-        directions=("-".join(names),),
-    )
-    if fidelity == "source":
-        objective.selection = without_partners(objective.selection)
-    branches = _branches(inputs, hidden, dimension, dropout, share=share)
-    return LearnedMethod(TripletLearner(names, branches, solution, objective, cca_first=cca_first), context, settings)
 
 
 def _branches(
@@ -219,3 +197,6 @@ def _branches(
         for modality, size in inputs.items()
     }
     return nn.ModuleDict(dict.fromkeys(branches, next(iter(branches.values()))) if share else branches)
+
+
+tnn_c_cca = learned(TripletLearner)

@@ -10,8 +10,8 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Fidelity, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.label_losses import row_norm
-from aadml.methods.heads import heads
 from aadml.methods.method import Context
+from aadml.methods.networks import heads
 from aadml.methods.pair_losses import partner_distance, same_class_losses, weighted_loss
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner

@@ -10,15 +10,13 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Layers, Margin, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.label_losses import row_norm
-from aadml.methods.heads import all_directions, heads
 from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
-from aadml.methods.networks import NETWORK, Network
-from aadml.methods.pair_losses import partner_distance, same_class_losses, weighted_loss
+from aadml.methods.networks import NETWORK, Network, heads
+from aadml.methods.pair_losses import partner_distance, same_class_losses, triplet_objective, weighted_loss
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
 from aadml.objective.sections import Section
 
 
@@ -77,11 +75,7 @@ class DualSubspaceLearner(Learner):
             "apart": apart_weight,
             "triplet": triplet_weight,
         }
-        self.objective = compose_objective(
-            Space(context.modalities, classes, classes=classes),
-            loss={"name": "triplet", "margin": margin},
-            directions=all_directions(context),
-        )
+        self.objective = triplet_objective(context, classes, margin=margin)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch in both subspaces, each at unit length: (b, d) -> (b, explicit + C)."""

@@ -12,9 +12,9 @@ from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.layers.dropout import DropoutLayer
-from aadml.methods.heads import all_directions
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
 from aadml.methods.method import Context
+from aadml.methods.networks import all_directions
 from aadml.methods.pair_losses import partner_distance, weighted_loss
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner

@@ -13,10 +13,9 @@ from aadml.comparison.interpolation import Lines, Shares, interpolated
 from aadml.comparison.options import Margin, Share, Weight
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.triplet import triplet
-from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
-from aadml.methods.networks import NETWORK, Network
+from aadml.methods.networks import NETWORK, Network, all_directions
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner, Stage, in_two
 from aadml.objective import Embedded, Objective

@@ -12,12 +12,12 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, Dropout, Layers, Margin
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
-from aadml.methods.heads import all_directions, heads
 from aadml.methods.method import Context
+from aadml.methods.networks import heads
+from aadml.methods.pair_losses import triplet_objective
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Relation
 
 
@@ -116,10 +116,8 @@ class BilateralLearner(Learner):
             {m: TokenTransformer(size, dropout=dropout, **options) for m, size in context.dimensions.items()}
         )
         self.label_aware = label_aware and bool(context.need_classes("method.label_aware"))
-        self.objective = compose_objective(
-            Space(context.modalities, width, classes=context.classes),
-            loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "sum", "combine": "sum"},
-            directions=all_directions(context),
+        self.objective = triplet_objective(
+            context, width, score="cosine", margin=margin, reduction="sum", combine="sum"
         )
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

@@ -14,9 +14,8 @@ from aadml.comparison.options import Dropout, Layers, Width
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.supcon import supcon
-from aadml.methods.heads import all_directions, heads
 from aadml.methods.method import Context
-from aadml.methods.networks import Activation
+from aadml.methods.networks import Activation, all_directions, heads
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded, Objective, ObjectiveOptions

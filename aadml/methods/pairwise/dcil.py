@@ -13,13 +13,12 @@ from aadml.comparison.options import Dropout, Layers, Margin, Share, Weight, Wid
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.layers.dropout import DropoutLayer
-from aadml.methods.heads import all_directions, heads
 from aadml.methods.method import Context
-from aadml.methods.networks import Activation
+from aadml.methods.networks import Activation, heads
+from aadml.methods.pair_losses import triplet_objective
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Stage, in_two
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Relation
 from aadml.objective.sections import Section
 
@@ -75,11 +74,8 @@ class InstanceLearner(Learner):
         self.classifier = nn.Linear(
             dimension, context.clips if self.by_clip else context.need_classes("method.instance: class")
         )
-        self.objective = compose_objective(
-            Space(context.modalities, dimension, classes=context.classes),
-            loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "mean", "combine": "sum"},
-            selection=selection,
-            directions=all_directions(context),
+        self.objective = triplet_objective(
+            context, dimension, selection=selection, score="cosine", margin=margin, reduction="mean", combine="sum"
         )
 
     def stages(self, epochs: int) -> Sequence[Stage]:

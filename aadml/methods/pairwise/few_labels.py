@@ -14,16 +14,16 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.label_space.regression import bound_label_loss
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network, PerModality
-from aadml.methods.pairwise.matching import Matching, MatchingLearner, on_sphere
+from aadml.methods.pairwise.matching import Matching, on_sphere
 from aadml.methods.training.learned_method import learned
-from aadml.methods.training.learner import Batch, Epoch, on_device
+from aadml.methods.training.learner import Batch, Epoch, Learner, on_device
 from aadml.objective.composition import Space, Weighted
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
 
 
-class FewLabelsLearner(MatchingLearner):
+class FewLabelsLearner(Learner):
     """Classes from the labeled clips and matching from all clips, with one trunk for each modality.
 
     Two linear layers follow each trunk: into label space, under the label loss of the labeled clips, and onto the
@@ -49,6 +49,7 @@ class FewLabelsLearner(MatchingLearner):
 
     similarity = "dot"
     learns_beside_batches = True
+    _train: Clips
 
     def __init__(
         self,
@@ -81,9 +82,13 @@ class FewLabelsLearner(MatchingLearner):
             loss=loss, selection=selection, proxy="identity", directions=directions, neighbors=neighbors,
             learn_temperature=learn_temperature, masked=duplicates == "mask", seed=context.seed,
         )  # fmt: skip
+        self.needs_same_texts = self.matching.needs_same_texts
         self.temperature, self.labeled = temperature, labeled
-        self._train: Clips | None = None
         self._rows = torch.empty(0, dtype=torch.int64)
+
+    def check_clips(self, train: Clips) -> None:
+        """Check that the training clips have as many neighbors as the options require."""
+        self.matching.check_clips(train)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Find the labeled clips, duplicates, and the neighbors of every clip."""
@@ -110,7 +115,6 @@ class FewLabelsLearner(MatchingLearner):
 
     def _label_loss(self, batch: Batch) -> Tensor:
         """Compute the label loss of labeled clips, drawn anew in each step, in every modality."""
-        assert self._train is not None
         order = torch.randperm(len(self._rows), generator=batch.generator)[: self.labeled]
         rows = self._rows[order.to(self._rows.device)]
         labels = self._train.labels[rows].to(self.device)

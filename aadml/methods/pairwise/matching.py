@@ -22,7 +22,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
 from aadml.losses import LOSSES, WEIGHS_POSITIVES
 from aadml.methods.pairwise.teacher import dcca_space
-from aadml.methods.training.learner import Batch, Learner, on_device
+from aadml.methods.training.learner import Batch, on_device
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Bank, Relation
@@ -84,22 +84,16 @@ class Matching(nn.Module):
             raise InputError(
                 f"neighbors.space: dcca learns from two modalities, not {', '.join(space.modalities)}; choose embedding"
             )
+        teacher = "finds neighbors by a teacher that is trained once (neighbors.space: dcca)"
+        self.needs_same_texts = teacher if self._taught else ""
         self.banked = neighbors.candidates == "bank"
         self.neighbors = None if neighbors.positives == "none" else NeighborPositives(space.modalities, neighbors)
+        # whether the loss depends on the batch alone, without bank, proxies or neighbors
+        self.of_batch_alone = self.objective.proxy is None and self.neighbors is None and not self.banked
         self._seed, self._teacher = seed, dict[Modality, Tensor]()
         self._groups = torch.empty(0, dtype=torch.int64)
         self._bank: Bank | None = None
         self._train: Clips | None = None
-
-    @property
-    def of_batch_alone(self) -> bool:
-        """Whether the loss depends on the batch alone, without bank, proxies or neighbors."""
-        return self.objective.proxy is None and self.neighbors is None and not self.banked
-
-    @property
-    def needs_same_texts(self) -> str:
-        """Reason why the texts of the training clips may not change from epoch to epoch; "" where they may."""
-        return "finds neighbors by a teacher that is trained once (neighbors.space: dcca)" if self._taught else ""
 
     def check_clips(self, train: Clips) -> None:
         """Check that the training clips have as many neighbors as the options require."""
@@ -179,21 +173,6 @@ class Matching(nn.Module):
     def _tempered(self, loss: Any, comparison: Any) -> Any:
         assert self.log_scale is not None
         return loss(comparison, temperature=torch.exp(-self.log_scale))
-
-
-class MatchingLearner(Learner):
-    """A learner of pairs by `Matching`."""
-
-    matching: Matching
-
-    @property
-    def needs_same_texts(self) -> str:
-        """Reason why the texts of the training clips may not change from epoch to epoch; "" where they may."""
-        return self.matching.needs_same_texts
-
-    def check_clips(self, train: Clips) -> None:
-        """Check that the training clips have as many neighbors as the options require."""
-        self.matching.check_clips(train)
 
 
 def on_sphere(vectors: Tensor) -> Tensor:

@@ -13,16 +13,16 @@ from aadml.comparison.options import Width
 from aadml.comparison.processes import group
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network, PerModality
-from aadml.methods.pairwise.matching import Matching, MatchingLearner, on_sphere
+from aadml.methods.pairwise.matching import Matching, on_sphere
 from aadml.methods.training.learned_method import learned
-from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.learner import Batch, Epoch, Learner
 from aadml.objective.composition import Space
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section
 
 
-class PairLearner(MatchingLearner):
+class PairLearner(Learner):
     """Networks of each modality's features that match partners by any loss of pairs.
 
     With the default loss this is the symmetric contrastive objective of ConVIRT (Zhang et al., MLHC 2022) and CLIP
@@ -77,11 +77,12 @@ class PairLearner(MatchingLearner):
             learn_temperature=learn_temperature, masked=duplicates == "mask", relation="label" if by_label else "id",
             seed=context.seed,
         )  # fmt: skip
+        self.needs_same_texts = self.matching.needs_same_texts
+        self.takes_missing = self.matching.of_batch_alone  # bank, proxies and neighbors need all modalities
 
-    @property
-    def takes_missing(self) -> bool:
-        """Whether clips may lack a modality: not with a bank, proxies or neighbors, which need all modalities."""
-        return self.matching.of_batch_alone
+    def check_clips(self, train: Clips) -> None:
+        """Check that the training clips have as many neighbors as the options require."""
+        self.matching.check_clips(train)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Find duplicates, and the neighbors of every clip."""

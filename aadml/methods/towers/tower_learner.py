@@ -19,8 +19,8 @@ from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Learner, Player
 
 _OF_INNER = (
-    "criterion", "takes_criterion", "in_bfloat16", "check_clips", "stages", "validate", "warnings", "readout",
-    "read_off", "proxy", "metric_loss",
+    "criterion", "takes_criterion", "takes_missing", "needs_same_texts", "in_bfloat16", "check_clips", "stages",
+    "validate", "warnings", "readout", "read_off", "proxy", "metric_loss",
 )  # fmt: skip
 """Attributes and methods of the inner learner that hold for the learner with networks as well."""
 
@@ -56,16 +56,6 @@ class TowerLearner(CachingLearner):
     def similarity(self) -> str:
         """Similarity of the inner learner's embeddings."""
         return self.inner.similarity
-
-    @property
-    def needs_same_texts(self) -> str:
-        """Reason of the inner learner why texts may not change; "" where they may."""
-        return self.inner.needs_same_texts
-
-    @property
-    def takes_missing(self) -> bool:
-        """Whether the inner learner is trained on clips that lack a modality."""
-        return self.inner.takes_missing
 
     def architecture(self) -> JsonObject:
         """Describe the networks, so that they can be built without the files of their models."""

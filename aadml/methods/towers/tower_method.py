@@ -9,7 +9,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, nested
+from aadml.feature_extraction.ground.json_values import nested
 from aadml.methods.inputs import Inputs
 from aadml.methods.method import Context, Method
 from aadml.methods.towers.hub_input import HubInput
@@ -32,10 +32,6 @@ class TowerMethod(LearnedMethod):
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`; clips that cannot be decoded are left out, and named in a warning."""
         return self.learner.embed_clips(self.learner.decodable(clips))
-
-    def architecture(self) -> JsonObject:
-        """Describe the networks, so that a saved model is built without the files of their models."""
-        return self.learner.architecture()
 
 
 def towered(

@@ -15,7 +15,7 @@ from aadml.methods.training.learner import Learner
 from aadml.methods.training.loop import train as run_training
 from aadml.methods.training.precision import resolved
 from aadml.methods.training.session import Session
-from aadml.methods.training.settings import Precision, Training
+from aadml.methods.training.settings import Training
 from aadml.objective.left_out import LeftOut
 
 P = ParamSpec("P")
@@ -34,33 +34,15 @@ class LearnedMethod(Method):
 
     def __init__(self, learner: Learner, context: Context, settings: Training) -> None:
         self.learner = learner.to(context.device)
-        self.settings = replace(settings, precision=resolved(settings.precision, self.learner))
+        self.takes_missing, self.needs_same_texts = learner.takes_missing, learner.needs_same_texts
+        self.divides_batches, self.precision = learner.divides_batches, resolved(settings.precision, self.learner)
+        self.settings = replace(settings, precision=self.precision)
         self._seed = context.seed
 
     @property
     def similarity(self) -> str:
         """Similarity of the learner's embeddings."""
         return self.learner.similarity
-
-    @property
-    def takes_missing(self) -> bool:
-        """Whether the learner is trained on clips that lack a modality."""
-        return self.learner.takes_missing
-
-    @property
-    def needs_same_texts(self) -> str:
-        """Reason why the texts of the training clips may not change from epoch to epoch; "" where they may."""
-        return self.learner.needs_same_texts
-
-    @property
-    def divides_batches(self) -> bool:
-        """Whether several processes may train the learner."""
-        return self.learner.divides_batches
-
-    @property
-    def precision(self) -> Precision:
-        """Precision of the training."""
-        return self.settings.precision
 
     def check_clips(self, train: Clips) -> None:
         """Check that the learner can be trained on the clips."""
@@ -99,6 +81,10 @@ class LearnedMethod(Method):
         """Load parameters and buffers."""
         self.learner.load_state_dict(dict(state))
         self.learner.eval()
+
+    def architecture(self) -> JsonObject:
+        """Describe networks of the learner whose shape was read from files."""
+        return self.learner.architecture()
 
     def readout(self) -> JsonObject:
         """Describe the read-out of the learner."""

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from aadml.comparison.clips import Clips
 from aadml.comparison.processes import group
 from aadml.losses import LOSSES
-from aadml.methods.label_space.learner import LabelSpaceLearner
+from aadml.methods.label_space.aadml import LabelSpaceLearner
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.pairwise.clip import ContrastiveLearner

@@ -14,7 +14,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.stored_rows import StoredRows
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
-from aadml.methods.correlation import covariances
+from aadml.methods.correlation import covariances, kcca
 from aadml.methods.correlation.algebra import canonical, centered, cluster_cross_covariance, inverse_square_root
 from aadml.methods.method import Context
 from aadml.methods.training.settings import Training
@@ -128,7 +128,7 @@ def test_exact_kernel_cca_solves_the_generalized_eigenproblem():
     right = np.block([[own[0], zero], [zero, own[1]]])
     expected = np.sort(scipy.linalg.eigh(left, right, eigvals_only=True))[::-1][:3]
     first, second = (centered(method.projection.maps[m](data.matrix(m)))[0] for m in data.modalities)
-    solution = canonical(method._regularized(first), method._regularized(second), first.T @ second / 39, 3)
+    solution = canonical(kcca._regularized(first, 0.3), kcca._regularized(second, 0.3), first.T @ second / 39, 3)
     np.testing.assert_allclose(solution.correlations.numpy(), expected, atol=1e-5)
 
 

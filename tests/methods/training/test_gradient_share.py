@@ -7,7 +7,7 @@ from aadml.comparison.clips import Clips
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import with_setting
-from aadml.methods.label_space.learner import LabelSpaceLearner
+from aadml.methods.label_space.aadml import LabelSpaceLearner
 from aadml.methods.method import Context
 from aadml.methods.training.session import Session
 from aadml.model.files import build_method

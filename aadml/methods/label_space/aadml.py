@@ -1,58 +1,67 @@
-"""The learner of AADML and its relatives: encoders into label space, a label loss and a metric loss."""
+"""AADML: anchor-aware deep metric learning (Zeng et al., ICMR 2024), and CCTL, its form without proxies (ISM 2022)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
+from aadml.comparison.options import Margin, Weight
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
 from aadml.methods.label_space.readouts import Readout, choose_readout, readout_candidates
 from aadml.methods.label_space.regression import bound_label_loss, label_space_encoders
-from aadml.methods.method import Context, MetricLoss
-from aadml.methods.networks import Network
+from aadml.methods.method import Context, Method, MetricLoss
+from aadml.methods.networks import NETWORK, Network
+from aadml.methods.training.learned_method import LearnedMethod, learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, batch_of, on_device
 from aadml.methods.training.settings import Training
 from aadml.methods.training.train_scores import QUERIES
 from aadml.methods.training.warnings import gradient_share
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, Weighted, compose_objective
-from aadml.objective.objective import Directions
+from aadml.objective.objective import Directions, Reduction
 from aadml.objective.sections import Section, named
 
 
 class LabelSpaceLearner(Learner):
-    """Encoders into label space under a label loss and a metric loss.
+    """AADML: encoders into label space under a label loss and an anchor-aware metric loss (Zeng et al., ICMR 2024).
+
+    Each modality has its own encoder into label space. A label loss moves every vector towards its one-hot label, and a
+    metric loss compares the modalities, where anchor-aware proxies replace the anchors in training. The sum of both
+    losses is minimized (equation 10). At test, an item passes through its encoder alone. Each argument is a section of
+    the config, so that other label losses, metric losses, selections and proxies make relatives of AADML.
 
     Args:
         context: dimensions, classes, seed.
-        network: the section of that name, as all arguments that follow; see `aadml`.
-        label_loss: of every modality.
-        loss: of the metric loss.
-        selection: of the metric loss.
-        proxy: of the metric loss.
-        directions: of the metric loss.
-        readout: of the vectors.
+        network: see `NetworkOptions`.
+        label_loss: `name` (a key of LABEL_LOSSES), `weight`, its options.
+        loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, its options.
+        selection: `name` (a key of SELECTIONS), its options.
+        proxy: `name` (a key of PROXIES), its options.
+        directions: (anchors, candidates), such as ["audio-visual", "visual-audio"]; "all" ordered pairs by default.
+        readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
     """
 
     in_bfloat16 = "shown"
     divides_batches = True
+    _train: Clips
 
     def __init__(
         self,
         context: Context,
         *,
-        network: Network,
-        label_loss: Section,
-        loss: Section,
-        selection: Section,
-        proxy: Section,
-        directions: Directions,
-        readout: Section,
+        network: Network = NETWORK,
+        label_loss: Section = "row-norm",
+        loss: Section = "triplet",
+        selection: Section = "all",
+        proxy: Section = "identity",
+        directions: Directions = ("all",),
+        readout: Section = "cosine",
     ) -> None:
         super().__init__()
         classes = context.classes
@@ -66,23 +75,18 @@ class LabelSpaceLearner(Learner):
             proxy=proxy,
             directions=directions,
         )
+        self.takes_missing = self.objective.proxy is None  # proxies need the neighbors of all modalities
         self.candidates = readout_candidates(readout)
         first = self.candidates[0]
         # [0 cosine | 1 posterior, temperature]: a buffer, so that the choice is saved with the weights
         self.chosen: Tensor
         self.register_buffer("chosen", torch.tensor([float(first.name == "posterior"), first.temperature]))
-        self._train: Clips | None = None
 
     @property
     def read(self) -> Readout:
         """Chosen read-out."""
         posterior, temperature = self.chosen.tolist()
         return Readout("posterior" if posterior else "cosine", temperature)
-
-    @property
-    def takes_missing(self) -> bool:
-        """Whether clips may lack a modality: not with proxies, which are built from neighbors in all modalities."""
-        return self.objective.proxy is None
 
     @property
     def similarity(self) -> str:
@@ -237,5 +241,45 @@ class LabelSpaceLearner(Learner):
 
     def _encode(self, modality: Modality, rows: Tensor) -> Tensor:
         """Encode rows of the training set with gradient, for proxies with live neighbors."""
-        assert self._train is not None
         return self.encoders[modality](on_device(self._train[modality], rows, self.device))
+
+
+aadml = learned(LabelSpaceLearner)
+
+
+def cctl(
+    context: Context,
+    settings: Training,
+    *,
+    network: Network = NETWORK,
+    label_loss: Section = "row-norm",
+    readout: Section = "cosine",
+    margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
+    reduction: Reduction = "mean-of-active",
+    metric_weight: Weight = 1.0,
+) -> Method:
+    """Build CCTL: triplets in label space whose three items are each of any modality (Zeng et al., 2022).
+
+    The loss is the label loss of every modality plus the triplet loss over all eight combinations of modalities. An
+    item is never its own positive. The method is AADML without proxies. No code was released: network, label loss and
+    weights are those of AADML, whose paper describes the method, and are configuration.
+
+    Args:
+        context: dimensions and classes.
+        settings: the `training` section.
+        network: see `NetworkOptions`.
+        label_loss: a name of LABEL_LOSSES with `weight` and its options.
+        readout: see READOUTS.
+        margin: in squared distance (about 1: AADML paper's group; not published for this loss alone).
+        reduction: of the triplet losses, see `aadml.objective.reduce`.
+        metric_weight: of the triplet loss beside the label loss.
+    """
+    learner = LabelSpaceLearner(
+        context,
+        network=network,
+        label_loss=label_loss,
+        loss={"name": "triplet", "margin": margin, "reduction": reduction, "weight": metric_weight},
+        directions=("both-both",),
+        readout=readout,
+    )
+    return LearnedMethod(learner, context, settings)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from typing import Annotated, Any
 
@@ -20,7 +21,6 @@ from aadml.methods.networks import heads, layers
 from aadml.methods.pair_losses import triplet_objective, weighted_loss
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player
-from aadml.methods.training.settings import Training
 from aadml.objective import Embedded
 
 ATTENTION_SLOPE = 5.0
@@ -63,6 +63,8 @@ class HashingLearner(Learner):
     """
 
     similarity = "hamming"
+    class_features: Tensor
+    class_codes: Tensor
 
     def __init__(
         self,
@@ -99,8 +101,6 @@ class HashingLearner(Learner):
             context, dimension, score="cosine", margin=margin, reduction="sum", combine="sum"
         )
         # both are refreshed once an epoch, from training clips alone, and saved with the weights
-        self.class_features: Tensor
-        self.class_codes: Tensor
         self.register_buffer("class_features", torch.zeros(classes, width))
         self.register_buffer("class_codes", signs(torch.rand(classes, dimension) - 0.5))
 
@@ -109,26 +109,19 @@ class HashingLearner(Learner):
         critics = list(self.critics.parameters())
         critic_ids = set(map(id, critics))
         rest = [parameter for parameter in self.parameters() if id(parameter) not in critic_ids]
-        return {
-            "critics": Player(critics, self._critic_loss, self._critic_settings),
-            "hashing": Player(rest, self._loss),
-        }
-
-    def _critic_settings(self, settings: Training) -> Training:
-        """Return the settings of the critics' optimizer in the released code."""
-        return replace(
-            settings,
-            optimizer="adamax",
-            learning_rate=self.critic_learning_rate,
-            betas=(0.5, 0.9),
-            weight_decay=1e-4,
+        settings = partial(  # of the released code
+            replace, optimizer="adamax", learning_rate=self.critic_learning_rate, betas=(0.5, 0.9), weight_decay=1e-4,
             schedule="constant",
-        )
+        )  # fmt: skip
+        return {"critics": Player(critics, self._critic_loss, settings), "hashing": Player(rest, self._loss)}
 
     @torch.no_grad()
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Compute the mean feature of every class, and fit the codes of the classes to those of the clips."""
-        features = {m: torch.cat(list(self._all_features(train, m))) for m in train.modalities}
+        features = {
+            m: torch.cat([self._features(part, m) for part in self.in_batches(train.vectors(m))])
+            for m in train.modalities
+        }
         members = F.one_hot(train.labels, len(self.class_features)).float().T  # (C, n)
         counts = members.sum(1, keepdim=True).clamp_min(1)
         means = torch.stack([members @ values / counts for values in features.values()]).mean(0)
@@ -145,9 +138,6 @@ class HashingLearner(Learner):
     def _features(self, inputs: Tensor, modality: Modality) -> Tensor:
         """Encode a batch to unit length (b, d) -> (b, w)."""
         return F.normalize(self.encoders[modality](inputs), dim=1)
-
-    def _all_features(self, train: Clips, modality: Modality) -> list[Tensor]:
-        return [self._features(part, modality) for part in self.in_batches(train.vectors(modality))]
 
     def _attended(self, features: Tensor) -> Tensor:
         """Mix features (b, w) with the mean features of similar classes."""

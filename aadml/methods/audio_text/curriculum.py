@@ -68,17 +68,13 @@ class Curriculum(ResizedBuffers):
 
     def frozen(self, stage: str) -> tuple[Modality, ...]:
         """Return the frozen side of a stage."""
-        learning = STAGES.get(stage, "all")
-        return () if learning == "all" else ("text",) if learning == "audio" else ("audio",)
+        return tuple(side for side in ("audio", "text") if STAGES.get(stage, "all") not in (side, "all"))
 
     def is_due(self, epoch: Epoch) -> bool:
         """Return whether batches must be built before this epoch."""
-        if not self.options.mining or epoch.stage not in self.builders:
-            return False
-        first = epoch.stage == "easy" and epoch.number == 0
-        return first or (
-            self.options.rebuild_every > 0 and epoch.number > 0 and epoch.number % self.options.rebuild_every == 0
-        )
+        every = self.options.rebuild_every
+        due = epoch.number % every == 0 if every and epoch.number else epoch.number == 0 and epoch.stage == "easy"
+        return self.options.mining and epoch.stage in self.builders and due
 
     def pair_vectors(self, audio: Tensor, text: Tensor) -> Tensor:
         """Compute one vector for each pair from unit vectors (n, d) of both sides."""

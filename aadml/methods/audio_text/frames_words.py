@@ -69,7 +69,7 @@ class FramesAgainstWords(CaptionedLearner):
         self.form, self.pooled = options.form, options.score_rate == "pooled"
         self.legacy_padding, self.choose = options.legacy_padding, options.choose
         self.guides, self.loading, self.batch = tuple(guides), loading, batch
-        self._collapse = ""
+        self._warnings: list[str] = []
 
     def learn_words(self, captions: Captions) -> None:
         """Look up the words of the training captions."""
@@ -77,7 +77,7 @@ class FramesAgainstWords(CaptionedLearner):
 
     def warnings(self, valid: Validation) -> Iterable[str]:
         """Return a warning if the relevance of all validation pairs has become equal."""
-        return [self._collapse] if self._collapse else []
+        return self._warnings
 
     def prepared(self, clips: Clips) -> Clips:
         """Return sound and captions as spectrograms and word ids."""
@@ -142,31 +142,22 @@ class FramesAgainstWords(CaptionedLearner):
         rows = batch.features["audio"].present.nonzero()[:, 0]
         if not len(rows):
             return nothing_to_learn(batch.index)
-        sides = {side: features.select(rows) for side, features in batch.features.items()}
-        frames, frame_lengths = self._sequences(sides["audio"], "audio")
-        words, word_lengths = self._sequences(sides["text"], "text")
-        score = self._relevance(frames, frame_lengths, words, word_lengths)
+        sides = {side: self._sequences(batch.features[side].select(rows), side) for side in ("audio", "text")}
+        score = self._relevance(*sides["audio"], *sides["text"])
+        with torch.no_grad():
+            guides = {side: self._relevance(*sides[side], *sides[side]) for side in self.guides}
         embedded = Embedded(
-            {"audio": frames.mean(1), "text": words.mean(1)},
+            {side: values.mean(1) for side, (values, _) in sides.items()},
             batch.labels[rows],
             batch.index[rows],
             relation="id",
             relevance=lambda anchors, candidates: score if (anchors, candidates) == ("audio", "text") else score.T,
-            guides=self._guides(frames, frame_lengths, words, word_lengths),
+            guides=guides,
         )
         parts: dict[str, Tensor] = self.objective(embedded, batch.generator)
         scores = score.detach()
         spread = {"relevance spread": scores.std()} if scores.numel() > 1 else {}
         return parts | {"own relevance": scores.diagonal().mean()} | spread
-
-    def _guides(self, frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor) -> dict[str, Tensor]:
-        """Compute the scores within modalities, for selections that use them."""
-        with torch.no_grad():
-            within = {
-                "audio": lambda: self._relevance(frames, frame_lengths, frames, frame_lengths),
-                "text": lambda: self._relevance(words, word_lengths, words, word_lengths),
-            }
-            return {name: within[name]() for name in self.guides}
 
     def _relevance(self, left: Tensor, left_lengths: Tensor, right: Tensor, right_lengths: Tensor) -> Tensor:
         legacy = self.legacy_padding and self.training
@@ -184,12 +175,9 @@ class FramesAgainstWords(CaptionedLearner):
                     scalars.setdefault(name, []).append(value.float().cpu())
         means = {name: float(torch.stack(values).nanmean()) for name, values in scalars.items()}
         spread = means.get("relevance spread", math.nan)  # undefined for a single pair
-        self._collapse = (
-            ""
-            if not spread < _FLAT
-            else (
-                f"the relevance of all pairs is {means['own relevance']:.3g} (spread {spread:.1g}): the "
-                "frames have collapsed; try an easier strategy (cross-modality-semi-hard) or a smaller learning rate"
-            )
+        collapse = (
+            f"the relevance of all pairs is {means['own relevance']:.3g} (spread {spread:.1g}): the "
+            "frames have collapsed; try an easier strategy (cross-modality-semi-hard) or a smaller learning rate"
         )
+        self._warnings = [collapse] if spread < _FLAT else []
         return means | {"score": -means["loss"]}

@@ -54,10 +54,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
     ) -> None:
         super().__init__()
         self.towers: PerModality[Tower] = PerModality({"audio": audio, "text": text})
-        self.objective = objective
-        self.recall = recall
-        self.loading = loading
-        self.curriculum = curriculum
+        self.objective, self.recall, self.loading, self.curriculum = objective, recall, loading, curriculum
         self.needs_same_texts = "" if curriculum is None else "makes its batches of all pairs"
         self._heads_frozen = curriculum is not None and curriculum.options.freeze_scope == "encoder"
         self._frozen: dict[Modality, Tensor] = {}  # vectors of all training rows on the frozen side of a stage
@@ -76,12 +73,9 @@ class TwoTowers(CachingLearner, CaptionedLearner):
 
     def architecture(self) -> JsonObject:
         """Describe the networks whose shape was read from a folder."""
-        text = self.tower("text").network
-        described = dict(text.architecture()) if isinstance(text, BertInput | WordInput) else {}
-        for modality in self.towers:
-            if isinstance(network := self.towers[modality].network, HubInput):
-                described[modality] = network.architecture()
-        return described
+        networks = {m: self.towers[m].network for m in self.towers}
+        hubs = {m: network.architecture() for m, network in networks.items() if isinstance(network, HubInput)}
+        return hubs | dict(networks["text"].architecture() if isinstance(networks["text"], BertInput) else {})
 
     def prepared(self, clips: Clips) -> Clips:
         """Return sound and captions as inputs of the towers."""
@@ -172,8 +166,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return [p for side in sides for p in self.tower(side).parameters() if p.requires_grad] + rest
 
     def _described(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
-        tower = self.tower(modality)
-        vectors, present = describe(features, tower, self.device)
+        vectors, present = describe(features, self.tower(modality), self.device)
         return F.normalize(vectors, dim=1), present
 
     def describe_pairs(self, train: Clips) -> tuple[Tensor, Tensor, Tensor]:

@@ -51,8 +51,7 @@ class BertInput(ResizedBuffers):
         config: JsonObject | None = None,
     ) -> None:
         super().__init__()
-        self.source = source
-        self.size = vocabulary
+        self.source, self.size = source, vocabulary
         tokenizer = ""
         if config is not None:
             self.network = bert_of(config)
@@ -119,16 +118,9 @@ class WordInput(ResizedBuffers):
 
     def __init__(self, source: str, *, dimension: int, seed: int, pooled: bool = True) -> None:
         super().__init__()
-        self.source = source
-        self.seed = seed
-        self.dimension = dimension
-        self.pooled = pooled
+        self.source, self.seed, self.dimension, self.pooled = source, seed, dimension, pooled
         self.register_buffer("words", torch.zeros(0, dtype=torch.uint8))
         self.register_buffer("vectors", torch.zeros(0, dimension))
-
-    def architecture(self) -> JsonObject:
-        """Return nothing: the vectors are saved with the weights."""
-        return {}
 
     def learn_words(self, captions: Captions) -> None:
         """Look up the words of the training captions."""

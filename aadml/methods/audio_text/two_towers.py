@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -23,6 +24,8 @@ BOTH_WAYS = ("audio-text", "text-audio")
 NT_XENT: Section = {"name": "nt-xent", "reduction": "mean"}
 TOWERS, READ, NOT_FROZEN, THREE_STAGES = TowerOptions(), CaptionedOptions(), Freezing(), CurriculumOptions()
 
+_BuildPrior = Callable[[Training], Method]
+
 
 class ThreeStages(AudioText):
     """See `three_stages`.
@@ -32,22 +35,16 @@ class ThreeStages(AudioText):
         context: seed and device.
         settings: the `training` section.
         start: a run folder of initial weights, or "".
-        curriculum: of the learner.
         build_prior: builds the ancillary model, untrained, from its `training` section.
     """
 
     def __init__(
-        self,
-        learner: TwoTowers,
-        context: Context,
-        settings: Training,
-        start: str,
-        curriculum: Curriculum,
-        build_prior: Callable[[Training], Method],
+        self, learner: TwoTowers, context: Context, settings: Training, start: str, build_prior: _BuildPrior
     ) -> None:
         super().__init__(learner, context, settings, start)
-        self._curriculum, self._build_prior = curriculum, build_prior
-        self._prior = ancillary(curriculum.options, settings)
+        assert learner.curriculum is not None
+        self._curriculum, self._build_prior = learner.curriculum, build_prior
+        self._prior = ancillary(learner.curriculum.options, settings)
 
     def prior(self) -> Prior | None:
         """Return the ancillary model."""
@@ -62,7 +59,9 @@ class ThreeStages(AudioText):
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
         """Train the ancillary model, unless `take_prior` passed one, then train in three stages."""
         if self._prior and self._curriculum.described is None:
-            trained = self._build_prior(self._prior.training)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(self._seed)
+                trained = self._build_prior(self._prior.training)
             trained.fit(train, valid)
             self.take_prior(trained)
         super().fit(train, valid, session)
@@ -124,15 +123,10 @@ def three_stages(
     stages = Curriculum(curriculum, batch=settings.batch, seed=context.seed)
     learner = _learner(context, towers, NOT_FROZEN, captioned, (loss, selection, directions), stages)
 
-    def plain(training: Training) -> Method:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(context.seed)
-            return audio_text(
-                context, training, towers=towers, captioned=captioned, loss=loss,
-                selection=selection, directions=directions,
-            )  # fmt: skip
-
-    return ThreeStages(learner, context, settings, towers.start, stages, plain)
+    build_prior = partial(
+        audio_text, context, towers=towers, captioned=captioned, loss=loss, selection=selection, directions=directions
+    )
+    return ThreeStages(learner, context, settings, towers.start, build_prior)
 
 
 def _learner(

@@ -1,6 +1,6 @@
 """DCCA: deep canonical correlation analysis (Andrew et al., ICML 2013), and C-DCCA, its cluster form."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -94,7 +94,7 @@ class CorrelationLearner(Learner):
         context: dimensions of the two modalities.
         hidden: modality -> sizes of the hidden layers.
         options: see `CorrelationOptions`.
-        cross: (first (n, d1), second (n, d2), labels) -> cross-covariance.
+        pair_weight: of the pairs in the cross-covariance, beside clusters; None for pairs alone.
     """
 
     in_bfloat16 = "no"
@@ -105,7 +105,7 @@ class CorrelationLearner(Learner):
         *,
         hidden: Mapping[Modality, tuple[int, ...]],
         options: CorrelationOptions,
-        cross: Callable[..., Tensor],
+        pair_weight: float | None = None,
     ) -> None:
         super().__init__()
         outputs, dimension = options.outputs, options.dimension
@@ -114,7 +114,8 @@ class CorrelationLearner(Learner):
                 f"method.dimension: {dimension} given; it may not exceed the {outputs} outputs of the encoders"
             )
         self.names = tuple(hidden)
-        self.ridge, self.objective, self.cross, self.dimension = options.ridge, options.objective, cross, dimension
+        self.ridge, self.objective, self.dimension = options.ridge, options.objective, dimension
+        self.pair_weight = pair_weight
         self.encoders = nn.ModuleDict(
             {m: _encoder(context.dimensions[m], hidden[m], outputs, options.dropout) for m in hidden}
         )
@@ -156,22 +157,20 @@ class CorrelationLearner(Learner):
     def _solve(self) -> None:
         with torch.no_grad():
             outputs = {m: self._outputs(self._train.matrix(m).to(self.device), m) for m in self.names}
-        labels = self._train.labels.to(self.device)
-        cross = partial(self.cross, labels=labels)
+        cross = partial(self._cross, labels=self._train.labels.to(self.device))
         solve_buffers(self, outputs, cross, ridge=self.ridge, dimension=self.dimension)
+
+    def _cross(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+        if self.pair_weight is None:
+            return cross_covariance(first, second)
+        return mixed_cross_covariance(first, second, labels, self.pair_weight)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         outputs = [self.encoders[m](batch.features[m]).double() for m in self.names]
         first, second = (values - values.mean(0) for values in outputs)
-        cross = self.cross(first, second, batch.labels)
-        correlation = total_correlation(
-            covariance(first, self.ridge),
-            covariance(second, self.ridge),
-            cross,
-            self.objective,
-            top=self.dimension,
-            ridge=self.ridge,
-        )
+        cross = self._cross(first, second, batch.labels)
+        covariances = covariance(first, self.ridge), covariance(second, self.ridge)
+        correlation = total_correlation(*covariances, cross, self.objective, top=self.dimension, ridge=self.ridge)
         return {"loss": -correlation, "correlation": correlation}
 
 
@@ -194,7 +193,7 @@ def dcca(
     """
     hidden = dict(zip(context.need_pair("dcca"), (hidden_audio, hidden_visual), strict=True))
     _check_batch(settings, options.outputs, "dcca")
-    learner = CorrelationLearner(context, hidden=hidden, options=options, cross=_pairs)
+    learner = CorrelationLearner(context, hidden=hidden, options=options)
     return LearnedMethod(learner, context, settings)
 
 
@@ -218,21 +217,13 @@ def c_dcca(
     _check_batch(settings, options.outputs, "c-dcca")
     hiddens = dict.fromkeys(context.need_pair("c-dcca"), hidden)
     context.need_classes("c-dcca")
-    learner = CorrelationLearner(context, hidden=hiddens, options=options, cross=partial(_clusters, pair_weight))
+    learner = CorrelationLearner(context, hidden=hiddens, options=options, pair_weight=pair_weight)
     return LearnedMethod(learner, context, settings)
 
 
 def _encoder(dimension: int, hidden: tuple[int, ...], outputs: int, dropout: float) -> nn.Sequential:
     inner = layers((dimension, *hidden), activation="sigmoid", dropout=dropout)
     return nn.Sequential(nn.BatchNorm1d(dimension), inner, nn.Linear((dimension, *hidden)[-1], outputs))
-
-
-def _pairs(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    return cross_covariance(first, second)
-
-
-def _clusters(pair_weight: float, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    return mixed_cross_covariance(first, second, labels, pair_weight)
 
 
 def _check_batch(settings: Training, outputs: int, method: str) -> None:

@@ -143,12 +143,11 @@ class VariationalLearner(Learner):
             label.append(row_norm(self.classifier(latent), batch.labels))
             center.append(center_loss(latent, batch.labels, self._centers(latent)))
             latents[modality] = latent
+        centered = {m: latent - latent.mean(1, keepdim=True) for m, latent in latents.items()}
         parts = {
             "vae": torch.stack(variational).sum(),
             "label": torch.stack(label).sum(),
-            "correlation": same_class_losses(
-                {m: z - z.mean(1, keepdim=True) for m, z in latents.items()}, batch.labels
-            ),
+            "correlation": same_class_losses(centered, batch.labels),
             "apart": partner_distance(latents),
             "center": torch.stack(center).mean(),
         }

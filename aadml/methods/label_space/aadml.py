@@ -111,10 +111,10 @@ class LabelSpaceLearner(Learner):
         generative = self._generative()
         if not generative:
             return super().stages(epochs)
-        phases = [phase for phase in generative[0].phases(epochs) if phase.epochs]
         return [
             Stage(p.name, p.epochs, p.players, keep_optimizer=True, start_from_best=False, keep_best=True)
-            for p in phases
+            for p in generative[0].phases(epochs)
+            if p.epochs
         ]
 
     def check_clips(self, train: Clips) -> None:

@@ -52,10 +52,9 @@ class PretrainedOptions:
     @property
     def networks(self) -> dict[Literal["audio", "visual", "text"], str]:
         """Sources of the networks by modality."""
-        sources = {"audio": self.audio, "visual": self.visual, "text": self.text}
-        return {modality: source for modality in TRAINED if (source := sources[modality]) is not None}
+        return {modality: source for modality in TRAINED if (source := getattr(self, modality)) is not None}
 
     def without_folders(self) -> "PretrainedOptions":
         """Return the options with only the last part of folder paths: a saved model needs no folder."""
-        audio, visual, text = (name and without_folder(name) for name in (self.audio, self.visual, self.text))
+        audio, visual, text = (source and without_folder(source) for source in (self.audio, self.visual, self.text))
         return replace(self, audio=audio, visual=visual, text=text)

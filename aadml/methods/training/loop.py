@@ -114,7 +114,7 @@ class _Loop:
 
     def _run_stage(self, stage: Stage) -> bool:
         """Run the remaining epochs of a stage; return False if training must stop."""
-        while self.progress.epoch < stage.epochs and not self._out_of_patience():
+        while self.progress.epoch < stage.epochs and not 0 < self.settings.patience <= self.progress.since_best:
             record = self._run_epoch(stage)
             if not math.isfinite(loss := numbers(record)["loss"]):
                 self._stop_at_nan(loss)
@@ -131,9 +131,6 @@ class _Loop:
 
     def _weights(self, *, last: bool) -> EpochWeights:
         return EpochWeights(self.learner, self.settings.batch, last, self.train.class_names)
-
-    def _out_of_patience(self) -> bool:
-        return 0 < self.settings.patience <= self.progress.since_best
 
     def _run_epoch(self, stage: Stage) -> Record:
         """Refresh the learner, then take one step of every player on every batch; return the record of the epoch."""

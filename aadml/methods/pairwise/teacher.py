@@ -19,7 +19,8 @@ def smaller_batch(clips: int) -> list[str]:
     """Return a warning if there are fewer clips than a batch of the teacher has."""
     if clips >= TRAINING.batch:
         return []
-    return [f"neighbors.space: a batch of the teacher has all {clips} training clips; dcca needs {TRAINING.batch}"]
+    message = f"the teacher has one batch of all {clips} training clips, fewer than dcca's {TRAINING.batch}"
+    return [f"neighbors.space: {message}"]
 
 
 def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:

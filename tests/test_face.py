@@ -332,5 +332,5 @@ def test_a_teacher_of_few_clips_says_that_its_batch_is_all_of_them(splits):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("aadml.methods.pairwise.matching.dcca_space", lambda train, seed: train.matrices)
         aadml.fit(splits, config="pairs", epochs=1, settings=settings, on_note=notes.append)
-    said = "neighbors.space: the teacher's batches are all 60 training clips, where dcca takes 200"
+    said = "neighbors.space: the teacher has one batch of all 60 training clips, fewer than dcca's 200"
     assert said in notes

@@ -12,7 +12,7 @@ import click
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
-    from aadml.methods.session import Record
+    from aadml.methods.training.session import Record
 
 STEP_SECONDS = 1.0
 

@@ -7,7 +7,7 @@ import click
 
 GENERAL, TRAINING, PROXY = (
     "aadml.configuration.config:Common",
-    "aadml.methods.settings:Training",
+    "aadml.methods.training.settings:Training",
     "aadml.proxies.correlation:GraphOptions",
 )
 """Classes that declare the keys with an option of their own."""

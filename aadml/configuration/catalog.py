@@ -33,8 +33,8 @@ WITH_OPTIONS = ("losses", "proxies", "selections", "methods", "extractors", "lab
 SECTIONS: dict[str, tuple[str, ...]] = {
     "general": ("aadml.configuration.config:Common",),
     "inputs": ("aadml.methods.inputs:Inputs",),
-    "training": ("aadml.methods.settings:Training",),
-    "towers": ("aadml.methods.pretrained:PretrainedOptions",),
+    "training": ("aadml.methods.training.settings:Training",),
+    "towers": ("aadml.methods.towers.options:PretrainedOptions",),
     "network": ("aadml.methods.networks:NetworkOptions",),
     "neighbors": ("aadml.objective.neighbor_positives:NeighborOptions",),
     "loss": ("aadml.objective.objective:ObjectiveOptions", "aadml.objective.composition:Weighted"),

@@ -21,8 +21,8 @@ from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS, READOUTS
 from aadml.methods.inputs import Inputs
 from aadml.methods.networks import NetworkOptions
-from aadml.methods.pretrained import PretrainedOptions
-from aadml.methods.settings import AUTO, Precision, Training
+from aadml.methods.towers.options import PretrainedOptions
+from aadml.methods.training.settings import AUTO, Precision, Training
 from aadml.objective.composition import Weighted
 from aadml.objective.neighbor_positives import NeighborOptions
 from aadml.objective.objective import ObjectiveOptions, parse_directions

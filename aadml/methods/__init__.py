@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
+    from aadml.methods.label_space.readouts import Readout
     from aadml.methods.method import Method
-    from aadml.methods.readouts import Readout
 
 METHODS: Registry["Callable[..., Method]"] = Registry(
     "method",
     {
-        "aadml": "aadml.methods.aadml:aadml",
+        "aadml": "aadml.methods.label_space.aadml:aadml",
         "cca": "aadml.methods.correlation.cca:cca",
         "kcca": "aadml.methods.correlation.kcca:kcca",
-        "c-cca": "aadml.methods.correlation.c_cca:c_cca",
+        "c-cca": "aadml.methods.correlation.cca:c_cca",
         "dcca": "aadml.methods.correlation.dcca:dcca",
         "c-dcca": "aadml.methods.correlation.dcca:c_dcca",
         "tnn-c-cca": "aadml.methods.correlation.tnn_c_cca:tnn_c_cca",
@@ -23,7 +23,7 @@ METHODS: Registry["Callable[..., Method]"] = Registry(
         "agah": "aadml.methods.adversarial.agah:agah",
         "acmr": "aadml.methods.adversarial.acmr:acmr",
         "dscmr": "aadml.methods.label_space.dscmr:dscmr",
-        "cctl": "aadml.methods.label_space.cctl:cctl",
+        "cctl": "aadml.methods.label_space.aadml:cctl",
         "video-adviser-lite": "aadml.methods.label_space.video_adviser_lite:video_adviser_lite",
         "eics": "aadml.methods.label_space.eics:eics",
         "tlca": "aadml.methods.label_space.tlca:tlca",
@@ -33,8 +33,8 @@ METHODS: Registry["Callable[..., Method]"] = Registry(
         "dcil": "aadml.methods.pairwise.dcil:dcil",
         "pairs": "aadml.methods.pairwise.pairs:pairs",
         "few-labels": "aadml.methods.pairwise.few_labels:few_labels",
-        "random": "aadml.methods.random_vectors:random_vectors",
-        "zero-shot": "aadml.methods.zero_shot:zero_shot",
+        "random": "aadml.methods.untrained.random_vectors:random_vectors",
+        "zero-shot": "aadml.methods.untrained.zero_shot:zero_shot",
         "audio-text": "aadml.methods.audio_text.two_towers:audio_text",
         "3cmlf": "aadml.methods.audio_text.two_towers:three_stages",
         "xie": "aadml.methods.audio_text.negative_sampling:xie",
@@ -47,9 +47,9 @@ receive that section; all others are options of the section `method`."""
 READOUTS: Registry["Callable[..., list[Readout]]"] = Registry(
     "readout",
     {
-        "cosine": "aadml.methods.readouts:cosine",
-        "posterior": "aadml.methods.readouts:posterior",
-        "auto": "aadml.methods.readouts:auto",
+        "cosine": "aadml.methods.label_space.readouts:cosine",
+        "posterior": "aadml.methods.label_space.readouts:posterior",
+        "auto": "aadml.methods.label_space.readouts:auto",
     },
     group="aadml.readouts",
 )

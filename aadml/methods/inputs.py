@@ -21,13 +21,13 @@ from aadml.feature_extraction.ground.registry import lookup
 
 @dataclass(frozen=True)
 class Scaling:
-    """x -> (x - shift) / scale, clamped; then, for "l2", each item divided by its length.
+    """x -> (x - shift) / scale, clamped; then, for "l2", divided by the norm of each item.
 
     Attributes:
         shift: modality -> (d,).
         scale: modality -> (d,), positive.
-        clamp: largest absolute value let through; 0 lets everything through.
-        unit: whether items are brought to length 1.
+        clamp: largest absolute value; 0 for no limit.
+        unit: whether items are scaled to length 1.
     """
 
     shift: Mapping[Modality, Tensor]
@@ -36,16 +36,17 @@ class Scaling:
     unit: bool = False
 
     def features(self, features: Features, modality: Modality) -> Features:
-        """Scale the features (n, d) of one modality; what is made batch by batch passes unchanged.
+        """Scale the features (n, d) of one modality; features that are made batch by batch stay unchanged.
 
-        Rows that do not lie in memory are scaled as they are taken.
+        Rows outside memory are scaled when they are read.
         """
         if isinstance(features, StoredRows):
-            return features.changed(partial(self._scaled, modality=modality))
-        return self._scaled(features, modality) if isinstance(features, Tensor) else features
+            return features.changed(partial(self.scaled, modality=modality))
+        return self.scaled(features, modality) if isinstance(features, Tensor) else features
 
-    def _scaled(self, features: Tensor, modality: Modality) -> Tensor:
-        # in the place of one copy: a million clips are gigabytes
+    def scaled(self, features: Tensor, modality: Modality) -> Tensor:
+        """Scale the features (n, d) of one modality."""
+        # in the memory of one copy: a million clips are gigabytes
         scaled = (features - self.shift[modality]).div_(self.scale[modality])
         scaled = scaled.clamp_(-self.clamp, self.clamp) if self.clamp else scaled
         return F.normalize(scaled, dim=1) if self.unit else scaled
@@ -65,10 +66,10 @@ def _none(values: Matrix) -> tuple[Tensor, Tensor]:
 
 
 def _standard(values: Matrix) -> tuple[Tensor, Tensor]:
-    found = moments(values)
-    # a constant column carries nothing and must not be blown up by rounding
-    floor, deviation = 1e-6 * found.largest.clamp_min(1e-12), found.deviation
-    return found.mean.float(), torch.where(deviation > floor, deviation, torch.ones_like(deviation)).float()
+    statistics = moments(values)
+    # a constant column has no information, and its rounding errors must not be scaled up
+    floor, deviation = 1e-6 * statistics.largest.clamp_min(1e-12), statistics.deviation
+    return statistics.mean.float(), torch.where(deviation > floor, deviation, torch.ones_like(deviation)).float()
 
 
 def _minmax(values: Matrix) -> tuple[Tensor, Tensor]:
@@ -93,7 +94,7 @@ class Inputs:
 
     Attributes:
         scaling: "none", "standard" (mean 0, deviation 1; a constant column becomes 0), "minmax" (to 0..1), "l2".
-        clamp: with "standard", the largest number of standard deviations let through; 0 for no limit.
+        clamp: with "standard", the largest number of standard deviations; 0 for no limit.
     """
 
     scaling: ScalingName = "standard"
@@ -107,28 +108,28 @@ def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
     """Fit the scaling of the inputs on the training clips.
 
     Args:
-        train: the clips to take statistics from.
-        inputs: which scaling.
+        train: clips whose statistics are computed.
+        inputs: options of the scaling.
 
     Returns:
-        The scaling, to be applied to any split.
+        The scaling, for any split.
     """
     statistics = lookup(SCALINGS, inputs.scaling, "scaling")
-    fitted = {m: statistics(_there(train, m)) for m in train.modalities if isinstance(train[m], Matrix)}
+    fitted = {m: statistics(_present(train, m)) for m in train.modalities if isinstance(train[m], Matrix)}
     shift = {m: values[0] for m, values in fitted.items()}
     scale = {m: values[1] for m, values in fitted.items()}
     return scaling_of(shift, scale, inputs)
 
 
-def _there(train: Clips, modality: Modality) -> Matrix:
-    """Give the features (m, d) of the clips that have a modality.
+def _present(train: Clips, modality: Modality) -> Matrix:
+    """Return the features (m, d) of the clips that have a modality.
 
     Raises:
-        InputError: none has.
+        InputError: no clip has it.
     """
     rows = train.rows(modality)
     if not len(rows):
-        raise InputError(f"no training clip has {modality}; leave it out (--set modalities=A,B names the others)")
+        raise InputError(f"no training clip has {modality}; leave it out (--set modalities=A,B, the modalities to use)")
     features = train.vectors(modality)
     if len(rows) == len(train):
         return features
@@ -136,7 +137,7 @@ def _there(train: Clips, modality: Modality) -> Matrix:
 
 
 def load_scaling(state: Mapping[str, Tensor], inputs: Inputs) -> Scaling:
-    """Rebuild a scaling from `Scaling.state` and the options it was fitted with."""
+    """Build a scaling from `Scaling.state` and the options of its fit."""
     shift, scale = (
         {key.removeprefix(f"{part}."): value for key, value in state.items() if key.startswith(f"{part}.")}
         for part in ("shift", "scale")
@@ -145,5 +146,5 @@ def load_scaling(state: Mapping[str, Tensor], inputs: Inputs) -> Scaling:
 
 
 def scaling_of(shift: Mapping[Modality, Tensor], scale: Mapping[Modality, Tensor], inputs: Inputs) -> Scaling:
-    """Make a scaling of its statistics and the options that it is to follow."""
+    """Build a scaling from its statistics and options."""
     return Scaling(shift, scale, inputs.clamp if inputs.scaling == "standard" else 0.0, inputs.scaling == "l2")

@@ -1,26 +1,39 @@
-"""Small networks of vectors that several methods build on."""
+"""Networks of vectors for several methods."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Annotated
+from itertools import pairwise, permutations
+from typing import Annotated, Generic, TypeVar, cast
 
 import torch
 from annotated_types import Interval
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, SomeLayers
 from aadml.comparison.processes import group
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Choice, OwnSection
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.layers.dropout import DropoutLayer
 from aadml.layers.linear import Linear
 from aadml.layers.tanh import Tanh
+from aadml.methods.method import Context
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": Tanh, "relu": nn.ReLU, "sigmoid": nn.Sigmoid, "gelu": nn.GELU}
 Activation = Annotated[str, Choice(ACTIVATIONS)]
-"""What follows a layer."""
+"""Name of the activation after a layer."""
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+class PerModality(nn.ModuleDict, Generic[Module]):
+    """Networks of one type by modality."""
+
+    def __getitem__(self, modality: Modality) -> Module:
+        """Return the network of a modality."""
+        return cast(Module, super().__getitem__(modality))
 
 
 def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0.0, last: bool = True) -> "Layers":
@@ -49,10 +62,11 @@ class Layers(nn.Sequential):
     """Linear layers, activations and dropout, one after the other.
 
     Attributes:
-        rows_at_once: while training, so many rows pass at a time, and pass again for the gradient, so that what stands
-            between the layers is kept for them alone; 0 passes the whole batch once.
+        rows_at_once: number of rows that pass at a time in training, and again for the gradient, so that activations
+            are kept for these rows alone; 0 passes the whole batch once.
     """
 
+    __call__: Callable[..., Tensor]
     rows_at_once: int = 0
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -60,7 +74,7 @@ class Layers(nn.Sequential):
         passed: Callable[[Tensor], Tensor] = super().forward
         if not (self.training and torch.is_grad_enabled() and 0 < self.rows_at_once < len(inputs)):
             return passed(inputs)
-        # the state of the generator is kept, so that both passes drop the same units
+        # the state of the generator is restored, so that both passes drop the same units
         return torch.cat([checkpoint(passed, part, use_reentrant=False) for part in inputs.split(self.rows_at_once)])
 
 
@@ -70,7 +84,7 @@ class NetworkOptions:
 
     Attributes:
         hidden: sizes of the hidden layers (3 x 1024: AADML, section 5.2).
-        activation: after each hidden layer; the paper names none, the first author's other code uses tanh.
+        activation: after each hidden layer; the paper does not state it, the first author's other code uses tanh.
         dropout: share of hidden units dropped (0.1: AADML, section 5.2).
         input_noise: standard deviation of noise added to the inputs while training (docs/lab/findings.md).
     """
@@ -86,7 +100,9 @@ NETWORK = NetworkOptions()
 
 
 class LabelSpaceEncoder(nn.Module):
-    """AADML's sub-network (Zeng et al., ICMR 2024, section 5.2): hidden layers and a linear one to label space."""
+    """Sub-network of AADML (Zeng et al., ICMR 2024, section 5.2): hidden layers, and a linear layer to label space."""
+
+    __call__: Callable[..., Tensor]
 
     def __init__(self, dimension: int, outputs: int, options: NetworkOptions) -> None:
         super().__init__()
@@ -96,16 +112,52 @@ class LabelSpaceEncoder(nn.Module):
         self.input_noise = options.input_noise
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Return the last hidden layer (b, hidden[-1]) of inputs (b, d), to which noise is added while training."""
+        """Return the last hidden layer (b, hidden[-1]) of inputs (b, d), with noise added to the inputs in training."""
         if self.training and self.input_noise:
-            rows, own = group.drawn_rows(len(inputs))
-            inputs = inputs + self.input_noise * torch.randn(rows, inputs.shape[1], device=inputs.device)[own]
-        hidden = self.hidden(inputs)
-        assert isinstance(hidden, Tensor)
-        return hidden
+            rows, local = group.drawn_rows(len(inputs))
+            inputs = inputs + self.input_noise * torch.randn(rows, inputs.shape[1], device=inputs.device)[local]
+        return self.hidden(inputs)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the label-space vectors (b, outputs) of inputs (b, d)."""
-        predicted = self.predicted(self.features(inputs))
-        assert isinstance(predicted, Tensor)
-        return predicted
+        vectors: Tensor = self.predicted(self.features(inputs))
+        return vectors
+
+
+def heads(
+    context: Context, method: str, sizes: Sequence[int], *, activation: str, dropout: float = 0.0, last: bool = False
+) -> PerModality[Layers]:
+    """Build a head for every modality.
+
+    Args:
+        context: dimensions of the modalities.
+        method: name of the method, for the message.
+        sizes: hidden sizes and the output size.
+        activation: a key of ACTIVATIONS, after every hidden layer.
+        dropout: share of units dropped after each activation.
+        last: whether the output has an activation (and dropout) too.
+
+    Returns:
+        modality -> (b, d) to (b, sizes[-1]).
+
+    Raises:
+        InputError: the features of a modality are not vectors.
+    """
+    context.need_vectors(method)
+    return PerModality(
+        {
+            modality: layers((dimension, *sizes), activation=activation, dropout=dropout, last=last)
+            for modality, dimension in context.dimensions.items()
+        }
+    )
+
+
+def all_directions(context: Context) -> list[str]:
+    """Return every ordered pair of modalities in the notation of `Objective` ("audio-visual", "visual-audio").
+
+    Raises:
+        InputError: there are fewer than two modalities.
+    """
+    if len(context.modalities) < 2:
+        raise InputError(f"two modalities are needed; the data have {', '.join(context.modalities)} alone")
+    return ["-".join(pair) for pair in permutations(context.modalities, 2)]

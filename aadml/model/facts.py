@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.methods.inputs import Inputs
-from aadml.methods.pretrained import PretrainedOptions
-from aadml.methods.settings import Training
+from aadml.methods.towers.options import PretrainedOptions
+from aadml.methods.training.settings import Training
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD, Inputs, load_scaling
 from aadml.methods.method import Context, Method
-from aadml.methods.pretrained import PretrainedOptions
-from aadml.methods.settings import Training
-from aadml.methods.towered import towered
+from aadml.methods.towers.options import PretrainedOptions
+from aadml.methods.towers.tower_method import towered
+from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts
 from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors

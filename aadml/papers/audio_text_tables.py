@@ -9,7 +9,7 @@ from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, inner, nested
 from aadml.feature_extraction.ground.registry import lookup
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import spread

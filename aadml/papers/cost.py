@@ -15,7 +15,7 @@ from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool
-from aadml.methods.session import Record, Session, Weights, numbers
+from aadml.methods.training.session import EpochWeights, Record, Session, numbers
 from aadml.runs.data import load_splits
 from aadml.runs.prepare import untrained_model
 from aadml.runs.test_curve import Diagnosis
@@ -230,7 +230,7 @@ class _Watch(Session):
         self._diagnosis, self._look = diagnosis, 0.0
         self._ends = [time.perf_counter()]
 
-    def log(self, record: Record, weights: Weights | None = None) -> None:
+    def log(self, record: Record, weights: EpochWeights | None = None) -> None:
         """Take the times of an epoch."""
         super().log(record)
         if weights is not None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Record
+from aadml.methods.training.session import Record
 from aadml.papers.rows import LEAKS, SELECTION
 from aadml.papers.tables import Group
 from aadml.reports.figures import COLORS, DASHED, INK, canvas, in_house_style, label, legend, svg

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Record, numbers
+from aadml.methods.training.session import Record, numbers
 from aadml.runs.test_curve import without_diagnosis
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.atomic import refuse_other_kind, write_text
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Record
+from aadml.methods.training.session import Record
 from aadml.model.facts import Facts
 from aadml.model.model import Model
 from aadml.reports import figures, page, players

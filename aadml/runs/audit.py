@@ -9,8 +9,8 @@ from aadml.feature_extraction.ground.consent import is_place, with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import imported_with_consent, search_beside
 from aadml.feature_extraction.ground.json_values import JsonObject, to_bytes
-from aadml.methods.session import numbers
-from aadml.methods.settings import AUTO
+from aadml.methods.training.session import numbers
+from aadml.methods.training.settings import AUTO
 from aadml.model.packing import CARD
 from aadml.protocols.audit import Finding, Pipeline, Verdict, summary
 from aadml.protocols.audit import audit as run_checks

@@ -4,8 +4,8 @@ from aadml.configuration.config import Config
 from aadml.configuration.unused_options import idle_options
 from aadml.feature_extraction.ground.json_values import nested
 from aadml.feature_extraction.weights.hub_names import PREFIX
-from aadml.methods.settings import AUTO, Training
-from aadml.methods.teacher import smaller_batch
+from aadml.methods.pairwise.teacher import smaller_batch
+from aadml.methods.training.settings import AUTO, Training
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.runs.forecast import forecast
 from aadml.runs.prepare import Prepared

@@ -17,7 +17,7 @@ from aadml.configuration.overrides import Settings
 from aadml.data.splitting.splits import stratified
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import SILENT, Callbacks, Record, Session
+from aadml.methods.training.session import SILENT, Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
 from aadml.runs.config_warnings import config_warnings, training_warnings

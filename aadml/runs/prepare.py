@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
-from aadml.methods.settings import AUTO
+from aadml.methods.training.settings import AUTO
 from aadml.model.facts import Facts, MethodFacts, TrainingData, fingerprint
 from aadml.model.files import build_method
 from aadml.model.model import Model

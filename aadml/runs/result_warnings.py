@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Matrix
 from aadml.comparison.stored_rows import BLOCK
-from aadml.methods.session import Record, numbers
+from aadml.methods.training.session import Record, numbers
 from aadml.model.facts import Facts
 from aadml.retrieval import Evaluation
 from aadml.retrieval.intervals import bootstrap_interval

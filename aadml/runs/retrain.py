@@ -14,7 +14,7 @@ from aadml.configuration.config import Config
 from aadml.data import open_data
 from aadml.data.captions.captioned_sets import is_captioned
 from aadml.feature_extraction.feature_file import FeatureFile, write_features
-from aadml.methods.session import Session
+from aadml.methods.training.session import Session
 from aadml.model.model import Model
 from aadml.protocols.audit import Finding, Verdict
 from aadml.retrieval import evaluate

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.configuration.config import Config
-from aadml.methods.session import Session, numbers
-from aadml.methods.train_scores import can_be_scored, train_scores
+from aadml.methods.training.session import Session, numbers
+from aadml.methods.training.train_scores import can_be_scored, train_scores
 from aadml.model.model import Model
 from aadml.retrieval import evaluate
 from aadml.retrieval.record import EvaluationRecord

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import remove_leftovers
-from aadml.methods.session import SILENT, Callbacks, Checkpoint, Record, Session, Weights
+from aadml.methods.training.session import SILENT, Callbacks, Checkpoint, EpochWeights, Record, Session
 from aadml.model.packing import pack_tensors, unpack_tensors
 from aadml.runs.manifest import RunManifest, read_log
 from aadml.runs.store import RunStore
@@ -55,7 +55,7 @@ class RunSession(Session):
         """Seconds spent fitting, in this process and earlier ones."""
         return self._seconds_before + super().seconds
 
-    def log(self, record: Record, weights: Weights | None = None) -> None:
+    def log(self, record: Record, weights: EpochWeights | None = None) -> None:
         """Append the record of an epoch to the log, followed by the scores of the diagnosis."""
         scores = self._diagnosis(int(record["epoch"]), weights) if self._diagnosis and weights else {}
         self._store.append((json.dumps({**record, **scores}) + "\n").encode())

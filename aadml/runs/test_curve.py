@@ -7,7 +7,7 @@ their own, and left out when the log is read to continue.
 from dataclasses import dataclass
 
 from aadml.comparison.clips import Clips
-from aadml.methods.session import Record, Weights
+from aadml.methods.training.session import EpochWeights, Record
 from aadml.retrieval import mean_average_precision
 
 PREFIX = "diagnosis test "
@@ -26,7 +26,7 @@ class Diagnosis:
     test: Clips
     every: int
 
-    def __call__(self, epoch: int, weights: Weights) -> Record:
+    def __call__(self, epoch: int, weights: EpochWeights) -> Record:
         """Return scores after `epoch` (from 1): MAP of every direction, their mean, and the loss where defined."""
         if epoch % self.every and not weights.last:
             return {}

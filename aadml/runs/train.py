@@ -11,7 +11,7 @@ from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import to_bytes, typed
-from aadml.methods.session import SILENT, Callbacks, Session
+from aadml.methods.training.session import SILENT, Callbacks, Session
 from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model
 from aadml.retrieval.metric_functions import check_cutoff

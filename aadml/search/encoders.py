@@ -19,8 +19,8 @@ from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, nested, typed
 from aadml.methods.inputs import Inputs, Scaling, load_scaling
-from aadml.methods.settings import Training
-from aadml.methods.zero_shot import SharedSpace, shared_space
+from aadml.methods.training.settings import Training
+from aadml.methods.untrained.zero_shot import SharedSpace, shared_space
 from aadml.model.facts import Facts, MethodFacts, fingerprint
 from aadml.model.media import extract_items, extractor_of, media_features
 from aadml.model.model import Model

@@ -9,7 +9,7 @@ from pathlib import Path
 from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Callbacks, Record
+from aadml.methods.training.session import Callbacks, Record
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.evaluate import evaluate, evaluate_under_each
 from aadml.runs.loading import read_evaluation

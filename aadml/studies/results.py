@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from aadml.methods.session import Record
+from aadml.methods.training.session import Record
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import (
     NEGLIGIBLE,

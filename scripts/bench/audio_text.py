@@ -91,10 +91,11 @@ def epoch_of(source, loading, clips):
 
     from aadml.comparison.clips import Clips
     from aadml.data.sources.texts import Captions
-    from aadml.methods import METHODS, training
+    from aadml.methods import METHODS
     from aadml.methods.audio_text.options import CaptionedOptions, TowerOptions
     from aadml.methods.method import Context
-    from aadml.methods.session import Session
+    from aadml.methods.training import loop as training
+    from aadml.methods.training.session import Session
 
     made, over, waited, marks = training.on_device, training.Prefetch.over, [], []
 

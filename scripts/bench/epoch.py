@@ -16,8 +16,8 @@ from aadml.comparison.clips import Splits
 from aadml.configuration.from_arguments import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
-from aadml.methods.session import Session
-from aadml.methods.train_scores import train_scores
+from aadml.methods.training.session import Session
+from aadml.methods.training.train_scores import train_scores
 from aadml.runs.prepare import untrained_model
 
 

@@ -10,7 +10,11 @@ import time
 from types import SimpleNamespace
 
 from aadml.cli import main
-from aadml.methods import training
+
+try:
+    from aadml.methods.training import loop as training
+except ImportError:  # the second edition
+    from aadml.methods import training
 
 
 def measured() -> None:

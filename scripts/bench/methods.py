@@ -29,8 +29,8 @@ from aadml.configuration.overrides import with_setting
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
-from aadml.methods.learned import LearnedMethod
-from aadml.methods.session import Session
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.session import Session
 from aadml.reports.tables import Table, markdown
 from aadml.runs.prepare import untrained_model
 

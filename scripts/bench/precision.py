@@ -14,7 +14,7 @@ from torch import Tensor
 
 from aadml.configuration.from_arguments import assemble
 from aadml.layers import linear
-from aadml.methods.session import Session
+from aadml.methods.training.session import Session
 from aadml.runs.prepare import prepare
 from aadml.runs.scoring import TEST, score_model
 from aadml.runs.train import fit_model

@@ -19,8 +19,8 @@ from aadml.configuration.from_arguments import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
 from aadml.layers.dropout import DropoutLayer
-from aadml.methods.learner import Batch, Epoch
-from aadml.methods.optimization import Optimization, optimizer
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.optimization import Optimization, build_optimizer
 from aadml.objective import Embedded
 from aadml.runs.prepare import untrained_model
 
@@ -91,7 +91,7 @@ class Stacked:
         self.learners = learners
         self.layers = {m: _stacked_layers([one.encoders[m] for one in learners]) for m in learners[0].encoders}
         parameters = [p for layers in self.layers.values() for pair in layers for p in pair]
-        self.optimizer = optimizer(parameters, settings)
+        self.optimizer = build_optimizer(parameters, settings)
         self.dropout = DropoutLayer(0.1)
 
     def embed(self, batches: list[Batch]) -> dict[str, Tensor]:

@@ -22,9 +22,9 @@ from aadml.configuration.from_arguments import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
 from aadml.layers.dropout import DropoutLayer
-from aadml.methods.learner import Batch, Epoch
-from aadml.methods.optimization import Optimization
-from aadml.methods.precision import computed_in
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.optimization import Optimization
+from aadml.methods.training.precision import computed_in
 from aadml.objective import Embedded
 from aadml.runs.prepare import untrained_model
 

@@ -16,7 +16,7 @@ import torch._dynamo
 
 import aadml
 from aadml.configuration.from_arguments import assemble
-from aadml.methods.session import Callbacks, Session
+from aadml.methods.training.session import Callbacks, Session
 from aadml.runs.train import fit_model
 
 try:

@@ -23,7 +23,7 @@ from trainings import config, write_data
 
 import aadml
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Callbacks
+from aadml.methods.training.session import Callbacks
 from aadml.reports.run_page import write_report
 from aadml.runs import environment
 from aadml.runs.fit import resume_run

@@ -41,10 +41,10 @@ from aadml.layers.linear import Linear
 from aadml.layers.tanh import Tanh
 from aadml.losses import LOSSES
 from aadml.methods import METHODS
-from aadml.methods.hub_input import HubInput
-from aadml.methods.learner import Batch, Epoch, Learner
 from aadml.methods.method import Context
 from aadml.methods.networks import ACTIVATIONS, layers
+from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.training.learner import Batch, Epoch, Learner
 from aadml.model.files import build_method
 from aadml.objective.recipes import RECIPES
 from aadml.proxies import PROXIES

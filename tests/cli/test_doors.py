@@ -19,7 +19,7 @@ OWN = '''
 import torch
 
 from aadml.comparison import Comparison, Terms
-from aadml.methods.random_vectors import random_vectors
+from aadml.methods.untrained.random_vectors import random_vectors
 from aadml.protocols.protocol import Protocol
 from aadml.proxies.identity import Identity
 from aadml.selections.all_pairs import everything

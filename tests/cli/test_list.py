@@ -13,8 +13,8 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import imported
 from aadml.feature_extraction.ground.options import schema
 from aadml.losses import LOSSES
-from aadml.methods.pretrained import PretrainedOptions
-from aadml.methods.settings import Training
+from aadml.methods.towers.options import PretrainedOptions
+from aadml.methods.training.settings import Training
 from aadml.objective.recipes import RECIPES
 
 HEAVY = {"torch", "numpy", "scipy", "av", "cv2", "h5py", "sklearn", "yaml"}

@@ -68,7 +68,7 @@ def test_a_warning_of_python_is_one_line_without_its_source(shown, capsys):
 
 
 def test_a_session_counts_the_steps_of_each_epoch():
-    from aadml.methods.session import Callbacks, Session
+    from aadml.methods.training.session import Callbacks, Session
 
     seen = []
     session = Session(Callbacks(on_step=seen.append))

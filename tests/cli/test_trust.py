@@ -24,7 +24,7 @@ from torch import nn
 
 from aadml.comparison import Terms
 from aadml.losses.triplet import triplet
-from aadml.methods.random_vectors import random_vectors
+from aadml.methods.untrained.random_vectors import random_vectors
 from aadml.proxies.anchor_aware import AnchorAware
 
 

@@ -22,8 +22,8 @@ from aadml.feature_extraction.ground.options import idle, schema
 from aadml.feature_extraction.ground.validation import checked
 from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS
-from aadml.methods.session import Session
-from aadml.methods.settings import Training
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
 from aadml.proxies import PROXIES
 from aadml.runs.config_warnings import config_warnings, training_warnings
 from aadml.runs.prepare import prepare

@@ -23,7 +23,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
 from aadml.methods import METHODS
 from aadml.methods.method import Context
-from aadml.methods.session import Checkpoint, Session
+from aadml.methods.training.session import Checkpoint, Session
 from aadml.model.files import build_method
 from aadml.protocols.audit import Verdict, audit
 from aadml.protocols.audit_checks import CHECKS
@@ -33,7 +33,10 @@ from aadml.retrieval import evaluate
 from aadml.runs.prepare import untrained_model
 
 # those that embed sound and captions, not vectors, have their laws in tests/methods/audio_text
-ELSEWHERE = ("aadml.methods.audio_text", "aadml.methods.zero_shot")  # zero-shot wants features of one pretrained model
+ELSEWHERE = (
+    "aadml.methods.audio_text",
+    "aadml.methods.untrained.zero_shot",
+)  # zero-shot wants features of one pretrained model
 NAMES = sorted(name for name, build in METHODS.items() if not build.__module__.startswith(ELSEWHERE))
 AUDITED = ("aadml", "pairs", "kcca", "tnn-c-cca", "acmr", "bic-net", "random")
 """One of each kind of learner, as an audit takes nine processes; of all methods

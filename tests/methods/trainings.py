@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from aadml.comparison.clips import Clips
-from aadml.methods.learner import Learner, Player
-from aadml.methods.session import Checkpoint, Session
-from aadml.methods.settings import Training
-from aadml.methods.training import train
+from aadml.methods.training.learner import Learner, Player
+from aadml.methods.training.loop import train
+from aadml.methods.training.session import Checkpoint, Session
+from aadml.methods.training.settings import Training
 
 
 def clips(n=30, classes=3, seed=0):

@@ -11,7 +11,7 @@ from aadml.data.ave import AVE15, with_drawn_clock
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Session
+from aadml.methods.training.session import Session
 from aadml.papers.clock import drawn_sets
 from aadml.papers.cost import Forecast, Rate, forecast, in_words, measured
 from aadml.papers.parts import PARTS, chosen_parts

@@ -10,7 +10,7 @@ from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.protocols import PROTOCOLS

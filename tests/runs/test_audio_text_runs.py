@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.configuration.from_arguments import assemble, starting_file
-from aadml.methods.session import Callbacks
+from aadml.methods.training.session import Callbacks
 from aadml.runs.config_warnings import config_warnings
 from aadml.runs.sample_data import with_sample_data
 from aadml.runs.train import train_into

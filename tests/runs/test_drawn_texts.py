@@ -13,7 +13,7 @@ import aadml
 from aadml.configuration.from_arguments import assemble
 from aadml.data.conversion import convert
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Callbacks
+from aadml.methods.training.session import Callbacks
 from aadml.runs.fit import resume_run
 from aadml.runs.train import train_into
 from tests.feature_extraction.hub import tiny

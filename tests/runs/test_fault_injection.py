@@ -17,7 +17,7 @@ from kill_points import FOREIGN, kill_points
 from trainings import NAMES, config, contents, differences, write_data
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Callbacks
+from aadml.methods.training.session import Callbacks
 from aadml.runs.evaluate import evaluate
 from aadml.runs.fit import fit, resume_run
 from aadml.runs.manifest import MANIFEST, is_run, read_manifest

@@ -10,7 +10,7 @@ from aadml.feature_extraction.feature_file import write_features
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.networks import Network
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 from aadml.runs.forecast import forecast
 from aadml.runs.train import train_into
 

@@ -7,7 +7,7 @@ import pytest
 import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 from aadml.protocols.audit import Verdict
 from aadml.runs import audit
 from aadml.runs.loading import load_run

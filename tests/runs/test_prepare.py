@@ -72,7 +72,7 @@ def test_a_clip_without_one_modality_still_trains_the_others(name):
 def test_every_method_says_whether_it_takes_missing_modalities():
     from aadml.configuration.from_arguments import assemble
     from aadml.methods.method import Context
-    from aadml.methods.settings import Training
+    from aadml.methods.training.settings import Training
     from aadml.model.files import build_method
 
     found = set()

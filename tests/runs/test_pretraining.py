@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import made
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
-from aadml.methods.session import Callbacks
+from aadml.methods.training.session import Callbacks
 from aadml.papers import cost
 from aadml.papers.audio_text_runs import runs_of, table_of
 from aadml.runs.loading import read_evaluation

@@ -7,7 +7,7 @@ from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import parse_setting, with_setting
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
-from aadml.methods.session import Callbacks
+from aadml.methods.training.session import Callbacks
 from aadml.runs.loading import read_evaluation
 from aadml.runs.session import read_records
 from aadml.runs.train import train_into

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from aadml.methods.session import Checkpoint
+from aadml.methods.training.session import Checkpoint
 from aadml.runs import store as stores
 from aadml.runs.session import RunSession
 from aadml.runs.store import new_run, open_run

@@ -67,9 +67,9 @@ def test_whatever_a_diagnosis_says_the_same_epoch_is_chosen(data, tmp_path, monk
 def test_the_training_is_given_no_test_clips_and_nothing_back(data, tmp_path):
     import inspect
 
-    from aadml.methods import session, training
+    from aadml.methods.training import loop, session
 
-    assert "test" not in inspect.signature(training.train).parameters
+    assert "test" not in inspect.signature(loop.train).parameters
     assert inspect.signature(session.Session.log).return_annotation in (None, "None")
 
 

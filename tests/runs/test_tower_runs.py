@@ -11,7 +11,7 @@ from trainings import contents, differences
 
 import aadml
 from aadml.configuration.from_arguments import assemble
-from aadml.methods.session import Callbacks
+from aadml.methods.training.session import Callbacks
 from aadml.runs.embed import embed_file
 from aadml.runs.fit import resume_run
 from aadml.runs.train import train_into

@@ -7,7 +7,7 @@ import pytest
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.session import Callbacks
+from aadml.methods.training.session import Callbacks
 from aadml.runs.train import train_into
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from typing import Annotated, Any
@@ -12,17 +11,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Fidelity, Layers, Margin, Weight, Width
+from aadml.comparison.options import Fidelity, Margin, Weight, Width
+from aadml.comparison.options import Layers as HiddenLayers
 from aadml.comparison.pairwise import at_least_float32, cosine
 from aadml.feature_extraction.ground.option_types import Tuning
-from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context
+from aadml.methods.networks import Layers, PerModality, all_directions, layers
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 
 
 def reversal(epoch: Epoch) -> float:
-    """Strength of the adversarial term: 2 / (1 + exp(-10 p)) - 1, p the share of epochs done; 0 at the start."""
+    """Return the strength of the adversarial term: 2 / (1 + exp(-10 p)) - 1, p the share of epochs done."""
     return 2 / (1 + math.exp(-10 * epoch.number / epoch.total)) - 1
 
 
@@ -35,60 +35,60 @@ def lookalike_triplet(
     positive_weight: float,
     fidelity: Fidelity = "repaired",
 ) -> Tensor:
-    """Triplets of partners against the clips of another class that look most alike before the encoders.
+    """Compute triplets of partners and the clips of another class that are most similar before the encoders.
 
         repaired:  sum over directions (m, o) of  mean over i of  max(0, margin + w |m_i - o_i|^2 - |m_i - o_n|^2)
         source:    sum over directions (m, o) of  max(0, margin + sum over i of (w |m_i - o_i|^2 - |m_i - o_n|^2) / 2)
         n = argmax over j of another class of cos(x_i, x_j),   x the inputs of modality m
 
-    In the source the cosine of a clip of the same class counts as 0, so that such a clip is taken where all others are
-    less alike than that.
+    In the source the cosine of a clip of the same class counts as 0, so that such a clip is chosen if all cosines of
+    other classes are negative.
 
     Args:
         vectors: modality -> embeddings (b, d).
         inputs: modality -> features (b, f).
         labels: (b,) int64.
-        margin: how much nearer is near enough.
+        margin: of the hinge, in squared distance.
         positive_weight: w, of the distance between partners.
         fidelity: "source" for one hinge a batch, as in the released code, or "repaired" for one a clip.
 
     Returns:
-        A scalar; 0 where all clips are of one class.
+        A scalar; 0 if all clips have one class.
     """
     other_class = labels[:, None] != labels[None, :]
-    contested = other_class.any(1)
-    costs = []
-    for one, other in permutations(vectors, 2):
-        alike = cosine(at_least_float32(inputs[one]), at_least_float32(inputs[one]))
-        negative = alike.masked_fill(~other_class, 0 if fidelity == "source" else -torch.inf).argmax(1)
-        near = (vectors[one] - vectors[other]).square().sum(1)
-        far = (vectors[one] - vectors[other][negative]).square().sum(1)
+    has_negative = other_class.any(1)
+    losses = []
+    for anchor, other in permutations(vectors, 2):
+        similarity = cosine(at_least_float32(inputs[anchor]), at_least_float32(inputs[anchor]))
+        negative = similarity.masked_fill(~other_class, 0 if fidelity == "source" else -torch.inf).argmax(1)
+        near = (vectors[anchor] - vectors[other]).square().sum(1)
+        far = (vectors[anchor] - vectors[other][negative]).square().sum(1)
         if fidelity == "source":
-            costs.append((margin + (positive_weight * near - far).sum() / 2).relu())
+            losses.append((margin + (positive_weight * near - far).sum() / 2).relu())
         else:
-            cost = (margin + positive_weight * near - far).relu()
-            costs.append(cost.masked_fill(~contested, 0).mean())
-    return torch.stack(costs).sum()
+            hinges = (margin + positive_weight * near - far).relu()
+            losses.append(hinges.masked_fill(~has_negative, 0).mean())
+    return torch.stack(losses).sum()
 
 
 class AdversarialLearner(Learner):
-    """Encoders that tell classes, keep partners together, and hide the modality from a classifier (Wang et al., 2017).
+    """Encoders for classes and partners that hide the modality from a classifier (Wang et al., 2017).
 
         encoders:             min  label_weight sum over modalities of CE(W x, y) + triplets - adv_weight lambda D
         modality classifier:  min  D = sum over modalities of CE(classifier(x), modality)
         lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of epochs done;   triplets: see `lookalike_triplet`
 
-    The two play in turn on every batch, each with its own optimizer; to subtract D is what a layer that reverses the
-    gradient does. In the released code D is minimized over the modality classifier's variables alone and the encoders'
-    step leaves D out, so that nothing adversarial ever reaches the encoders; `adv_weight: 0` reproduces that. The code
-    also sums the triplets' norms over the batch into one hinge (`fidelity: source`), where here each clip has its own
-    (`repaired`), and its encoders' step leaves the label classifier as it was drawn, where here both learn. The
-    modality classifier is three linear layers without activation, as there.
+    Both are trained in turn on every batch, each with its own optimizer; subtracting D is equivalent to a layer that
+    reverses the gradient. In the released code D is minimized over the variables of the modality classifier alone and
+    the step of the encoders omits D, so that no adversarial gradient reaches the encoders; `adv_weight: 0` reproduces
+    that. The code also sums the norms of the triplets over the batch into one hinge (`fidelity: source`), where here
+    each clip has its own (`repaired`), and its step of the encoders leaves the label classifier at its initial weights,
+    where here both learn. The modality classifier has three linear layers without activation, as in the code.
 
     Args:
         context: dimensions and classes.
         dimension: size of the embedding (40: released code).
-        visual_hidden: hidden layers of the visual encoder, tanh after each and after the last (512, 100: same source).
+        visual_hidden: hidden layers of the visual encoder, tanh after each and the output (512, 100: same source).
         hidden: hidden layers of every other modality's encoder (40, 100: same source, for its text).
         label_weight: of the label loss (100: same source).
         margin: of the triplets (0.1: same source).
@@ -102,8 +102,8 @@ class AdversarialLearner(Learner):
         context: Context,
         *,
         dimension: Width = 40,
-        visual_hidden: Layers = (512, 100),
-        hidden: Layers = (40, 100),
+        visual_hidden: HiddenLayers = (512, 100),
+        hidden: HiddenLayers = (40, 100),
         label_weight: Weight = 100.0,
         margin: Annotated[Margin, Tuning(0.05, 0.1, 0.5)] = 0.1,
         positive_weight: Weight = 5.0,
@@ -112,12 +112,14 @@ class AdversarialLearner(Learner):
     ) -> None:
         super().__init__()
         classes = context.need_classes("acmr")
+        context.need_vectors("acmr")
         all_directions(context)
-        self.encoders = nn.ModuleDict()
-        for modality, size in context.dimensions.items():
-            sizes = (*(visual_hidden if modality == "visual" else hidden), dimension)
-            one = replace(context, dimensions={modality: size})
-            self.encoders[modality] = heads(one, "acmr", sizes, activation="tanh", last=True)[modality]
+        self.encoders: PerModality[Layers] = PerModality(
+            {
+                m: layers((size, *(visual_hidden if m == "visual" else hidden), dimension), activation="tanh")
+                for m, size in context.dimensions.items()
+            }
+        )
         self.classifier = nn.Linear(dimension, classes)
         half, quarter = max(dimension // 2, 1), max(dimension // 4, 1)
         self.modality_classifier = nn.Sequential(
@@ -127,7 +129,7 @@ class AdversarialLearner(Learner):
         self.triplet = partial(lookalike_triplet, margin=margin, positive_weight=positive_weight, fidelity=fidelity)
 
     def players(self) -> Mapping[str, Player]:
-        """Train the encoders with the label classifier, then the modality classifier, on each batch."""
+        """Return the encoders with the label classifier, and the modality classifier, trained in turn on each batch."""
         embedding = [*self.encoders.parameters(), *self.classifier.parameters()]
         return {
             "encoders": Player(embedding, self._embedding_loss),
@@ -136,8 +138,7 @@ class AdversarialLearner(Learner):
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch (b, d) -> (b, dimension)."""
-        vectors: Tensor = self.encoders[modality](features)
-        return vectors
+        return self.encoders[modality](features)
 
     def _embedding_loss(self, batch: Batch) -> dict[str, Tensor]:
         vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
@@ -153,12 +154,12 @@ class AdversarialLearner(Learner):
         return {"loss": self._modality_entropy(vectors)}
 
     def _modality_entropy(self, vectors: Mapping[Modality, Tensor]) -> Tensor:
-        """Cross-entropy of the modality classifier, summed over modalities: vectors (b, d) -> a scalar."""
-        costs = []
+        """Compute the cross-entropy of the modality classifier, summed over modalities: vectors (b, d) -> a scalar."""
+        losses = []
         for number, values in enumerate(vectors.values()):
             target = torch.full((len(values),), number, device=values.device)
-            costs.append(F.cross_entropy(self.modality_classifier(values), target))
-        return torch.stack(costs).sum()
+            losses.append(F.cross_entropy(self.modality_classifier(values), target))
+        return torch.stack(losses).sum()
 
 
 acmr = learned(AdversarialLearner)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from typing import Annotated, Any
 
@@ -13,39 +14,37 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import LearningRate, Margin, SomeLayers, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
-from aadml.methods.adversarial.class_codes import code_cost, fitted_codes, signs
-from aadml.methods.adversarial.critics import critic_cost
-from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player
+from aadml.methods.adversarial.class_codes import code_loss, fitted_codes, signs
+from aadml.methods.adversarial.critics import critic_loss
 from aadml.methods.method import Context
-from aadml.methods.networks import layers
-from aadml.methods.settings import Training
+from aadml.methods.networks import heads, layers
+from aadml.methods.pair_losses import triplet_objective, weighted_loss
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
 
 ATTENTION_SLOPE = 5.0
-KEPT = 0.8
+FEATURE_SHARE = 0.8
 CRITIC_HIDDEN = 256
 
 
 class HashingLearner(Learner):
-    """Binary codes that meet across modalities, critics keeping the features alike (Gu et al., ICMR 2019).
+    """Binary codes of both modalities, with critics that align the features (Gu et al., ICMR 2019).
 
         f = encoder(x) / |.|,   f' = 0.8 f + 0.2 (share of each class) M,   share ~ sigmoid(5 f M^T),   h = tanh(W f')
         J = triplets of h both ways, over all of a batch, in cosine, with `margin`
             + balance_weight sum of 1 / (1 + exp(cos(|h|, 1))) + class_weight sum of binary cross-entropies of f'
             + code_weight sum of (h . b_c - k S_c)^2 + quantization_weight sum of |h - sign h|^2
             - adv_weight sum over modalities m, o of mean D_m(f_o)
-        critic D_m: scores features of m above those of o (see `critic_cost`)
+        critic D_m: scores features of m above those of o (see `critic_loss`)
 
     M holds the mean feature of each class over both modalities, b_c the code of class c (see `fitted_codes`); both are
-    taken anew before each epoch from the training clips, and are constants at test. Codes are compared by Hamming
-    distance. Critics and hashing play in turn on each batch. The released network begins with a CNN on pixels, here the
-    encoders are fully connected. The released code divides features by the norm of the *whole batch*, at test too, so
-    that a code depends on who else is in the batch: here each item is divided by its own norm. Its penalty draws a
-    point a component, here one a clip; its M and its code's targets come from the vectors seen during the epoch, here
-    from the weights at its end.
+    computed anew before each epoch from the training clips, and are constants at test. Codes are compared by Hamming
+    distance. Critics and hashing are trained in turn on each batch. The released network begins with a CNN on pixels;
+    here the encoders are fully connected. The released code divides features by the norm of the *whole batch*, at test
+    too, so that a code depends on the rest of the batch; here each item is divided by its own norm. Its penalty draws a
+    point for each component, here for each clip. Its M and its target codes come from the vectors during an epoch, here
+    from the weights at the end of the epoch.
 
     Args:
         context: dimensions and classes.
@@ -57,13 +56,15 @@ class HashingLearner(Learner):
         class_weight: of the classifiers (0: same source).
         code_weight: of the asymmetric code loss (0.001: same source).
         quantization_weight: of the distance to sign codes (1: same source).
-        adv_weight: of the critics' verdict (1: same source).
-        penalty: of the critics' slope (10: same source).
+        adv_weight: of the critics' scores (1: same source).
+        penalty: of the critics' gradient norm (10: same source).
         critic_learning_rate: of the critics' Adamax, with betas 0.5, 0.9 and weight decay 1e-4 (all: same
             source).
     """
 
     similarity = "hamming"
+    class_features: Tensor
+    class_codes: Tensor
 
     def __init__(
         self,
@@ -96,68 +97,54 @@ class HashingLearner(Learner):
             "quantization": quantization_weight,
             "adversarial": adv_weight,
         }
-        self.objective = compose_objective(
-            Space(names, dimension, classes=classes),
-            loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "sum", "combine": "sum"},
-            directions=all_directions(context),
+        self.objective = triplet_objective(
+            context, dimension, score="cosine", margin=margin, reduction="sum", combine="sum"
         )
-        # both are refreshed once an epoch, from training clips alone, and belong to what was fitted
-        self.class_features: Tensor
-        self.class_codes: Tensor
+        # both are refreshed once an epoch, from training clips alone, and saved with the weights
         self.register_buffer("class_features", torch.zeros(classes, width))
         self.register_buffer("class_codes", signs(torch.rand(classes, dimension) - 0.5))
 
     def players(self) -> Mapping[str, Player]:
-        """Train the critics, then everything else, on each batch."""
+        """Return the critics, and all other parameters, trained in turn on each batch."""
         critics = list(self.critics.parameters())
-        own = {id(parameter) for parameter in critics}
-        rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
-        return {
-            "critics": Player(critics, self._critic_loss, self._critic_settings),
-            "hashing": Player(rest, self._loss),
-        }
-
-    def _critic_settings(self, settings: Training) -> Training:
-        """Give the critics the optimizer of the released code."""
-        return replace(
-            settings,
-            optimizer="adamax",
-            learning_rate=self.critic_learning_rate,
-            betas=(0.5, 0.9),
-            weight_decay=1e-4,
+        critic_ids = set(map(id, critics))
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in critic_ids]
+        settings = partial(  # of the released code
+            replace, optimizer="adamax", learning_rate=self.critic_learning_rate, betas=(0.5, 0.9), weight_decay=1e-4,
             schedule="constant",
-        )
+        )  # fmt: skip
+        return {"critics": Player(critics, self._critic_loss, settings), "hashing": Player(rest, self._loss)}
 
     @torch.no_grad()
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Take the mean feature of every class, and fit the codes of the classes to those of the clips."""
-        features = {m: torch.cat(list(self._all_features(train, m))) for m in train.modalities}
+        """Compute the mean feature of every class, and fit the codes of the classes to those of the clips."""
+        features = {
+            m: torch.cat([self._features(part, m) for part in self.in_batches(train.vectors(m))])
+            for m in train.modalities
+        }
         members = F.one_hot(train.labels, len(self.class_features)).float().T  # (C, n)
         counts = members.sum(1, keepdim=True).clamp_min(1)
         means = torch.stack([members @ values / counts for values in features.values()]).mean(0)
         self.class_features.copy_(F.normalize(means, dim=1))
         codes = [signs(self._hash(values, m)) for m, values in features.items()]
-        # a class's own code counts as one more clip of it: it keeps the codes apart
+        # the code of a class counts as one more clip of it, which keeps the codes apart
         labels = [train.labels] * len(codes) + [torch.arange(len(self.class_codes), device=train.labels.device)]
         self.class_codes.copy_(fitted_codes(torch.cat([*codes, self.class_codes]), torch.cat(labels), self.class_codes))
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Give the sign codes of a batch (b, d) -> (b, bits), plus and minus one."""
+        """Compute the sign codes of a batch (b, d) -> (b, bits), plus and minus one."""
         return signs(self._hash(self._features(features, modality), modality))
 
     def _features(self, inputs: Tensor, modality: Modality) -> Tensor:
-        """Encode to unit length (b, d) -> (b, w)."""
+        """Encode a batch to unit length (b, d) -> (b, w)."""
         return F.normalize(self.encoders[modality](inputs), dim=1)
 
-    def _all_features(self, train: Clips, modality: Modality) -> list[Tensor]:
-        return [self._features(part, modality) for part in self.in_batches(train.vectors(modality))]
-
     def _attended(self, features: Tensor) -> Tensor:
-        """Mix features (b, w) with the mean features of the classes that they resemble."""
+        """Mix features (b, w) with the mean features of similar classes."""
         known = (self.class_features != 0).any(1)
         attention = torch.sigmoid(ATTENTION_SLOPE * features @ self.class_features.T) * known
         share = attention / attention.sum(1, keepdim=True).clamp_min(1e-12)
-        return KEPT * features + (1 - KEPT) * share @ self.class_features
+        return FEATURE_SHARE * features + (1 - FEATURE_SHARE) * share @ self.class_features
 
     def _hash(self, features: Tensor, modality: Modality) -> Tensor:
         return torch.tanh(self.hashes[modality](self._attended(features)))
@@ -165,27 +152,26 @@ class HashingLearner(Learner):
     def _critic_loss(self, batch: Batch) -> dict[str, Tensor]:
         with torch.no_grad():
             features = {m: self._features(values, m) for m, values in batch.features.items()}
-        costs = [
-            critic_cost(self.critics[m], features[m], features[o], batch.generator, penalty=self.penalty)
+        losses = [
+            critic_loss(self.critics[m], features[m], features[o], batch.generator, penalty=self.penalty)
             for m, o in permutations(features, 2)
         ]
-        return {"loss": torch.stack(costs).sum()}
+        return {"loss": torch.stack(losses).sum()}
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         features = {m: self._features(values, m) for m, values in batch.features.items()}
         hashes = {m: self._hash(values, m) for m, values in features.items()}
         labels = batch.labels
         parts = {"triplet": self.objective(Embedded(hashes, labels, batch.index), batch.generator)["loss"]}
-        parts |= self._clip_costs(features, hashes, labels)
+        parts |= self._clip_losses(features, hashes, labels)
         pairs = permutations(features, 2)
         parts["adversarial"] = torch.stack([-self.critics[m](features[o]).mean() for m, o in pairs]).sum()
-        loss = torch.stack([self.weights[name] * part for name, part in parts.items()]).sum()
-        return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
+        return weighted_loss(parts, self.weights)
 
-    def _clip_costs(
+    def _clip_losses(
         self, features: Mapping[Modality, Tensor], hashes: Mapping[Modality, Tensor], labels: Tensor
     ) -> dict[str, Tensor]:
-        """Sum over clips and modalities what each clip costs by itself."""
+        """Compute the losses of single clips, summed over clips and modalities."""
         target = F.one_hot(labels, len(self.class_codes)).float()
         logits = [self.classifiers[m](self._attended(values)) for m, values in features.items()]
         values = torch.cat(list(hashes.values()))
@@ -193,9 +179,9 @@ class HashingLearner(Learner):
         return {
             "balance": torch.sigmoid(-flat).sum(),
             "class": torch.stack(
-                [F.binary_cross_entropy_with_logits(one, target, reduction="sum") for one in logits]
+                [F.binary_cross_entropy_with_logits(scores, target, reduction="sum") for scores in logits]
             ).sum(),
-            "code": code_cost(values, labels.repeat(len(hashes)), self.class_codes),
+            "code": code_loss(values, labels.repeat(len(hashes)), self.class_codes),
             "quantization": (values - signs(values)).square().sum(),
         }
 

@@ -1,12 +1,12 @@
-"""The three stages of 3CMLF: who learns, from which batches, and what its paper leaves open."""
+"""The three stages of 3CMLF: their trained sides, their batches, and what the paper leaves open."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
@@ -15,29 +15,31 @@ from aadml.data.captions.curriculum import check_partition, partition
 from aadml.data.sources.network_items import NetworkItems
 from aadml.data.sources.texts import Captions
 from aadml.methods.audio_text.options import CurriculumOptions
-from aadml.methods.learner import Epoch, Stage
 from aadml.methods.method import Prior
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Epoch, ResizedBuffers, Stage
+from aadml.methods.training.settings import Training
 
 STAGES = {"easy": "audio", "median": "text", "hard": "all"}
-"""Stage -> which side learns; the other is left alone."""
+"""Stage -> trained side; the other side is frozen."""
 
 Described = Callable[[Clips], tuple[Tensor, Tensor, Tensor]]
-"""Training clips -> unit vectors of sound and of captions (n, d), and which pairs are present (n,)."""
+"""Training clips -> unit vectors of sound and of captions (n, d), and whether each pair is present (n,)."""
 
 
-class Curriculum(nn.Module):
+class Curriculum(ResizedBuffers):
     """Stages easy, median and hard; easy and hard batches are built from the vectors of the pairs.
 
-    The vectors come from an ancillary model, which is trained before (see `ancillary`); without it, from the network as
-    it is when the easy stage begins.
+    The vectors come from an ancillary model that is trained before (see `ancillary`); without it, from the network at
+    the beginning of the easy stage.
 
     Attributes:
         batch: pairs a batch.
         options: see `CurriculumOptions`.
         seed: of the batches.
-        described: what the trained ancillary model makes of the pairs; None where there is none.
+        described: vectors of the pairs by the trained ancillary model; None without one.
     """
+
+    resized = ("easy", "hard")
 
     def __init__(self, options: CurriculumOptions, *, batch: int, seed: int) -> None:
         super().__init__()
@@ -49,7 +51,10 @@ class Curriculum(nn.Module):
         self.register_buffer("hard", torch.zeros(0, 0, dtype=torch.int64))
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Divide `epochs` by the shares; each stage starts from the best weights of the one before, optimizer anew."""
+        """Return the stages, with `epochs` divided by the shares.
+
+        Each stage starts from the best weights of the stage before, with a new optimizer.
+        """
         names = list(STAGES)[: list(STAGES).index(self.options.until) + 1]
         counts = dict(zip(STAGES, divided(epochs, self.options.shares), strict=True))
         mined = self.batches if self.options.mining else None
@@ -61,77 +66,66 @@ class Curriculum(nn.Module):
             for name in names
         ]  # fmt: skip
 
-    def still(self, stage: str) -> tuple[Modality, ...]:
-        """Name the side that a stage leaves alone."""
-        learning = STAGES.get(stage, "all")
-        return () if learning == "all" else ("text",) if learning == "audio" else ("audio",)
+    def frozen(self, stage: str) -> tuple[Modality, ...]:
+        """Return the frozen side of a stage."""
+        return tuple(side for side in ("audio", "text") if STAGES.get(stage, "all") not in (side, "all"))
 
     def is_due(self, epoch: Epoch) -> bool:
-        """Say whether batches must be built before this epoch."""
-        if not self.options.mining or epoch.stage not in self.builders:
-            return False
-        first = epoch.stage == "easy" and epoch.number == 0
-        return first or (
-            self.options.rebuild_every > 0 and epoch.number > 0 and epoch.number % self.options.rebuild_every == 0
-        )
+        """Return whether batches must be built before this epoch."""
+        every = self.options.rebuild_every
+        due = epoch.number % every == 0 if every and epoch.number else epoch.number == 0 and epoch.stage == "easy"
+        return self.options.mining and epoch.stage in self.builders and due
 
     def pair_vectors(self, audio: Tensor, text: Tensor) -> Tensor:
-        """Describe pairs by one vector each, from unit vectors (n, d) of both sides."""
+        """Compute one vector for each pair from unit vectors (n, d) of both sides."""
         if self.options.pair in ("audio", "text"):
             return audio if self.options.pair == "audio" else text
         return F.normalize(audio + text, dim=1) if self.options.pair == "sum" else torch.cat([audio, text], 1)
 
     def build(self, vectors: Tensor, present: Tensor, train: Clips, epoch: Epoch) -> None:
-        """Build the batches of the stages to come from vectors (n, d) of the pairs that are present (n,)."""
+        """Build the batches of the next stages from vectors (n, d) of the pairs that are present (n,)."""
         rows = present.nonzero()[:, 0]
         codes = [code[rows] for code in self._codes(train)]
         names = ["easy", "hard"] if epoch.number == 0 else [epoch.stage]
         for name in names:
-            found = partition(
+            batches = partition(
                 vectors[rows], self.batch, difficulty=name, builder=self.builders[name],
                 codes=codes, seed=self.seed + epoch.number,
             )  # fmt: skip
-            setattr(self, name, rows[found].to(getattr(self, name).device))
+            setattr(self, name, rows[batches].to(self.get_buffer(name).device))
 
     def check_clips(self, train: Clips) -> None:
-        """Refuse training clips of which no batches can be built, before another model is trained for that."""
+        """Check that batches can be built of the training clips, before the ancillary model is trained."""
         if self.options.mining:
             check_partition(len(train), self.batch, self._codes(train), seed=self.seed)
 
     def _codes(self, train: Clips) -> list[Tensor]:
-        """Number what may not meet in a hard batch: (n,) clips and (n,) captions."""
+        """Return codes (n,) of clips and of captions; equal codes are kept apart in hard batches."""
         return [train.labels.cpu(), _codes_of_captions(train)] if self.options.dedupe else []
 
     def batches(self, train: Clips, epoch: Epoch, generator: torch.Generator) -> Iterable[Tensor]:
-        """Give the batches of a stage in an order of this epoch."""
-        plan = getattr(self, epoch.stage).cpu()
+        """Return the batches of a stage in a random order of this epoch."""
+        plan = self.get_buffer(epoch.stage).cpu()
         return (plan[i] for i in torch.randperm(len(plan), generator=generator))
-
-    def resize(self, state: Mapping[str, Tensor], prefix: str) -> None:
-        """Give the batches the size they have in `state`."""
-        for name in self.builders:
-            kept = state.get(prefix + name)
-            if isinstance(kept, Tensor):
-                setattr(self, name, torch.zeros(kept.shape, dtype=torch.int64, device=getattr(self, name).device))
 
 
 def divided(epochs: int, shares: Sequence[float]) -> list[int]:
-    """Divide epochs by shares into whole numbers that sum to them, by largest remainder; each part is at least one."""
-    wanted = [epochs * share / sum(shares) for share in shares]
-    counts = [max(1, int(part)) for part in wanted]
+    """Divide epochs by shares into whole numbers of at least one with that sum, by largest remainder."""
+    exact = [epochs * share / sum(shares) for share in shares]
+    counts = [max(1, int(part)) for part in exact]
 
-    def lacks(number: int) -> float:
-        return wanted[number] - counts[number]
+    def remainder(number: int) -> float:
+        return exact[number] - counts[number]
 
     while sum(counts) < epochs:
-        counts[max(range(len(counts)), key=lacks)] += 1
+        counts[max(range(len(counts)), key=remainder)] += 1
     while sum(counts) > max(epochs, len(counts)):
-        counts[min((number for number, count in enumerate(counts) if count > 1), key=lacks)] -= 1
+        counts[min((number for number, count in enumerate(counts) if count > 1), key=remainder)] -= 1
     return counts
 
 
 def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
-    """Say which model's vectors make the batches: the plain method, trained before; None where none is wanted.
+    """Return the model whose vectors build the batches: the plain method, trained before; None without one.
 
     Args:
         options: of the curriculum.
@@ -144,7 +138,7 @@ def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
 
 
 def _codes_of_captions(train: Clips) -> Tensor:
-    """Number captions so that equal ones have equal numbers: (n,)."""
+    """Return a code (n,) for each caption; equal captions have equal codes."""
     text: Any = train["text"]
     if isinstance(text, NetworkItems):
         return text.items  # equal captions are one text

@@ -17,12 +17,12 @@ from aadml.data.sources.padding import Padded
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.backbones.crnn import Crnn, pooled_lengths
 from aadml.feature_extraction.frontends.log_mel import CRNN, LogMelSettings
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.methods.audio_text.captioned import CaptionedLearner
 from aadml.methods.audio_text.options import RelevanceOptions
 from aadml.methods.audio_text.scoring import recall_sums
-from aadml.methods.audio_text.text_input import WordInput, resize_buffers
-from aadml.methods.audio_text.towers import each_once, nothing_to_learn, padded_batch, prepared, refuse_absent
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Validation
+from aadml.methods.audio_text.text_input import WordInput
+from aadml.methods.audio_text.towers import check_present, distinct_items, input_batch, nothing_to_learn, prepared
+from aadml.methods.training.learner import Batch, Epoch, Player, Validation, batch_of
 from aadml.objective import Embedded, Objective
 from aadml.retrieval.frame_word import FRAME_WORD, pack, pack_each
 
@@ -36,22 +36,21 @@ class CrnnInput(Crnn):
     settings: LogMelSettings = CRNN
 
 
-class FramesAgainstWords(Learner):
-    """A CRNN's frames against frozen word vectors; what is compared are relevances, not vectors.
+class FramesAgainstWords(CaptionedLearner):
+    """Frames of a CRNN against frozen word vectors, compared by relevance instead of one vector an item.
 
     Args:
         audio: the CRNN.
         text: the word vectors.
-        objective: what is minimised; its scores are relevances of frames and words.
-        options: how frames are scored against words.
-        guides: modalities within which pairs are scored too, for a selection that follows it.
-        loading: how sound is decoded and kept.
+        objective: to be minimized; its scores are relevances of frames and words.
+        options: of the relevance.
+        guides: modalities within which pairs are scored too, for selections that use such scores.
+        loading: how sound is decoded and cached.
         batch: pairs a batch, for the validation loss.
     """
 
     similarity = FRAME_WORD
     criterion = "score"
-
     in_bfloat16 = "no"
 
     def __init__(
@@ -70,30 +69,22 @@ class FramesAgainstWords(Learner):
         self.form, self.pooled = options.form, options.score_rate == "pooled"
         self.legacy_padding, self.choose = options.legacy_padding, options.choose
         self.guides, self.loading, self.batch = tuple(guides), loading, batch
-        self._collapse = ""
+        self._warnings: list[str] = []
 
     def learn_words(self, captions: Captions) -> None:
         """Look up the words of the training captions."""
         self.text.learn_words(captions)
 
-    def architecture(self) -> JsonObject:
-        """Describe nothing: everything follows from the options."""
-        return {}
-
     def warnings(self, valid: Validation) -> Iterable[str]:
-        """Say so where the relevance of all validation pairs has become the same."""
-        return [self._collapse] if self._collapse else []
+        """Return a warning if the relevance of all validation pairs has become equal."""
+        return self._warnings
 
     def prepared(self, clips: Clips) -> Clips:
-        """Lay spectrograms and word ids over sound and captions."""
+        """Return sound and captions as spectrograms and word ids."""
         return replace(clips, features={m: self._prepared(f, m) for m, f in clips.features.items()})
 
-    def settled(self, clips: Clips) -> Clips:
-        """Return the clips: the words are looked up, nothing else is frozen."""
-        return clips
-
     def players(self) -> Mapping[str, Player]:
-        """Train the CRNN."""
+        """Return the player of the CRNN."""
         return {"audio": Player([p for p in self.parameters() if p.requires_grad], self._loss)}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
@@ -104,43 +95,38 @@ class FramesAgainstWords(Learner):
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items as packed sequences, each sound once -> (n, 4 + t d) on the CPU.
 
-        Frames come at a quarter of the frame rate, as the GRU gives them, where `score_rate` is "pooled".
+        With `score_rate: pooled`, frames have a quarter of the frame rate, as in the output of the GRU.
         """
-        packed, place = self._each_once(features, modality)
-        return packed[place]
+        packed, inverse = self._each_once(features, modality)
+        return packed[inverse]
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; a sound is held once, whatever its captions, and ranked once a clip."""
-        found = {modality: self._each_once(clips[modality], modality) for modality in clips.modalities}
-        vectors = {modality: packed for modality, (packed, _) in found.items()}
-        rows = {modality: place for modality, (packed, place) in found.items() if len(packed) < len(place)}
+        """Embed sound and captions; a sound is stored and ranked once a clip, whatever the number of captions."""
+        embedded = {modality: self._each_once(clips[modality], modality) for modality in clips.modalities}
+        vectors = {modality: packed for modality, (packed, _) in embedded.items()}
+        rows = {modality: inverse for modality, (packed, inverse) in embedded.items() if len(packed) < len(inverse)}
         return clips.embedded(vectors, self.similarity, once=("audio",), rows=rows)
 
     def _each_once(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
-        """Embed every sound or caption once as a packed sequence (m, 4 + t d), and say whose each is (n,)."""
-        laid = self._prepared(features, modality)
-        once, place = each_once(laid)
+        """Return distinct sounds or captions as packed sequences (m, 4 + t d), and the position of each item (n,)."""
+        inputs = self._prepared(features, modality)
+        distinct, inverse = distinct_items(inputs)
         parts: list[Tensor] = []
         with self.evaluated():
-            for rows in once.split(_AT_ONCE):
-                batch = padded_batch(laid, rows)
-                refuse_absent(laid, batch.present)
-                values, own = self._sequences(batch.to(self.device), modality)
-                parts += [v[:n].cpu().clone() for v, n in zip(values, own.tolist(), strict=True)]
-        return pack_each(parts, side="frames" if modality == "audio" else "words", form=self.form), place
+            for rows in distinct.split(_AT_ONCE):
+                batch = input_batch(inputs, rows, self.device)
+                check_present(inputs, batch.present)
+                values, lengths = self._sequences(batch, modality)
+                parts += [v[:n].cpu().clone() for v, n in zip(values, lengths.tolist(), strict=True)]
+        return pack_each(parts, side="frames" if modality == "audio" else "words", form=self.form), inverse
 
     def validate(self, valid: Validation) -> dict[str, float]:
-        """Score the validation pairs: the loss with fixed draws (the paper), or MAP; say so where all is one score."""
-        figures = self._validation_loss(valid.clips)
+        """Score the validation pairs by the loss with fixed draws (the paper), or by MAP."""
+        scores = self._validation_loss(valid.clips)
         if self.choose == "map":
-            scores = recall_sums(valid.embeddings, "both")
-            figures |= scores | {"score": sum(v for k, v in scores.items() if k.startswith("map ")) / 2}
-        return figures
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
-        """Take over parameters and buffers, the word vectors among them."""
-        resize_buffers(self.text, dict(state_dict), "text.")
-        return super().load_state_dict(state_dict, strict=strict, assign=assign)
+            recalls = recall_sums(valid.embeddings, "both")
+            scores |= recalls | {"score": sum(v for k, v in recalls.items() if k.startswith("map ")) / 2}
+        return scores
 
     def _prepared(self, features: Features, modality: Modality) -> Features:
         return prepared(features, self.audio if modality == "audio" else self.text, self.loading)
@@ -153,56 +139,45 @@ class FramesAgainstWords(Learner):
         return values, pooled_lengths(batch.lengths) if self.pooled else batch.lengths
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        kept = batch.features["audio"].present.nonzero()[:, 0]
-        if not len(kept):
+        rows = batch.features["audio"].present.nonzero()[:, 0]
+        if not len(rows):
             return nothing_to_learn(batch.index)
-        sides = {side: features.select(kept) for side, features in batch.features.items()}
-        frames, frame_lengths = self._sequences(sides["audio"], "audio")
-        words, word_lengths = self._sequences(sides["text"], "text")
-        score = self._relevance(frames, frame_lengths, words, word_lengths)
+        sides = {side: self._sequences(batch.features[side].select(rows), side) for side in ("audio", "text")}
+        score = self._relevance(*sides["audio"], *sides["text"])
+        with torch.no_grad():
+            guides = {side: self._relevance(*sides[side], *sides[side]) for side in self.guides}
         embedded = Embedded(
-            {"audio": frames.mean(1), "text": words.mean(1)},
-            batch.labels[kept],
-            batch.index[kept],
+            {side: values.mean(1) for side, (values, _) in sides.items()},
+            batch.labels[rows],
+            batch.index[rows],
             relation="id",
-            relevance=lambda rows, columns: score if (rows, columns) == ("audio", "text") else score.T,
-            guides=self._guides(frames, frame_lengths, words, word_lengths),
+            relevance=lambda anchors, candidates: score if (anchors, candidates) == ("audio", "text") else score.T,
+            guides=guides,
         )
         parts: dict[str, Tensor] = self.objective(embedded, batch.generator)
-        found = score.detach()
-        spread = {"relevance spread": found.std()} if found.numel() > 1 else {}
-        return parts | {"own relevance": found.diagonal().mean()} | spread
-
-    def _guides(self, frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor) -> dict[str, Tensor]:
-        """Score within a modality, where the selection follows it."""
-        with torch.no_grad():
-            within = {
-                "audio": lambda: self._relevance(frames, frame_lengths, frames, frame_lengths),
-                "text": lambda: self._relevance(words, word_lengths, words, word_lengths),
-            }
-            return {name: within[name]() for name in self.guides}
+        scores = score.detach()
+        spread = {"relevance spread": scores.std()} if scores.numel() > 1 else {}
+        return parts | {"own relevance": scores.diagonal().mean()} | spread
 
     def _relevance(self, left: Tensor, left_lengths: Tensor, right: Tensor, right_lengths: Tensor) -> Tensor:
         legacy = self.legacy_padding and self.training
         return relevance(left, left_lengths, right, right_lengths, form=self.form, legacy_padding=legacy)
 
     def _validation_loss(self, valid: Clips) -> dict[str, float]:
-        """Compute the loss of the validation pairs, in one shuffled order and with the same draws each time."""
+        """Compute the loss of the validation pairs, with the same order and draws each time."""
         generator = torch.Generator().manual_seed(0)
         order = torch.randperm(len(valid), generator=generator)
-        figures: dict[str, list[Tensor]] = {}
+        scalars: dict[str, list[Tensor]] = {}
         with torch.no_grad():
             for rows in order.split(self.batch):
-                features = {m: padded_batch(valid[m], rows).to(self.device) for m in valid.modalities}
-                labels = valid.labels[rows].to(self.device)
-                batch = Batch(features, labels, rows.to(self.device), generator, Epoch("valid", 0, 1))
+                batch = batch_of(valid, rows, self.device, generator, Epoch("valid", 0, 1))
                 for name, value in self._loss(batch).items():
-                    figures.setdefault(name, []).append(value.float().cpu())
-        means = {name: float(torch.stack(values).nanmean()) for name, values in figures.items()}
-        spread = means.get("relevance spread", math.nan)  # a single pair has none
-        flat = spread < _FLAT
-        self._collapse = (
+                    scalars.setdefault(name, []).append(value.float().cpu())
+        means = {name: float(torch.stack(values).nanmean()) for name, values in scalars.items()}
+        spread = means.get("relevance spread", math.nan)  # undefined for a single pair
+        collapse = (
             f"the relevance of all pairs is {means['own relevance']:.3g} (spread {spread:.1g}): the "
             "frames have collapsed; try an easier strategy (cross-modality-semi-hard) or a smaller learning rate"
-        ) * flat
+        )
+        self._warnings = [collapse] if spread < _FLAT else []
         return means | {"score": -means["loss"]}

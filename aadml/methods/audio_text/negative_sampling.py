@@ -14,7 +14,7 @@ from aadml.methods.audio_text.frames_words import CrnnInput, FramesAgainstWords
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, Name, RelevanceOptions
 from aadml.methods.audio_text.text_input import WordInput
 from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section
@@ -51,7 +51,7 @@ def xie(
     loss: Section = RANKING,
     directions: Directions = ("audio-text", "text-audio"),
 ) -> Method:
-    """Build XIE's model: a CRNN's frames against frozen word vectors, with one of eight strategies for negatives.
+    """Build the model of Xie et al.: frames of a CRNN against frozen word vectors, with one of eight strategies.
 
     Args:
         context: seed and device; sound and captions have no dimensions.
@@ -64,7 +64,7 @@ def xie(
         scoring: see `RelevanceOptions`.
         captioned: see `CaptionedOptions`.
         loss: `name` (a key of LOSSES) and its options.
-        directions: who meets whom.
+        directions: pairs of anchors and candidates.
     """
     space = Space(("audio", "text"), text_dimension)
     objective = compose_objective(space, loss=loss, selection=STRATEGIES[strategy], directions=directions)

@@ -11,7 +11,7 @@ from aadml.data.captions.cleaning import CLEANINGS
 from aadml.data.sources.loading import Loading, LogMelBy
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
 from aadml.feature_extraction.ground.option_types import Choice
-from aadml.methods.pretrained import Blocks, HubModel, Mebibytes, Workers
+from aadml.methods.towers.options import Blocks, HubModel, Mebibytes, Workers
 
 Name = Annotated[str, MinLen(1)]
 """The name of published weights: a path, or "untrained"."""
@@ -24,14 +24,14 @@ class CaptionedOptions:
     """How sound and captions are read.
 
     Attributes:
-        memory_mib: spectrograms kept in memory instead of decoding them again.
-        disk_mib: spectrograms of sound files, or what trained networks of `transformers` decode, that are kept in
-            `$AADML_CACHE/decoded`, in all.
-        workers: processes that decode for the steps to come what is not in memory; 0 decodes between two steps.
-        log_mel: who makes spectrograms: the "processor" once each, or the "device" batch by batch, from sounds that are
-            kept in memory instead (five times as large) and not on disk; equal up to rounding.
+        memory_mib: memory for spectrograms, which are not decoded again.
+        disk_mib: disk space in `$AADML_CACHE/decoded` for spectrograms of sound files, or for media that trained
+            networks of `transformers` decode, in all.
+        workers: processes that decode sound outside memory for the next steps; 0 decodes between two steps.
+        log_mel: where spectrograms are computed: once each on the "processor", or batch by batch on the "device", from
+            sounds that are cached in memory instead (five times as large), not on disk; equal up to rounding.
         cleaning: of captions, a key of CLEANINGS.
-        captions: used of each clip, at most.
+        captions: largest number of captions of a clip that are used.
     """
 
     memory_mib: Mebibytes = 1024
@@ -43,7 +43,7 @@ class CaptionedOptions:
 
     @property
     def loading(self) -> Loading:
-        """Say how sound is decoded and kept."""
+        """How sound is decoded and cached."""
         return Loading.of(
             memory_mib=self.memory_mib, disk_mib=self.disk_mib, workers=self.workers, log_mel=self.log_mel
         )
@@ -57,7 +57,7 @@ class RelevanceOptions:
         form: of the relevance: "mean" (the paper), "max-frame" or "max-word".
         score_rate: "native", or "pooled": frames at a quarter of the rate, before they are interpolated.
         legacy_padding: average over the padding while training, as the released code does.
-        choose: what chooses the epoch: the validation "loss" (the paper) or "map".
+        choose: score that chooses the epoch: the validation "loss" (the paper) or "map".
     """
 
     form: Form = "mean"
@@ -71,8 +71,8 @@ class TowerOptions:
     """Two towers into a common space.
 
     Attributes:
-        audio: "resnet38", "cnn14", "cnn10", or hf:MODEL for a pretrained network of `transformers`, which brings its
-            weights and its windows (docs/encoders.md); the options of the other networks then say nothing.
+        audio: "resnet38", "cnn14", "cnn10", or hf:MODEL for a pretrained network of `transformers` with its weights and
+            windows (docs/encoders.md), for which the options of the other networks have no effect.
         audio_weights: "untrained", or a published PANNs file.
         audio_width: channels of the first block; 64 is the published size.
         augment: whether SpecAugment acts while training.
@@ -82,13 +82,13 @@ class TowerOptions:
         text_dimension: of an untrained BERT (a multiple of 64, or less than 128), or of word vectors (300).
         vocabulary: word pieces of an untrained BERT, learned from the training captions.
         dropout: of the audio network and of BERT.
-        blocks: of hf:MODEL that are trained, from the end, with what follows them; 0 trains what follows them alone
-            (its own projection), "all" the whole network. Frozen networks are trained in nothing.
-        heads: "layers", two new ones on each network (Mei et al.), or "none": the networks' own outputs are compared.
-        hidden: width of the heads' hidden layer; 0 takes the paper's.
+        blocks: trained blocks of hf:MODEL, from the end, with the layers after them; 0 trains the layers after the
+            blocks alone (its own projection), "all" the whole network. It has no effect on frozen networks.
+        heads: "layers" for two new layers on each network (Mei et al.), or "none" to compare the networks' outputs.
+        hidden: width of the heads' hidden layer; 0 for that of the paper.
         dimension: of the common space; without heads, that of both networks.
-        recall: what the recall sum that chooses the epoch adds up: "text-audio" (the released code) or "both".
-        start: a run folder of the same networks whose weights training begins with; "" for none.
+        recall: directions of the recall sum that chooses the epoch: "text-audio" (the released code) or "both".
+        start: a run folder of the same networks, for the initial weights; "" for none.
     """
 
     audio: Annotated[str, Choice(PANNS_NETWORKS)] | HubModel = "resnet38"
@@ -111,7 +111,7 @@ class TowerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Freezing:
-    """Whose network is not trained; the heads always are.
+    """Networks that are not trained; heads always are.
 
     Attributes:
         freeze: "none", "audio", "text" or "both".
@@ -124,21 +124,21 @@ class Freezing:
 
 @dataclass(frozen=True, kw_only=True)
 class CurriculumOptions:
-    """How training is divided into an easy, a median and a hard stage, and how their batches are built.
+    """Division of the training into an easy, a median and a hard stage, and construction of their batches.
 
     Attributes:
         shares: epochs of the stages easy, median and hard, as parts of training.epochs; each has at least one.
-        ancillary_epochs: of the model whose vectors of the pairs make the batches, the method `audio-text` of the same
-            options; 0 takes the network as it begins.
-        ancillary_batch: pairs a batch of that model; 0 takes training.batch.
-        mining: whether batches are built; without, all stages take shuffled ones (the paper's "without mining").
-        pair: what describes a pair: "sum" of both unit vectors, "audio", "text" or "concatenation".
+        ancillary_epochs: of the model whose vectors of the pairs build the batches, the method `audio-text` with the
+            same options; 0 uses the initial network.
+        ancillary_batch: pairs a batch of that model; 0 for training.batch.
+        mining: whether batches are built; otherwise all stages have shuffled ones (the paper's "without mining").
+        pair: vector of a pair: "sum" of both unit vectors, "audio", "text" or "concatenation".
         easy_builder: of easy batches; "auto" is "stratified".
         hard_builder: of hard batches; "auto" is "seeded-nearest".
         dedupe: keep equal captions and clips apart in hard batches.
-        rebuild_every: epochs after which a stage builds its batches anew; 0 never.
-        freeze_scope: what of the other side is left alone: "encoder" (all) or "backbone" (all but its head).
-        until: last stage that is run.
+        rebuild_every: epochs after which a stage rebuilds its batches; 0 never.
+        freeze_scope: frozen part of the other side: "encoder" (all) or "backbone" (all but its head).
+        until: last stage of the training.
         score_stages: score the best weights of the easy and the median stage too, beside those of the last.
     """
 

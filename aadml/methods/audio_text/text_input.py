@@ -1,11 +1,11 @@
-"""From captions to what a text network reads: word pieces for BERT, word vectors for the others."""
+"""Inputs of text networks: word pieces for BERT, word vectors for other networks."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.data.sources.padding import Padded
 from aadml.data.sources.texts import Captions, Tokens, tokens
@@ -22,20 +22,23 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.layers.word_pieces import train_vocabulary, word_piece_tokenizer
 from aadml.methods.audio_text.options import UNTRAINED
+from aadml.methods.training.learner import ResizedBuffers
 
 _UNKNOWN = "[UNK]"
 _SHOWN = 10
 
 
-class BertInput(nn.Module):
-    """BERT with its tokenizer; the tokenizer is kept with the weights, as bytes.
+class BertInput(ResizedBuffers):
+    """BERT with its tokenizer, which is saved with the weights, as bytes.
 
     Attributes:
         dimension: d of a caption's vector.
-        source: "untrained", or the folder the weights come from; it is not read where a saved model gives `config`.
+        source: "untrained", or the folder of the weights, which is not read if a saved model has the `config`.
     """
 
+    __call__: Callable[..., Tensor]
     words: Tensor
+    resized = ("words",)
 
     def __init__(
         self,
@@ -48,41 +51,39 @@ class BertInput(nn.Module):
         config: JsonObject | None = None,
     ) -> None:
         super().__init__()
-        self.source = source
-        self.size = vocabulary
-        written = ""
+        self.source, self.size = source, vocabulary
+        tokenizer = ""
         if config is not None:
             self.network = bert_of(config)
         elif source != UNTRAINED:
             self.network = load_bert(source, dropout=dropout)
-            written = load_word_pieces(source).to_str()
+            tokenizer = load_word_pieces(source).to_str()
         else:
             heads = max(1, dimension // 64)
             self.network = small_bert(vocabulary, layers=layers, dimension=dimension, heads=heads, dropout=dropout)
         self.dimension = self.network.dimension
         self.longest = min(LONGEST, int(self.network.model.config.max_position_embeddings))
-        self.register_buffer("words", _as_bytes(written))
+        self.register_buffer("words", _as_bytes(tokenizer))
 
     def architecture(self) -> JsonObject:
-        """Describe a network whose shape came from a folder; an untrained one follows from its options."""
+        """Describe a network whose shape was read from a folder; that of an untrained one follows from its options."""
         return {} if self.source == UNTRAINED else {"bert": configuration_of(self.network)}
 
     def learn_words(self, captions: Captions) -> None:
-        """Train the vocabulary on the captions of the training split, unless it came with the weights."""
+        """Train the vocabulary on the training captions, unless it was read with the weights."""
         if self.source == UNTRAINED:
             vocabulary = train_vocabulary(captions.texts, size=self.size)[: self.size]
             self.words = _as_bytes(word_piece_tokenizer(vocabulary).to_str()).to(self.words.device)
 
     def tokens(self, captions: Captions) -> Tokens:
-        """Turn captions into ids."""
+        """Return the word pieces of captions as ids."""
         if not len(self.words):
-            raise InputError("audio-text: the vocabulary is not trained yet; fit the method first")
+            raise InputError("audio-text: the vocabulary is not learned yet; fit the method first")
         return tokens(captions, self._encode, longest=self.longest)
 
     def forward(self, batch: Padded) -> Tensor:
-        """Describe a batch of ids (b, w) -> (b, dimension)."""
-        vectors = self.network(batch.values, batch.mask())
-        assert isinstance(vectors, Tensor)
+        """Compute the vectors (b, dimension) of a batch of ids (b, w)."""
+        vectors: Tensor = self.network(batch.values, batch.mask())
         return vectors
 
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -91,83 +92,69 @@ class BertInput(nn.Module):
         tokenizer: Any = tokenizers.Tokenizer.from_str(bytes(self.words.tolist()).decode())
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        encoded = [one.ids for one in tokenizer.encode_batch(list(texts))]
+        encoded = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
         unknown = tokenizer.token_to_id(_UNKNOWN)
-        if lacking := sum(unknown in ids for ids in encoded):
+        if count := sum(unknown in ids for ids in encoded):
             warnings.warn(
-                f"{lacking} of {len(encoded)} captions have words that the vocabulary cannot spell: {_UNKNOWN} stands "
-                "for them",
+                f"{count} of {len(encoded)} captions have words that the vocabulary cannot spell; {_UNKNOWN} replaces "
+                "these words",
                 stacklevel=2,
             )
         return encoded
 
 
-class WordInput(nn.Module):
-    """Frozen word vectors of the training captions' vocabulary; a word that is not in it shares one vector.
+class WordInput(ResizedBuffers):
+    """Frozen word vectors of the vocabulary of the training captions; all other words share one vector.
 
     Attributes:
         dimension: d of a word's vector.
         source: "untrained" (a random vector a word), or a Word2Vec file.
     """
 
+    __call__: Callable[..., Tensor]
     words: Tensor
     vectors: Tensor
+    resized = ("words", "vectors")
 
     def __init__(self, source: str, *, dimension: int, seed: int, pooled: bool = True) -> None:
         super().__init__()
-        self.source = source
-        self.seed = seed
-        self.dimension = dimension
-        self.pooled = pooled
+        self.source, self.seed, self.dimension, self.pooled = source, seed, dimension, pooled
         self.register_buffer("words", torch.zeros(0, dtype=torch.uint8))
         self.register_buffer("vectors", torch.zeros(0, dimension))
-
-    def architecture(self) -> JsonObject:
-        """Describe nothing: the vectors are kept with the weights."""
-        return {}
 
     def learn_words(self, captions: Captions) -> None:
         """Look up the words of the training captions."""
         words = {word for text in captions.texts for word in text.split()}
         if self.source == UNTRAINED:
-            found = untrained_table(words, dimension=self.dimension, seed=self.seed)
+            vocabulary = untrained_table(words, dimension=self.dimension, seed=self.seed)
         else:
-            spelled = {spelling for word in words for spelling in variants(word)}
-            found = table(words, read_vectors(self.source, spelled), seed=self.seed)
-        if found.vectors.shape[1] != self.dimension:
-            raise InputError(f"{self.source}: vectors of {found.vectors.shape[1]} dimensions, {self.dimension} wanted")
-        self.words = _as_bytes("\n".join(found.words)).to(self.words.device)
-        self.vectors = torch.from_numpy(found.vectors).to(self.vectors.device)
+            spellings = {spelling for word in words for spelling in variants(word)}
+            vocabulary = table(words, read_vectors(self.source, spellings), seed=self.seed)
+        if (width := vocabulary.vectors.shape[1]) != self.dimension:
+            raise InputError(f"{self.source}: the vectors have {width} dimensions, not {self.dimension}")
+        self.words = _as_bytes("\n".join(vocabulary.words)).to(self.words.device)
+        self.vectors = torch.from_numpy(vocabulary.vectors).to(self.vectors.device)
 
     def tokens(self, captions: Captions) -> Tokens:
-        """Turn captions into the ids of their words."""
+        """Return the ids of the words of captions."""
         if not len(self.words):
             raise InputError("audio-text: the vocabulary is not learned yet; fit the method first")
         names = bytes(self.words.tolist()).decode().split("\n")
         index = {word: number for number, word in enumerate(names)}
         last = len(names) - 1
-        lacking = {word for text in captions.texts for word in text.split()} - index.keys()
-        if lacking:
-            named = ", ".join(sorted(lacking)[:_SHOWN]) + ", ..." * (len(lacking) > _SHOWN)
-            warnings.warn(f"{len(lacking)} words of {len(captions)} captions share one vector: {named}", stacklevel=2)
+        unknown = {word for text in captions.texts for word in text.split()} - index.keys()
+        if unknown:
+            shown = ", ".join(sorted(unknown)[:_SHOWN]) + ", ..." * (len(unknown) > _SHOWN)
+            warnings.warn(f"{len(unknown)} words of {len(captions)} captions share one vector: {shown}", stacklevel=2)
         return tokens(captions, lambda texts: [[index.get(word, last) for word in text.split()] for text in texts])
 
     def forward(self, batch: Padded) -> Tensor:
-        """Look up ids (b, w): their vectors (b, w, d), or the mean over the words (b, d) where `pooled`."""
+        """Return the vectors (b, w, d) of ids (b, w), or with `pooled` their mean over the words (b, d)."""
         vectors = self.vectors[batch.values]
         if not self.pooled:
             return vectors
         mask = batch.mask()[..., None]
         return (vectors * mask).sum(1) / mask.sum(1)
-
-
-def resize_buffers(module: nn.Module, state: Mapping[str, Tensor], prefix: str) -> None:
-    """Give buffers whose size depends on the training captions the size they have in `state`."""
-    for name in ("words", "vectors", "files"):
-        buffer = getattr(module, name, None)
-        kept = state.get(prefix + name)
-        if isinstance(buffer, Tensor) and isinstance(kept, Tensor) and buffer.shape != kept.shape:
-            setattr(module, name, torch.zeros(kept.shape, dtype=buffer.dtype, device=buffer.device))
 
 
 def _as_bytes(text: str) -> Tensor:

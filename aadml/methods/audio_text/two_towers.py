@@ -1,18 +1,21 @@
-"""The methods made of two towers: `audio-text` (Mei et al. 2022) and `3cmlf` (the three-stage curriculum)."""
+"""The methods of two towers: `audio-text` (Mei et al. 2022) and `3cmlf` (the three-stage curriculum)."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 
+from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.audio_text.captioned import Ancillary, AudioText
+from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.curriculum import Curriculum, ancillary
 from aadml.methods.audio_text.learner import TwoTowers
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, CurriculumOptions, Freezing, TowerOptions
-from aadml.methods.audio_text.towers import audio_tower, text_tower
-from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
-from aadml.objective import Objective
+from aadml.methods.audio_text.towers import build_tower
+from aadml.methods.method import Context, Method, Prior
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section
@@ -20,6 +23,49 @@ from aadml.objective.sections import Section
 BOTH_WAYS = ("audio-text", "text-audio")
 NT_XENT: Section = {"name": "nt-xent", "reduction": "mean"}
 TOWERS, READ, NOT_FROZEN, THREE_STAGES = TowerOptions(), CaptionedOptions(), Freezing(), CurriculumOptions()
+
+_BuildPrior = Callable[[Training], Method]
+
+
+class ThreeStages(AudioText):
+    """See `three_stages`.
+
+    Args:
+        learner: two towers.
+        context: seed and device.
+        settings: the `training` section.
+        start: a run folder of initial weights, or "".
+        build_prior: builds the ancillary model, untrained, from its `training` section.
+    """
+
+    def __init__(
+        self, learner: TwoTowers, context: Context, settings: Training, start: str, build_prior: _BuildPrior
+    ) -> None:
+        super().__init__(learner, context, settings, start)
+        assert learner.curriculum is not None
+        self._curriculum, self._build_prior = learner.curriculum, build_prior
+        self._prior = ancillary(learner.curriculum.options, settings)
+
+    def prior(self) -> Prior | None:
+        """Return the ancillary model."""
+        return self._prior
+
+    def take_prior(self, trained: Method) -> None:
+        """Use the trained ancillary model in the next `fit`."""
+        assert isinstance(trained, AudioText)
+        assert isinstance(trained.learner, TwoTowers)
+        self._curriculum.described = trained.learner.describe_pairs
+
+    def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
+        """Train the ancillary model, unless `take_prior` passed one, then train in three stages."""
+        if self._prior and self._curriculum.described is None:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(self._seed)
+                trained = self._build_prior(self._prior.training)
+            trained.fit(train, valid)
+            self.take_prior(trained)
+        super().fit(train, valid, session)
+        self._curriculum.described = None  # one ancillary model serves one training
 
 
 def audio_text(
@@ -43,10 +89,9 @@ def audio_text(
         captioned: see `CaptionedOptions`.
         loss: `name` (a key of LOSSES) and its options.
         selection: `name` (a key of SELECTIONS) and its options.
-        directions: who meets whom.
+        directions: pairs of anchors and candidates.
     """
-    objective = _objective(towers, loss, selection, directions)
-    learner = _learner(context, towers, freezing, captioned, objective, None)
+    learner = _learner(context, towers, freezing, captioned, (loss, selection, directions), None)
     return AudioText(learner, context, settings, towers.start)
 
 
@@ -63,7 +108,7 @@ def three_stages(
 ) -> Method:
     """Build 3CMLF: the model of `audio_text`, trained in three stages on easy, random and hard batches.
 
-    The paper leaves much open (see `Curriculum`); what is not said there has an option here.
+    The paper leaves much open (see `Curriculum`); each open choice has an option here.
 
     Args:
         context: see `audio_text`.
@@ -73,33 +118,15 @@ def three_stages(
         curriculum: see `CurriculumOptions`.
         loss: `name` (a key of LOSSES) and its options.
         selection: `name` (a key of SELECTIONS) and its options.
-        directions: who meets whom.
+        directions: pairs of anchors and candidates.
     """
     stages = Curriculum(curriculum, batch=settings.batch, seed=context.seed)
-    objective = _objective(towers, loss, selection, directions)
-    learner = _learner(context, towers, NOT_FROZEN, captioned, objective, stages)
+    learner = _learner(context, towers, NOT_FROZEN, captioned, (loss, selection, directions), stages)
 
-    def plain() -> Method:
-        assert prior is not None
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(context.seed)
-            return audio_text(
-                context, prior.training, towers=towers, captioned=captioned, loss=loss,
-                selection=selection, directions=directions,
-            )  # fmt: skip
-
-    def take(trained: Method) -> None:
-        assert isinstance(trained, AudioText)
-        assert isinstance(trained.learner, TwoTowers)
-        stages.described = trained.learner.describe_pairs
-
-    prior = ancillary(curriculum, settings)
-    return AudioText(learner, context, settings, towers.start, Ancillary(prior, plain, take) if prior else None)
-
-
-def _objective(towers: TowerOptions, loss: Section, selection: Section, directions: Directions) -> Objective:
-    space = Space(("audio", "text"), towers.dimension)
-    return compose_objective(space, loss=loss, selection=selection, directions=directions)
+    build_prior = partial(
+        audio_text, context, towers=towers, captioned=captioned, loss=loss, selection=selection, directions=directions
+    )
+    return ThreeStages(learner, context, settings, towers.start, build_prior)
 
 
 def _learner(
@@ -107,12 +134,15 @@ def _learner(
     towers: TowerOptions,
     freezing: Freezing,
     captioned: CaptionedOptions,
-    objective: Objective,
+    sections: tuple[Section, Section, Directions],
     curriculum: Curriculum | None,
 ) -> TwoTowers:
+    loss, selection, directions = sections
+    space = Space(("audio", "text"), towers.dimension)
+    objective = compose_objective(space, loss=loss, selection=selection, directions=directions)
     if context.architecture is not None:
-        towers = replace(towers, audio_weights=UNTRAINED)  # a saved model brings all of its weights
-    audio, text = audio_tower(towers, freezing, context), text_tower(towers, freezing, context)
+        towers = replace(towers, audio_weights=UNTRAINED)  # a saved model has all of its weights
+    audio, text = build_tower("audio", towers, freezing, context), build_tower("text", towers, freezing, context)
     if context.architecture is None and not any(p.requires_grad for tower in (audio, text) for p in tower.parameters()):
         raise InputError("method.freeze: both networks are frozen and have no heads, so nothing is left to train")
     return TwoTowers(audio, text, objective, towers.recall, captioned.loading, curriculum)

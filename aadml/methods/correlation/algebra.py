@@ -1,4 +1,4 @@
-"""The algebra that all methods of the CCA family share, in double precision.
+"""Linear algebra of the CCA family, in double precision.
 
 T = S_aa^{-1/2} S_av S_vv^{-1/2} = U D V'; the projections are A = S_aa^{-1/2} U_k and B = S_vv^{-1/2} V_k, and the
 diagonal of D holds the canonical correlations (Hotelling, 1936; Mardia, Kent and Bibby, 1979).
@@ -37,18 +37,18 @@ def centered(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def covariance(values: Tensor, ridge: float) -> Tensor:
-    """Covariance (d, d) of centered values (n, d), plus `ridge` on the diagonal."""
+    """Compute the covariance (d, d) of centered values (n, d), plus `ridge` on the diagonal."""
     count = max(len(values) - 1, 1)
     return values.T @ values / count + ridge * torch.eye(values.shape[1], dtype=values.dtype, device=values.device)
 
 
 def cross_covariance(first: Tensor, second: Tensor) -> Tensor:
-    """Cross-covariance (d1, d2) of centered, paired values (n, d1) and (n, d2)."""
+    """Compute the cross-covariance (d1, d2) of centered, paired values (n, d1) and (n, d2)."""
     return first.T @ second / max(len(first) - 1, 1)
 
 
 def cluster_cross_covariance(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """Cross-covariance over all pairs of a class (cluster CCA, Rasiwasia et al., AISTATS 2014), by class means.
+    """Compute the cross-covariance over all pairs of a class (cluster CCA, Rasiwasia et al., 2014), by class means.
 
         (1/M) sum over c of sum over i, j in c of x_i y_j'  =  (1/M) sum over c of n_c^2 m_c^x m_c^y',   M = sum n_c^2
 
@@ -66,38 +66,38 @@ def cluster_cross_covariance(first: Tensor, second: Tensor, labels: Tensor) -> T
 
 
 def mixed_cross_covariance(first: Tensor, second: Tensor, labels: Tensor, pair_weight: float) -> Tensor:
-    """Mix the cross-covariance of pairs with that of clusters: (n, d1), (n, d2) centered -> (d1, d2)."""
+    """Compute the weighted mean (d1, d2) of the cross-covariances of pairs and clusters of centered values."""
     clusters = cluster_cross_covariance(first, second, labels)
     return pair_weight * cross_covariance(first, second) + (1 - pair_weight) * clusters
 
 
 def inverse_square_root(matrix: Tensor, floor: float = EIGENVALUE_FLOOR) -> Tensor:
-    """Symmetric inverse square root of a positive semi-definite matrix (d, d).
+    """Compute the symmetric inverse square root of a positive semi-definite matrix (d, d).
 
-    Directions whose eigenvalue is below `floor` times the largest carry nothing and are left out (pseudo-inverse).
+    Directions whose eigenvalue is below `floor` times the largest are left out (pseudo-inverse).
     """
     eigenvalues, vectors = torch.linalg.eigh(matrix)
-    kept = eigenvalues > floor * eigenvalues[-1].clamp_min(torch.finfo(matrix.dtype).tiny)
-    scales = torch.where(kept, eigenvalues.clamp_min(torch.finfo(matrix.dtype).tiny).rsqrt(), 0.0)
+    large = eigenvalues > floor * eigenvalues[-1].clamp_min(torch.finfo(matrix.dtype).tiny)
+    scales = torch.where(large, eigenvalues.clamp_min(torch.finfo(matrix.dtype).tiny).rsqrt(), 0.0)
     root: Tensor = (vectors * scales) @ vectors.T
     return root
 
 
 def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> Canonical:
-    """Solve for the `dimension` most correlated directions.
+    """Return the `dimension` most correlated directions.
 
     Args:
         first: (d1, d1) covariance of the first modality.
         second: (d2, d2) covariance of the second.
         cross: (d1, d2) cross-covariance.
-        dimension: how many directions, k.
+        dimension: number of directions, k.
 
     Raises:
         InputError: k is larger than the smaller number of feature dimensions.
     """
     possible = min(cross.shape)
     if not 1 <= dimension <= possible:
-        raise InputError(f"method.dimension: {dimension} canonical directions asked for; 1 to {possible} are possible")
+        raise InputError(f"method.dimension: {dimension} given; 1 to {possible} canonical directions are possible")
     root_first, root_second = inverse_square_root(first), inverse_square_root(second)
     left, correlations, right = torch.linalg.svd(root_first @ cross @ root_second, full_matrices=False)
     projections = root_first @ left[:, :dimension], root_second @ right[:dimension].T
@@ -105,6 +105,6 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
 
 
 def _signed(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Fix the sign of each direction, so that the same data give the same bytes: the largest weight is positive."""
+    """Return directions with a positive largest weight, so that equal data give equal bytes."""
     signs = first.gather(0, first.abs().argmax(0, keepdim=True)).sign()
     return first * signs, second * signs

@@ -1,6 +1,6 @@
 """DCCA: deep canonical correlation analysis (Andrew et al., ICML 2013), and C-DCCA, its cluster form."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -13,18 +13,13 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Ridge, Share, Width
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
-from aadml.methods.correlation.algebra import (
-    canonical,
-    centered,
-    covariance,
-    cross_covariance,
-    mixed_cross_covariance,
-)
-from aadml.methods.learned import LearnedMethod
-from aadml.methods.learner import Batch, Learner, Player
+from aadml.methods.correlation.algebra import covariance, cross_covariance, mixed_cross_covariance
+from aadml.methods.correlation.projection import solve_buffers
 from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
-from aadml.methods.settings import Training
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.learner import Batch, Learner, Player
+from aadml.methods.training.settings import Training
 
 EIGENVALUE_FLOOR = 1e-9
 CorrelationName = Literal["trace", "squared", "source"]
@@ -32,10 +27,10 @@ CorrelationName = Literal["trace", "squared", "source"]
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationOptions:
-    """What deep CCA and its cluster form share.
+    """Options of deep CCA and its cluster form.
 
     Attributes:
-        dimension: directions kept of the linear solution on the encoders' outputs (10: code of AADML's group).
+        dimension: number of directions of the linear solution on the encoders' outputs (10: code of AADML's group).
         outputs: size of the encoders' last layer (10, in the cluster form 100: same source).
         dropout: share of the units dropped (same source).
         ridge: added to the covariances (1e-3 to 1e-4: same source).
@@ -61,17 +56,17 @@ def total_correlation(
     top: int = 0,
     ridge: float = 0.0,
 ) -> Tensor:
-    """Sum of the canonical correlations, or of their squares, with a gradient that stays finite.
+    """Compute the sum of the canonical correlations, or of their squares, with a finite gradient.
 
         T = S_aa^{-1/2} S_av S_vv^{-1/2} with the singular values s;   "trace": sum of s;   "squared": sum of s^2
-        "source": sum of sqrt(s^2 + ridge) over the `top` largest, as in the code that docs/fidelity.md names
+        "source": sum of sqrt(s^2 + ridge) over the `top` largest, as in the code of docs/fidelity.md
 
     Args:
         first: (d, d) covariance of the first modality, with its ridge.
         second: (d, d) of the second.
         cross: (d, d) cross-covariance.
         objective: "trace" (Andrew et al., 2013), "squared" or "source".
-        top: of "source": how many singular values; 0 for all.
+        top: of "source": number of singular values; 0 for all.
         ridge: of "source".
 
     Returns:
@@ -82,7 +77,7 @@ def total_correlation(
     squares: Tensor = whitened.square().sum()
     if objective == "squared":
         return squares
-    # the Cholesky factor whitens as the symmetric root does, up to a rotation, which no singular value sees
+    # the Cholesky factor whitens as the symmetric root does, up to a rotation, which leaves singular values unchanged
     gram = whitened.T @ whitened
     if objective == "source":
         shifted: Tensor = torch.linalg.eigvalsh(gram) + ridge
@@ -93,13 +88,13 @@ def total_correlation(
 
 
 class CorrelationLearner(Learner):
-    """Encoders whose outputs correlate, and a linear solution on top of them.
+    """Encoders trained for correlated outputs, and a linear solution on their outputs.
 
     Args:
         context: dimensions of the two modalities.
         hidden: modality -> sizes of the hidden layers.
         options: see `CorrelationOptions`.
-        cross: (first (n, d1), second (n, d2), labels) -> cross-covariance.
+        pair_weight: of the pairs in the cross-covariance, beside clusters; None for pairs alone.
     """
 
     in_bfloat16 = "no"
@@ -110,14 +105,17 @@ class CorrelationLearner(Learner):
         *,
         hidden: Mapping[Modality, tuple[int, ...]],
         options: CorrelationOptions,
-        cross: Callable[[Tensor, Tensor, Tensor], Tensor],
+        pair_weight: float | None = None,
     ) -> None:
         super().__init__()
         outputs, dimension = options.outputs, options.dimension
         if dimension > outputs:
-            raise InputError(f"method.dimension: {dimension} asked for; the encoders have {outputs} outputs")
+            raise InputError(
+                f"method.dimension: {dimension} given; it may not exceed the {outputs} outputs of the encoders"
+            )
         self.names = tuple(hidden)
-        self.ridge, self.objective, self.cross, self.dimension = options.ridge, options.objective, cross, dimension
+        self.ridge, self.objective, self.dimension = options.ridge, options.objective, dimension
+        self.pair_weight = pair_weight
         self.encoders = nn.ModuleDict(
             {m: _encoder(context.dimensions[m], hidden[m], outputs, options.dropout) for m in hidden}
         )
@@ -126,7 +124,7 @@ class CorrelationLearner(Learner):
             self.register_buffer(f"weights_{name}", torch.eye(outputs)[:, :dimension].clone())
 
     def players(self) -> Mapping[str, Player]:
-        """Train both encoders for one correlation."""
+        """Return the player of both encoders."""
         return {"encoders": Player(list(self.parameters()), self._loss)}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
@@ -135,20 +133,20 @@ class CorrelationLearner(Learner):
         return ((self._outputs(features, modality) - mean.double()) @ weights.double()).float()
 
     def calibrate(self, valid: Clips) -> None:
-        """Solve the linear problem on the training clips' outputs: the validation score is that of the whole method."""
+        """Solve the linear problem on the training clips' outputs, so that the complete method is validated."""
         self._solve()
 
     def before_epoch(self, train: Clips, epoch: object) -> None:
-        """Remember the training clips for the linear problem."""
+        """Store the training clips for the linear problem."""
         self._train = train
 
     def finish(self, train: Clips, valid: Clips) -> None:
-        """Solve the linear problem for the weights that were kept."""
+        """Solve the linear problem for the best weights."""
         self._train = train
         self._solve()
 
     def _outputs(self, features: Tensor, modality: Modality) -> Tensor:
-        """Encode in float64 (b, d) -> (b, outputs): the linear solution stretches what float32 rounds away."""
+        """Encode in float64 (b, d) -> (b, outputs): the linear solution would scale up rounding errors of float32."""
         encoder = self.encoders[modality]
         state = (*encoder.named_parameters(), *encoder.named_buffers())
         precise = {name: value.double() if value.is_floating_point() else value for name, value in state}
@@ -158,29 +156,21 @@ class CorrelationLearner(Learner):
 
     def _solve(self) -> None:
         with torch.no_grad():
-            outputs = [self._outputs(self._train.matrix(m).to(self.device), m) for m in self.names]
-        (first, mean_first), (second, mean_second) = (centered(values) for values in outputs)
-        labels = self._train.labels.to(self.device)
-        covariances = covariance(first, self.ridge), covariance(second, self.ridge)
-        solution = canonical(*covariances, self.cross(first, second, labels), self.dimension)
-        for name, mean, weights in zip(
-            self.names, (mean_first, mean_second), (solution.first, solution.second), strict=True
-        ):
-            self.get_buffer(f"mean_{name}").copy_(mean)
-            self.get_buffer(f"weights_{name}").copy_(weights)
+            outputs = {m: self._outputs(self._train.matrix(m).to(self.device), m) for m in self.names}
+        cross = partial(self._cross, labels=self._train.labels.to(self.device))
+        solve_buffers(self, outputs, cross, ridge=self.ridge, dimension=self.dimension)
+
+    def _cross(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+        if self.pair_weight is None:
+            return cross_covariance(first, second)
+        return mixed_cross_covariance(first, second, labels, self.pair_weight)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         outputs = [self.encoders[m](batch.features[m]).double() for m in self.names]
         first, second = (values - values.mean(0) for values in outputs)
-        cross = self.cross(first, second, batch.labels)
-        correlation = total_correlation(
-            covariance(first, self.ridge),
-            covariance(second, self.ridge),
-            cross,
-            self.objective,
-            top=self.dimension,
-            ridge=self.ridge,
-        )
+        cross = self._cross(first, second, batch.labels)
+        covariances = covariance(first, self.ridge), covariance(second, self.ridge)
+        correlation = total_correlation(*covariances, cross, self.objective, top=self.dimension, ridge=self.ridge)
         return {"loss": -correlation, "correlation": correlation}
 
 
@@ -203,7 +193,7 @@ def dcca(
     """
     hidden = dict(zip(context.need_pair("dcca"), (hidden_audio, hidden_visual), strict=True))
     _check_batch(settings, options.outputs, "dcca")
-    learner = CorrelationLearner(context, hidden=hidden, options=options, cross=_pairs)
+    learner = CorrelationLearner(context, hidden=hidden, options=options)
     return LearnedMethod(learner, context, settings)
 
 
@@ -227,7 +217,7 @@ def c_dcca(
     _check_batch(settings, options.outputs, "c-dcca")
     hiddens = dict.fromkeys(context.need_pair("c-dcca"), hidden)
     context.need_classes("c-dcca")
-    learner = CorrelationLearner(context, hidden=hiddens, options=options, cross=partial(_clusters, pair_weight))
+    learner = CorrelationLearner(context, hidden=hiddens, options=options, pair_weight=pair_weight)
     return LearnedMethod(learner, context, settings)
 
 
@@ -236,17 +226,9 @@ def _encoder(dimension: int, hidden: tuple[int, ...], outputs: int, dropout: flo
     return nn.Sequential(nn.BatchNorm1d(dimension), inner, nn.Linear((dimension, *hidden)[-1], outputs))
 
 
-def _pairs(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    return cross_covariance(first, second)
-
-
-def _clusters(pair_weight: float, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    return mixed_cross_covariance(first, second, labels, pair_weight)
-
-
 def _check_batch(settings: Training, outputs: int, method: str) -> None:
     if settings.batch <= outputs:
         raise InputError(
-            f"training.batch: {settings.batch} clips cannot tell {outputs} outputs apart; {method} needs a batch well "
-            f"above method.outputs, for example {4 * outputs}"
+            f"training.batch: {settings.batch} clips do not determine the covariance of {outputs} outputs; {method} "
+            f"needs a batch well above method.outputs, for example {4 * outputs}"
         )

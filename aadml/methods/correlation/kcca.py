@@ -1,6 +1,7 @@
 """KCCA: kernel canonical correlation analysis (Lai and Fyfe, 2000; Hardoon et al., Neural Computation 2004)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 import torch
@@ -8,36 +9,20 @@ from annotated_types import Interval
 from torch import Tensor
 
 from aadml.comparison.clips import Clips
-from aadml.comparison.features import Features, Modality
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, Width
 from aadml.comparison.pairwise import squared_distance
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods.correlation.algebra import canonical, centered, cross_covariance
-from aadml.methods.correlation.projection import Projection, joined
+from aadml.methods.correlation.projection import LinearMethod, Projection
 from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 
 EIGENVALUE_FLOOR = 1e-10
 BLOCK = 4096
-
-
-class KernelFeatures:
-    """Kernel values against landmarks, whitened by the landmarks' own kernel: their inner products are kernels.
-
-    With every training clip a landmark this is kernel PCA without loss; with fewer it is Nystroem's approximation
-    (Williams and Seeger, NIPS 2000).
-    """
-
-    def __init__(self, landmarks: Tensor, whitening: Tensor, parameter: Tensor, kernel: str) -> None:
-        self.landmarks, self.whitening, self.parameter, self.kernel = landmarks, whitening, parameter, kernel
-
-    def __call__(self, values: Tensor) -> Tensor:
-        """Map (n, d) to (n, r), in double precision, block by block."""
-        function = KERNELS[self.kernel]
-        blocks = values.double().split(BLOCK)
-        return torch.cat([function(block, self.landmarks, self.parameter) @ self.whitening for block in blocks])
+_PARTS = ("landmarks", "whitening", "parameter")
 
 
 def rbf(values: Tensor, landmarks: Tensor, gamma: Tensor) -> Tensor:
@@ -53,64 +38,44 @@ def polynomial(values: Tensor, landmarks: Tensor, gamma: Tensor) -> Tensor:
 KERNELS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"rbf": rbf, "polynomial": polynomial}
 
 
-class KernelMethod(Method):
-    """See `kcca`."""
+class KernelFeatures:
+    """Kernel values against landmarks, whitened by the landmarks' own kernel: their inner products are kernels.
 
-    def __init__(
-        self, names: tuple[Modality, Modality], dimension: int, kernel: str, ridge: float, landmarks: int, seed: int
-    ) -> None:
-        lookup(KERNELS, kernel, "kernel")
-        self.names, self.dimension, self.kernel = names, dimension, kernel
-        self.ridge, self.count, self.seed = ridge, landmarks, seed
-        self.maps: dict[Modality, KernelFeatures] = {}
-        self.projection = Projection()
+    With every training clip a landmark this is kernel PCA without loss; with fewer it is Nystroem's approximation
+    (Williams and Seeger, NIPS 2000).
+    """
 
-    def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
-        """Fit on training and validation clips together: there is nothing to choose."""
-        clips = joined(train, valid)
-        generator = torch.Generator().manual_seed(self.seed)
-        chosen = torch.randperm(len(clips), generator=generator)[: self.count].sort().values
-        parts = []
-        for name in self.names:
-            self.maps[name] = _kernel_features(clips.matrix(name)[chosen].double(), self.kernel)
-            parts.append(centered(self.maps[name](clips.matrix(name))))
-        (first, mean_first), (second, mean_second) = parts
-        limit = min(first.shape[1], second.shape[1])
-        if self.dimension > limit:
-            raise InputError(f"method.dimension: {self.dimension} asked for; these clips span {limit} directions")
-        cross = cross_covariance(first, second)
-        solution = canonical(self._regularized(first), self._regularized(second), cross, self.dimension)
-        self.projection.set(self.names[0], mean_first, solution.first)
-        self.projection.set(self.names[1], mean_second, solution.second)
+    def __init__(self, kernel: str, landmarks: Tensor, whitening: Tensor, parameter: Tensor) -> None:
+        self.kernel, self.landmarks, self.whitening, self.parameter = kernel, landmarks, whitening, parameter
 
-    def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Map n items of one modality (n, d) -> (n, dimension)."""
-        if not isinstance(features, Tensor):
-            raise InputError("kcca needs features as vectors")
-        return self.projection(self.maps[modality](features), modality)
+    def __call__(self, values: Tensor) -> Tensor:
+        """Map (n, d) to (n, r), in double precision, block by block."""
+        function = KERNELS[self.kernel]
+        blocks = values.double().split(BLOCK)
+        return torch.cat([function(block, self.landmarks, self.parameter) @ self.whitening for block in blocks])
+
+
+class KernelProjection(Projection):
+    """A projection of kernel features."""
+
+    def __init__(self, kernel: str, maps: Mapping[Modality, KernelFeatures] | None = None) -> None:
+        super().__init__()
+        self.kernel, self.maps = kernel, dict(maps or {})
+
+    def inputs(self, features: Tensor, modality: Modality) -> Tensor:
+        """Return the kernel features (n, r)."""
+        return self.maps[modality](features)
 
     def state(self) -> dict[str, Tensor]:
         """Return landmarks, whitenings, kernel parameters and projections."""
-        state = self.projection.state()
-        for name, mapped in self.maps.items():
-            parts = {"landmarks": mapped.landmarks, "whitening": mapped.whitening, "parameter": mapped.parameter}
-            state |= {f"kernel_{part}.{name}": value for part, value in parts.items()}
-        return state
+        maps = {f"kernel_{part}.{m}": getattr(mapped, part) for m, mapped in self.maps.items() for part in _PARTS}
+        return super().state() | maps
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over what `state` returned."""
-        self.projection.load(state)
-        for name in self.names:
-            landmarks, whitening, parameter = (
-                state[f"kernel_{part}.{name}"] for part in ("landmarks", "whitening", "parameter")
-            )
-            self.maps[name] = KernelFeatures(landmarks, whitening, parameter, self.kernel)
-
-    def _regularized(self, values: Tensor) -> Tensor:
-        """(1 - c) K^2 + c K of kernel CCA, in the space where K is an inner product."""
-        count = max(len(values) - 1, 1)
-        own = values.T @ values / count
-        return (1 - self.ridge) * own + self.ridge / count * torch.eye(len(own), dtype=own.dtype)
+        """Load what `state` returned."""
+        super().load(state)
+        for name in self.weights:
+            self.maps[name] = KernelFeatures(self.kernel, *(state[f"kernel_{part}.{name}"] for part in _PARTS))
 
 
 def kcca(
@@ -129,12 +94,44 @@ def kcca(
     Args:
         context: dimensions of the two modalities, seed of the choice of landmarks.
         settings: not used; the solution is closed.
-        dimension: directions kept.
+        dimension: number of directions.
         kernel: "rbf" with gamma = 1 / (median distance)^2, or "polynomial" of degree 3.
         ridge: c above; without it kernel CCA correlates any two views perfectly.
         landmarks: clips that the kernels are computed against; with as many clips or fewer the solution is exact.
     """
-    return KernelMethod(context.need_pair("kcca"), dimension, kernel, ridge, landmarks, context.seed)
+    lookup(KERNELS, kernel, "kernel")
+    names = context.need_pair("kcca")
+    fitted = partial(_fit, names, dimension, kernel, ridge, landmarks, context.seed)
+    return LinearMethod(fitted, KernelProjection(kernel))
+
+
+def _fit(
+    names: tuple[Modality, Modality],
+    dimension: int,
+    kernel: str,
+    ridge: float,
+    landmarks: int,
+    seed: int,
+    parts: Sequence[Clips],
+) -> Projection:
+    generator = torch.Generator().manual_seed(seed)
+    chosen = torch.randperm(sum(map(len, parts)), generator=generator)[:landmarks].sort().values
+    values = {name: torch.cat([part.matrix(name) for part in parts]) for name in names}
+    maps = {name: _kernel_features(vectors[chosen].double(), kernel) for name, vectors in values.items()}
+    (first, mean_first), (second, mean_second) = (centered(maps[name](values[name])) for name in names)
+    limit = min(first.shape[1], second.shape[1])
+    if dimension > limit:
+        raise InputError(f"method.dimension: {dimension} given; these clips span {limit} directions, choose fewer")
+    covariances = _regularized(first, ridge), _regularized(second, ridge)
+    solution = canonical(*covariances, cross_covariance(first, second), dimension)
+    return KernelProjection(kernel, maps).solved(names, (mean_first, mean_second), solution)
+
+
+def _regularized(values: Tensor, ridge: float) -> Tensor:
+    """Compute (1 - c) K^2 + c K of kernel CCA, in the space where K is an inner product."""
+    count = max(len(values) - 1, 1)
+    product = values.T @ values / count
+    return (1 - ridge) * product + ridge / count * torch.eye(len(product), dtype=product.dtype)
 
 
 def _kernel_features(landmarks: Tensor, kernel: str) -> KernelFeatures:
@@ -147,5 +144,5 @@ def _kernel_features(landmarks: Tensor, kernel: str) -> KernelFeatures:
         scale = torch.tensor(float(landmarks.shape[1]), dtype=torch.float64)
     parameter = 1 / scale.clamp_min(torch.finfo(torch.float64).tiny)
     eigenvalues, vectors = torch.linalg.eigh(KERNELS[kernel](landmarks, landmarks, parameter))
-    kept = eigenvalues > EIGENVALUE_FLOOR * eigenvalues[-1]
-    return KernelFeatures(landmarks, vectors[:, kept] * eigenvalues[kept].rsqrt(), parameter, kernel)
+    large = eigenvalues > EIGENVALUE_FLOOR * eigenvalues[-1]
+    return KernelFeatures(kernel, landmarks, vectors[:, large] * eigenvalues[large].rsqrt(), parameter)

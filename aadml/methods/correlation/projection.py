@@ -1,24 +1,15 @@
-"""What every closed-form member of the family is once fitted: a mean and a projection for each modality."""
+"""Closed-form methods: a mean and a projection for each modality."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Self
 
-import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.correlation.algebra import Canonical
-from aadml.methods.method import Method
-
-
-def joined(train: Clips, valid: Clips) -> Clips:
-    """Return training and validation clips as one: a closed form without a search has nothing to choose."""
-    if not len(valid):
-        return train
-    features: dict[Modality, Features] = {m: torch.cat([train.matrix(m), valid.matrix(m)]) for m in train.modalities}
-    labels = torch.cat([train.labels, valid.labels])
-    return Clips(features, labels, train.ids + valid.ids, train.class_names)
+from aadml.methods.correlation.algebra import Canonical, canonical, centered, covariance
+from aadml.methods.method import Method, as_vectors
 
 
 class Projection:
@@ -28,15 +19,33 @@ class Projection:
         self.mean: dict[Modality, Tensor] = {}
         self.weights: dict[Modality, Tensor] = {}
 
-    def set(self, modality: Modality, mean: Tensor, weights: Tensor) -> None:
-        """Fix what was fitted: mean (d,) and weights (d, k)."""
-        self.mean[modality], self.weights[modality] = mean.double(), weights.double()
+    def solved(
+        self,
+        names: tuple[Modality, Modality],
+        means: tuple[Tensor, Tensor],
+        solution: Canonical,
+        *,
+        weighted: bool = False,
+    ) -> Self:
+        """Store a solution; with `weighted`, each direction times its correlation."""
+        for name, mean, weights in zip(names, means, (solution.first, solution.second), strict=True):
+            self.mean[name] = mean.double()
+            self.weights[name] = (weights * solution.correlations if weighted else weights).double()
+        return self
 
     def __call__(self, features: Tensor, modality: Modality) -> Tensor:
-        """Project (n, d) -> (n, k), float32."""
+        """Project (n, d) -> (n, k), float32.
+
+        Raises:
+            InputError: the projection is not fitted on the modality.
+        """
         if modality not in self.weights:
             raise InputError(f"not fitted on {modality}; there are {', '.join(self.weights) or 'none'}")
-        return ((features.double() - self.mean[modality]) @ self.weights[modality]).float()
+        return ((self.inputs(features, modality) - self.mean[modality]) @ self.weights[modality]).float()
+
+    def inputs(self, features: Tensor, modality: Modality) -> Tensor:
+        """Return the inputs of the projection in double precision."""
+        return features.double()
 
     def state(self) -> dict[str, Tensor]:
         """Return mean and weights of every modality."""
@@ -44,33 +53,24 @@ class Projection:
         return state | {f"weights.{m}": value for m, value in self.weights.items()}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over what `state` returned."""
+        """Load what `state` returned."""
         for key, value in state.items():
             part, modality = key.rsplit(".", 1)
             if part in ("mean", "weights"):
                 getattr(self, part)[modality] = value
 
 
-def projection_of(
-    names: tuple[Modality, Modality], means: tuple[Tensor, Tensor], solution: Canonical, *, weighted: bool
-) -> Projection:
-    """Make the projection of a solved problem, directions multiplied by their correlations where `weighted`."""
-    projection = Projection()
-    for name, mean, weights in zip(names, means, (solution.first, solution.second), strict=True):
-        projection.set(name, mean, weights * solution.correlations if weighted else weights)
-    return projection
-
-
 class LinearMethod(Method):
-    """A method that is fitted in closed form by a function of the training clips.
+    """A method in closed form.
 
     Args:
-        fitted: sets of clips, taken as one -> a projection.
+        fitted: sets of clips, taken as one -> projection.
+        projection: unfitted, of the same type, for `load`.
     """
 
-    def __init__(self, fitted: Callable[[Sequence[Clips]], Projection]) -> None:
+    def __init__(self, fitted: Callable[[Sequence[Clips]], Projection], projection: Projection | None = None) -> None:
         self._fitted = fitted
-        self.projection = Projection()
+        self.projection = projection or Projection()
 
     def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
         """Fit on training and validation clips together: there is nothing to choose."""
@@ -78,14 +78,37 @@ class LinearMethod(Method):
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
         """Project n items of one modality (n, d) -> (n, dimension)."""
-        if not isinstance(features, Tensor):
-            raise InputError("a linear method needs features as vectors")
-        return self.projection(features, modality)
+        return self.projection(as_vectors(features, "a method in closed form"), modality)
 
     def state(self) -> dict[str, Tensor]:
-        """Return mean and weights."""
+        """Return the projection as tensors."""
         return self.projection.state()
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over mean and weights."""
+        """Load the projection."""
         self.projection.load(state)
+
+
+def solve_buffers(
+    module: nn.Module,
+    values: Mapping[Modality, Tensor],
+    cross: Callable[[Tensor, Tensor], Tensor],
+    *,
+    ridge: float,
+    dimension: int,
+) -> None:
+    """Solve the correlation problem of paired values into the buffers `mean_MODALITY` and `weights_MODALITY`.
+
+    Args:
+        module: that has the buffers.
+        values: modality -> (n, d).
+        cross: centered values (n, d1), (n, d2) -> cross-covariance (d1, d2).
+        ridge: added to the diagonals of both covariances.
+        dimension: number of directions.
+    """
+    (first, mean_first), (second, mean_second) = (centered(vectors) for vectors in values.values())
+    solution = canonical(covariance(first, ridge), covariance(second, ridge), cross(first, second), dimension)
+    means, projections = (mean_first, mean_second), (solution.first, solution.second)
+    for modality, mean, weights in zip(values, means, projections, strict=True):
+        module.get_buffer(f"mean_{modality}").copy_(mean)
+        module.get_buffer(f"weights_{modality}").copy_(weights)

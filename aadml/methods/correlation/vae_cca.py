@@ -1,6 +1,5 @@
 """VAE-CCA: variational auto-encoders with correlated, label-aware latents (Zhang et al., ACM TOMM 2023)."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import torch
@@ -11,21 +10,21 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Fidelity, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.label_losses import row_norm
-from aadml.methods.heads import heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
-from aadml.methods.pair_costs import partners_apart, same_class_costs
+from aadml.methods.networks import heads
+from aadml.methods.pair_losses import partner_distance, same_class_losses, weighted_loss
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner
 
 LOG_VARIANCE_LIMIT = 10.0
-"""Log-variances are held within plus and minus this, so that their exponential cannot overflow."""
+"""Largest absolute value of a log-variance, so that its exponential cannot overflow."""
 
 CENTER_FACTOR = 0.25
 """Half of the lambda 0.5 that the released center loss multiplies with half a squared distance."""
 
 
 def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
-    """Kullback-Leibler divergence of N(mean, variance) from N(0, 1), summed over clips and dimensions.
+    """Compute the Kullback-Leibler divergence of N(mean, variance) from N(0, 1), summed over clips and dimensions.
 
         KL = -1/2 sum of  1 + log var - mean^2 - var
 
@@ -41,9 +40,9 @@ def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
 
 
 def center_loss(vectors: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
-    """Squared distance of vectors to the center of their class, each class of a batch counting the same.
+    """Compute the squared distance of vectors to their class center, with equal weight for each class of a batch.
 
-        J = 1/4 mean over i of |z_i - c_i|^2 / n_i,   c_i the center of i's class, n_i how many of the batch are of it
+        J = 1/4 mean over i of |z_i - c_i|^2 / n_i,   c_i the center of i's class, n_i its size in the batch
 
     Args:
         vectors: z (b, d).
@@ -58,26 +57,26 @@ def center_loss(vectors: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
 
 
 class VariationalLearner(Learner):
-    """Variational auto-encoders whose latents correlate, tell classes and meet in pairs (Zhang et al., ACM TOMM 2023).
+    """Variational auto-encoders with latents for correlation, classes and pairs (Zhang et al., ACM TOMM 2023).
 
         x_m -> own layer, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
         z -> shared layer -> own layer -> x_m again
         J = vae_weight sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
             + label_weight sum of mean |p_i - Y_i|                           p: linear classifier on z
-            + correlation_weight (T_aa + T_av + T_vv)                        T: see `same_class_cost`, Pearson's cosine
+            + correlation_weight (T_aa + T_av + T_vv)                        T: see `same_class_loss`, Pearson's cosine
             + apart_weight mean |z_v - z_a|
             + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
 
-    Despite its name the released code solves no CCA: the correlation is a likelihood of pairs, on latents that have
-    their own mean over dimensions removed. Its class centers are drawn anew at every call, so that its center loss only
-    shrinks norms (`fidelity: source`); here centers are learned (`repaired`). KL is summed over the batch as there, so
-    it grows with the batch size. The embedding is the mean, without noise. ReLU follows the own layers of the encoder
-    alone, as in the released network.
+    Despite the name, the released code does not solve CCA: the correlation is a likelihood of pairs, on latents minus
+    their mean over dimensions. Its class centers are drawn anew at every call, so that its center loss only shrinks
+    norms (`fidelity: source`); here centers are learned (`repaired`). KL is summed over the batch as in that code, so
+    that it grows with the batch size. The embedding is the mean, without noise. ReLU follows the own layers of the
+    encoder alone, as in the released network.
 
     Args:
         context: dimensions and classes.
         dimension: size of the latent (64: released code).
-        hidden: size of each modality's own layer and of its decoder's (512: same source).
+        hidden: size of the own layer of each modality, and of its decoder (512: same source).
         inner: size of the shared layer before mean and variance (64: same source).
         vae_weight: of reconstruction and KL (1e-4: same source).
         label_weight: of the label loss (1: same source).
@@ -119,12 +118,8 @@ class VariationalLearner(Learner):
             "center": center_weight,
         }
 
-    def players(self) -> Mapping[str, Player]:
-        """Train everything for one loss."""
-        return {"all": Player(list(self.parameters()), self._loss)}
-
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Give the latent's mean of a batch (b, d) -> (b, dimension)."""
+        """Embed a batch by the mean of the latent (b, d) -> (b, dimension)."""
         return self._latent(features, modality)[0]
 
     def _latent(self, features: Tensor, modality: Modality) -> tuple[Tensor, Tensor]:
@@ -132,7 +127,7 @@ class VariationalLearner(Learner):
         return self.mean(inner), self.log_variance(inner).clamp(-LOG_VARIANCE_LIMIT, LOG_VARIANCE_LIMIT)
 
     def _centers(self, latent: Tensor) -> Tensor:
-        """Give the class centers (C, d): learned, or drawn."""
+        """Return the class centers (C, d), learned or drawn."""
         if self.centers is not None:
             return self.centers
         return torch.randn(self.classifier.out_features, latent.shape[1], dtype=latent.dtype, device=latent.device)
@@ -148,15 +143,15 @@ class VariationalLearner(Learner):
             label.append(row_norm(self.classifier(latent), batch.labels))
             center.append(center_loss(latent, batch.labels, self._centers(latent)))
             latents[modality] = latent
+        centered = {m: latent - latent.mean(1, keepdim=True) for m, latent in latents.items()}
         parts = {
             "vae": torch.stack(variational).sum(),
             "label": torch.stack(label).sum(),
-            "correlation": same_class_costs({m: z - z.mean(1, keepdim=True) for m, z in latents.items()}, batch.labels),
-            "apart": partners_apart(latents),
+            "correlation": same_class_losses(centered, batch.labels),
+            "apart": partner_distance(latents),
             "center": torch.stack(center).mean(),
         }
-        loss = torch.stack([self.weights[name] * part for name, part in parts.items()]).sum()
-        return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
+        return weighted_loss(parts, self.weights)
 
 
 vae_cca = learned(VariationalLearner)

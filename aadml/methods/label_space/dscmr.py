@@ -1,6 +1,5 @@
 """DSCMR: deep supervised cross-modal retrieval (Zhen et al., CVPR 2019)."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import torch
@@ -10,30 +9,29 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import SomeLayers, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.label_losses import row_norm
-from aadml.methods.heads import heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
-from aadml.methods.networks import Activation
-from aadml.methods.pair_costs import partners_apart, same_class_costs
+from aadml.methods.networks import Activation, heads
+from aadml.methods.pair_losses import partner_distance, same_class_losses
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner
 
 
 class CommonSpaceLearner(Learner):
-    """Deep supervised cross-modal retrieval: a common space that tells classes and pairs (Zhen et al., CVPR 2019).
+    """Deep supervised cross-modal retrieval: a common space for classes and pairs (Zhen et al., CVPR 2019).
 
         J = sum over modalities of mean |p_i - Y_i|
-            + alpha (T_aa + T_av + T_vv)      T: see `same_class_cost`
+            + alpha (T_aa + T_av + T_vv)      T: see `same_class_loss`
             + beta mean |u_i - w_i|
 
     p are the outputs of a linear classifier on the common space, Y the one-hot labels, u and w the common features of
-    a clip's two modalities; the last layer into the common space is one for all modalities, and so is the classifier.
-    The embedding is the common feature. The released code takes log(1 + exp(x)) literally; here it cannot overflow.
+    a clip's two modalities. All modalities share the last layer into the common space and the classifier. The embedding
+    is the common feature. log(1 + exp(x)) can overflow in the released code; here it cannot.
 
     Args:
         context: dimensions and classes.
-        hidden: each modality's own layers (2048: released code).
+        hidden: layers of each modality before the shared one (2048: released code).
         dimension: size of the common space (1024: same source).
-        activation: after each modality's own layers.
+        activation: after the layers of each modality.
         alpha: weight of the likelihood of pairs (1e-3: same source).
         beta: weight of the distance between partners (0.1: same source).
     """
@@ -55,10 +53,6 @@ class CommonSpaceLearner(Learner):
         self.classifier = nn.Linear(dimension, classes)
         self.alpha, self.beta = alpha, beta
 
-    def players(self) -> Mapping[str, Player]:
-        """Train everything for one loss."""
-        return {"all": Player(list(self.parameters()), self._loss)}
-
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Map a batch to the common space (b, d) -> (b, dimension)."""
         common: Tensor = self.shared(self.own[modality](features))
@@ -67,8 +61,8 @@ class CommonSpaceLearner(Learner):
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         common = {m: self.embed(values, m) for m, values in batch.features.items()}
         label = torch.stack([row_norm(self.classifier(values), batch.labels) for values in common.values()]).sum()
-        likelihood = same_class_costs(common, batch.labels)
-        apart = partners_apart(common)
+        likelihood = same_class_losses(common, batch.labels)
+        apart = partner_distance(common)
         loss = label + self.alpha * likelihood + self.beta * apart
         return {"loss": loss, "label_loss": label, "likelihood": likelihood, "apart": apart}
 

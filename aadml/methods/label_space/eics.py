@@ -1,6 +1,5 @@
 """EICS: explicit and implicit dual common subspaces (Zeng et al., ACM TOMM 2023)."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import torch
@@ -11,43 +10,41 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Layers, Margin, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.label_losses import row_norm
-from aadml.methods.heads import all_directions, heads
-from aadml.methods.label_space.regression import label_cost, label_space_encoders
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
+from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
-from aadml.methods.networks import NETWORK, Network
-from aadml.methods.pair_costs import partners_apart, same_class_costs
+from aadml.methods.networks import NETWORK, Network, heads
+from aadml.methods.pair_losses import partner_distance, same_class_losses, triplet_objective, weighted_loss
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
 from aadml.objective.sections import Section
 
 
 class DualSubspaceLearner(Learner):
-    """Two common subspaces: what modalities share, by shared weights, and what tells classes, by labels (Zeng, 2023).
+    """An explicit common subspace by shared weights, and an implicit one by labels (Zeng et al., 2023).
 
         explicit u:  own layers, then one layer shared by all modalities
         implicit f:  each modality's own network into label space
         J = label loss of f + triplet_weight  triplets of f, both ways
             + explicit_weight sum of mean |p_i - Y_i|          p: one linear classifier on u
-            + correlation_weight (T_aa + T_av + T_vv)          T: see `same_class_cost`, on u
+            + correlation_weight (T_aa + T_av + T_vv)          T: see `same_class_loss`, on u
             + apart_weight mean |u_i - u_i'|                   between partners
         embedding = [u / |u|, f / |f|], so that its cosine is the mean of both cosines
 
-    No code was released; the abstract names the two subspaces, what each is for, and that retrieval joins them. Terms
-    and weights of the explicit one are those of DSCMR, of the implicit one those of AADML's group, and configuration.
-    The embedding has explicit + C dimensions.
+    No code was released. The abstract names the two subspaces and their purposes, and states that retrieval joins them.
+    Terms and weights of the explicit subspace are those of DSCMR, of the implicit one those of AADML's group, and
+    configuration. The embedding has explicit + C dimensions.
 
     Args:
         context: dimensions and classes.
         network: of the implicit subspace, see `NetworkOptions`.
         label_loss: of the implicit subspace, a name of LABEL_LOSSES with `weight` and its options.
         explicit: size of the explicit subspace.
-        hidden: each modality's own layers below it.
+        hidden: layers of each modality below the explicit subspace.
         margin: of the triplets, in squared distance.
         explicit_weight: of the label loss of the explicit subspace.
-        correlation_weight: of its likelihood of pairs.
-        apart_weight: of its distance between partners.
+        correlation_weight: of the likelihood of pairs in the explicit subspace.
+        apart_weight: of the distance between partners in the explicit subspace.
         triplet_weight: of the triplets of the implicit subspace.
     """
 
@@ -71,25 +68,17 @@ class DualSubspaceLearner(Learner):
         self.shared = nn.Linear(explicit, explicit)
         self.classifier = nn.Linear(explicit, classes)
         self.implicit = label_space_encoders(context, "eics", network)
-        self.label_cost = label_cost(label_loss)
+        self.label_loss = summed_label_loss(label_loss)
         self.weights = {
             "explicit": explicit_weight,
             "correlation": correlation_weight,
             "apart": apart_weight,
             "triplet": triplet_weight,
         }
-        self.objective = compose_objective(
-            Space(context.modalities, classes, classes=classes),
-            loss={"name": "triplet", "margin": margin},
-            directions=all_directions(context),
-        )
-
-    def players(self) -> Mapping[str, Player]:
-        """Train both subspaces for one loss."""
-        return {"all": Player(list(self.parameters()), self._loss)}
+        self.objective = triplet_objective(context, classes, margin=margin)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Join both subspaces, each at unit length: a batch (b, d) -> (b, explicit + C)."""
+        """Embed a batch in both subspaces, each at unit length: (b, d) -> (b, explicit + C)."""
         parts = (self._explicit(features, modality), self.implicit[modality](features))
         return torch.cat([F.normalize(part, dim=1) for part in parts], 1)
 
@@ -103,13 +92,13 @@ class DualSubspaceLearner(Learner):
         embedded = Embedded(implicit, batch.labels, batch.index)
         parts = {
             "explicit": torch.stack([row_norm(self.classifier(v), batch.labels) for v in explicit.values()]).sum(),
-            "correlation": same_class_costs(explicit, batch.labels),
-            "apart": partners_apart(explicit),
+            "correlation": same_class_losses(explicit, batch.labels),
+            "apart": partner_distance(explicit),
             "triplet": self.objective(embedded, batch.generator)["loss"],
         }
-        label = self.label_cost(implicit, batch.labels)
-        loss = label + torch.stack([self.weights[name] * part for name, part in parts.items()]).sum()
-        return {"loss": loss, "label_loss": label} | {f"{name}_loss": part for name, part in parts.items()}
+        label = self.label_loss(implicit, batch.labels)
+        weighted = weighted_loss(parts, self.weights)
+        return {"loss": label + weighted.pop("loss"), "label_loss": label} | weighted
 
 
 eics = learned(DualSubspaceLearner)

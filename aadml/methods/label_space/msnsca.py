@@ -1,6 +1,5 @@
 """MSNSCA: a multi-scale network with shared cross-attention, partner-free (Zhang et al., NCAA 2023)."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import torch
@@ -13,30 +12,30 @@ from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.layers.dropout import DropoutLayer
-from aadml.methods.heads import all_directions
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
-from aadml.methods.pair_costs import partners_apart
+from aadml.methods.networks import all_directions
+from aadml.methods.pair_losses import partner_distance, weighted_loss
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner
 
 CLASSIFIER_HIDDEN = 32
 Kernel = Annotated[int, Interval(ge=1, le=1001)]
 
 
 class MultiScaleLearner(Learner):
-    """Convolutions at three scales over a vector, attention among the scales of one item (Zhang et al., NCAA 2023).
+    """Convolutions over a vector at three scales, attention among the scales of one item (Zhang et al., NCAA 2023).
 
         x_m -> own layers -> shared layer -> three scales t (width each) -> t + attention(t over t) -> joined, width
             -> joined + attention(joined over t) -> embedding
         J = label_weight sum of CE(classifier_m(z), y) + center_weight sum of mean |z_i - center of its class|^2 / 2
             + apart_weight mean |z_v - z_a|
 
-    The code of MSNSCA is not released; layers, sizes and terms follow the same authors' SMSA-VA-CMR. There attention
-    runs over the *batch*, and its keys are of the partner's modality, at test too: what an item becomes depends on its
-    partner, which is the answer, and on its neighbors in the file. Here an item's scales attend over themselves, or
-    over a learned memory that all modalities share (`memory`), and nothing else. Also, a ReLU on the raw audio features
-    (which drops half of what is standardized) is left out, and centers are learned.
+    The code of MSNSCA is not released; layers, sizes and terms follow SMSA-VA-CMR by the same authors. There, attention
+    runs over the *batch* with keys of the partner's modality, at test too: an embedding depends on the item's partner,
+    which is the answer, and on its neighbors in the file. Here, the scales of an item attend over themselves, or over a
+    learned memory that all modalities share (`memory`), and over nothing else. A ReLU on the raw audio features, which
+    drops half of the standardized values, is left out, and centers are learned.
 
     Args:
         context: dimensions and classes.
@@ -45,7 +44,7 @@ class MultiScaleLearner(Learner):
         visual_hidden: size of the visual hidden layer (512: same source); other modalities have none.
         kernels: odd sizes of the convolutions, one a scale (3, 5, 7: same source).
         attention_heads: of both attentions (1: same source); they divide `width`.
-        memory: number of learned vectors that the scales attend over in place of themselves.
+        memory: number of learned vectors over which the scales attend instead of themselves; 0 for themselves.
         dropout: share of units dropped (0.5: same source).
         label_weight: of the cross-entropy (1: same source).
         center_weight: of the distance to the class centers (0.001 to 0.01: same source).
@@ -73,9 +72,9 @@ class MultiScaleLearner(Learner):
         super().__init__()
         classes = context.need_classes("msnsca")
         if any(kernel % 2 == 0 for kernel in kernels):
-            raise InputError(f"method.kernels: {list(kernels)} given; odd sizes are possible")
+            raise InputError(f"method.kernels: {list(kernels)} given; sizes must be odd")
         if width % attention_heads:
-            raise InputError(f"method.attention_heads: {attention_heads} given; only divisors of {width} are possible")
+            raise InputError(f"method.attention_heads: {attention_heads} given; it must divide {width}")
         all_directions(context)
         context.need_vectors("msnsca")
         names = context.modalities
@@ -92,12 +91,8 @@ class MultiScaleLearner(Learner):
         self.centers = nn.Parameter(torch.randn(classes, dimension))
         self.weights = {"label": label_weight, "center": center_weight, "apart": apart_weight}
 
-    def players(self) -> Mapping[str, Player]:
-        """Train everything for one loss."""
-        return {"all": Player(list(self.parameters()), self._loss)}
-
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch, every item from its own scales (b, d) -> (b, dimension)."""
+        """Embed a batch, each item from its own scales (b, d) -> (b, dimension)."""
         tokens = self.scales[modality](self.shared(self.own[modality](features)))
         attended = self.across_scales(tokens, tokens)
         joined = self.joined(attended.flatten(1))
@@ -109,18 +104,17 @@ class MultiScaleLearner(Learner):
         labels = batch.labels
         parts = {
             "label": torch.stack([F.cross_entropy(self.classifiers[m](v), labels) for m, v in vectors.items()]).sum(),
-            "center": torch.stack([self._from_center(values, labels) for values in vectors.values()]).sum(),
-            "apart": partners_apart(vectors),
+            "center": torch.stack([self._center_loss(values, labels) for values in vectors.values()]).sum(),
+            "apart": partner_distance(vectors),
         }
-        loss = torch.stack([self.weights[name] * part for name, part in parts.items()]).sum()
-        return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
+        return weighted_loss(parts, self.weights)
 
-    def _from_center(self, vectors: Tensor, labels: Tensor) -> Tensor:
+    def _center_loss(self, vectors: Tensor, labels: Tensor) -> Tensor:
         return (vectors - self.centers[labels]).square().sum(1).mean() / 2
 
 
 def _own(dimension: int, hidden: int, width: int, dropout: float) -> nn.Sequential:
-    """Build the first layers of a modality: batch norm before the last linear layer, after a hidden one if any."""
+    """Build the first layers of a modality: batch norm before the last linear layer, after the hidden one if any."""
     if not hidden:
         norm = nn.BatchNorm1d(dimension, affine=False)
         return nn.Sequential(norm, DropoutLayer(dropout), nn.Linear(dimension, width, bias=False))

@@ -1,39 +1,39 @@
-"""Regression of labels: an encoder into label space for each modality, and what distance from the label costs."""
+"""Regression of labels: an encoder into label space for each modality, and the label loss of its outputs."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.losses import LABEL_LOSSES
 from aadml.methods.method import Context
-from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions
+from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions, PerModality
 from aadml.objective.composition import Weighted
 from aadml.objective.left_out import LeftOut, is_left_out
 from aadml.objective.sections import Section, named
 
 
-def label_space_encoders(context: Context, method: str, network: NetworkOptions) -> nn.ModuleDict:
+def label_space_encoders(context: Context, method: str, network: NetworkOptions) -> PerModality[LabelSpaceEncoder]:
     """Build an encoder into label space for every modality: (b, d) -> (b, C).
 
     Args:
         context: dimensions and classes.
-        method: who asks, for the message.
-        network: its layers.
+        method: name of the method, for the message.
+        network: layers of the encoders.
 
     Raises:
-        InputError: a modality whose features are no vectors, or clips without classes.
+        InputError: the features of a modality are not vectors, or the clips have no classes.
     """
     context.need_vectors(method)
     classes = context.need_classes(method)
-    return nn.ModuleDict({m: LabelSpaceEncoder(size, classes, network) for m, size in context.dimensions.items()})
+    return PerModality({m: LabelSpaceEncoder(size, classes, network) for m, size in context.dimensions.items()})
 
 
 def bound_label_loss(section: Section) -> tuple[Callable[[Tensor, Tensor], Tensor], float]:
-    """Bind a label loss to the options of the section `label_loss`; return it with its weight.
+    """Return the label loss of the section `label_loss`, bound to its options, and its weight.
 
     Raises:
         InputError: an unknown name or option.
@@ -48,8 +48,8 @@ def bound_label_loss(section: Section) -> tuple[Callable[[Tensor, Tensor], Tenso
     return bound, chosen.shared(Weighted).weight
 
 
-def label_cost(section: Section) -> Callable[[Mapping[Modality, Tensor], Tensor], Tensor]:
-    """Bind a label loss: the section `label_loss` -> a function of modality -> vectors (b, C) and labels (b,).
+def summed_label_loss(section: Section) -> Callable[[Mapping[Modality, Tensor], Tensor], Tensor]:
+    """Return the label loss of the section `label_loss` as a function of vectors (b, C) by modality and labels (b,).
 
     Returns:
         The sum over modalities, times the weight.
@@ -57,9 +57,9 @@ def label_cost(section: Section) -> Callable[[Mapping[Modality, Tensor], Tensor]
     Raises:
         InputError: an unknown name or option.
     """
-    cost, weight = bound_label_loss(section)
+    loss, weight = bound_label_loss(section)
 
     def of_all(vectors: Mapping[Modality, Tensor], labels: Tensor) -> Tensor:
-        return weight * torch.stack([cost(values, labels) for values in vectors.values()]).sum()
+        return weight * torch.stack([loss(values, labels) for values in vectors.values()]).sum()
 
     return of_all

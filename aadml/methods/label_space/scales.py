@@ -8,14 +8,14 @@ from torch.nn import functional as F
 
 CHANNELS = 64
 SHORTEST = 8
-"""A vector needs so many components for the convolutions and poolings below."""
+"""Smallest number of components of a vector for the convolutions and poolings below."""
 
 
 class ScaleNetwork(nn.Module):
-    """Describe a vector at several scales: (b, d) -> one token a kernel (b, kernels, width).
+    """Tokens of a vector at several scales, one a kernel: (b, d) -> (b, kernels, width).
 
-    A strided convolution over the vector's components, then a branch of two convolutions a kernel, each followed by
-    max-pooling, the last over all that is left.
+    A strided convolution over the components of the vector is followed by a branch of two convolutions for each kernel,
+    each with max-pooling; the last pooling is over all positions.
 
     Args:
         kernels: odd sizes of the branches' convolutions.
@@ -43,14 +43,14 @@ def _branch(kernel: int, width: int) -> nn.Sequential:
 
 
 class ItemAttention(nn.Module):
-    """Let queries of an item attend over tokens of the same item, or over a learned memory; nobody else is there.
+    """Attention of queries of an item over tokens of the same item, or over a learned memory, and nothing else.
 
-        query + W_o softmax(Q K^T / sqrt(d_h)) V,   K, V of the item's own tokens, or of the memory
+        query + W_o softmax(Q K^T / sqrt(d_h)) V,   K, V of the tokens of the item, or of the memory
 
     Args:
         width: of queries and tokens.
         heads: of the attention; they divide `width`.
-        memory: number of learned vectors that stand in place of the item's tokens; 0 for the tokens.
+        memory: number of learned vectors that replace the tokens of the item; 0 for the tokens.
     """
 
     def __init__(self, width: int, heads: int, memory: int = 0) -> None:
@@ -61,12 +61,12 @@ class ItemAttention(nn.Module):
         self.memory = nn.Parameter(torch.randn(memory, width) / width**0.5) if memory else None
 
     def forward(self, queries: Tensor, tokens: Tensor) -> Tensor:
-        """Return the queries (b, q, width) with what they found among the tokens (b, t, width)."""
-        seen = tokens if self.memory is None else self.memory.expand(len(queries), -1, -1)
-        parts = (self._split(self.query(queries)), self._split(self.key(seen)), self._split(self.value(seen)))
-        found = F.scaled_dot_product_attention(*parts)  # (b, heads, q, width / heads)
-        answer: Tensor = queries + self.output(found.transpose(1, 2).flatten(2))
-        return answer
+        """Return the queries (b, q, width) plus the values attended to among the tokens (b, t, width)."""
+        source = tokens if self.memory is None else self.memory.expand(len(queries), -1, -1)
+        parts = (self._split(self.query(queries)), self._split(self.key(source)), self._split(self.value(source)))
+        attended = F.scaled_dot_product_attention(*parts)  # (b, heads, q, width / heads)
+        outputs: Tensor = queries + self.output(attended.transpose(1, 2).flatten(2))
+        return outputs
 
     def _split(self, values: Tensor) -> Tensor:
         count, rows, width = values.shape

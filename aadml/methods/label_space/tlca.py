@@ -1,6 +1,6 @@
 """TLCA: two-stage triplets, semi-hard, then hard with augmentation (Zeng and Ikeda, 2023)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -13,12 +13,11 @@ from aadml.comparison.interpolation import Lines, Shares, interpolated
 from aadml.comparison.options import Margin, Share, Weight
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.triplet import triplet
-from aadml.methods.heads import all_directions
-from aadml.methods.label_space.regression import label_cost, label_space_encoders
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player, Stage, in_two
+from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
-from aadml.methods.networks import NETWORK, Network
+from aadml.methods.networks import NETWORK, Network, all_directions
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner, Stage, in_two
 from aadml.objective import Embedded, Objective
 from aadml.objective.sections import Section
 from aadml.selections import SELECTIONS
@@ -27,16 +26,16 @@ FIRST, SECOND = "semi-hard", "hard"
 
 
 class CurriculumLearner(Learner):
-    """Triplets in label space, first semi-hard, then hard among points made up in between (Zeng and Ikeda, 2023).
+    """Triplets in label space, first semi-hard, then hard among interpolated points (Zeng and Ikeda, 2023).
 
         stage 1:  label loss + triplets whose negative is farther than the positive, by less than `margin`
         stage 2:  label loss + triplets of the farthest positive and the nearest negative, among the candidates and
                   points on lines between them (see `interpolated`)
 
     Stage 2 starts from the best weights of stage 1 with a new optimizer. No code was released, and the abstract names
-    the stages and the interpolation alone: network, margin and label loss are AADML's (whose group it comes from),
-    how stages are divided and where points are made up is configuration. With "anchor-negative" lines the nearest
-    negative mostly is the point nearest to the anchor, so that such triplets never run out.
+    the stages and the interpolation alone. Network, margin and label loss are those of AADML, from the same group; the
+    division into stages and the positions of the points are configuration. With "anchor-negative" lines the nearest
+    negative is mostly the point nearest to the anchor, so that hard triplets never run out.
 
     Args:
         context: dimensions and classes.
@@ -45,7 +44,7 @@ class CurriculumLearner(Learner):
         margin: of the triplets, in squared distance (1.2: AADML, section 5.2).
         metric_weight: of the triplets beside the label loss.
         first_share: part of the epochs that stage 1 takes, 0 to 1.
-        shares: where on a line points are made up, 0 to 1 each.
+        shares: positions of the points on a line, 0 to 1 each.
         lines: "same-class", "anchor-negative", both, or [] for hard triplets alone.
     """
 
@@ -63,7 +62,7 @@ class CurriculumLearner(Learner):
     ) -> None:
         super().__init__()
         self.encoders = label_space_encoders(context, "tlca", network)
-        self.label_cost = label_cost(label_loss)
+        self.label_loss = summed_label_loss(label_loss)
         self.metric_weight, self.share = metric_weight, first_share
         self.shares, self.lines = shares, lines
         semi_hard = partial(SELECTIONS["semi-hard"], margin=margin, keep="all")
@@ -73,27 +72,22 @@ class CurriculumLearner(Learner):
             SECOND: Objective(loss, self._hard, None, directions=directions),
         }
 
-    def players(self) -> Mapping[str, Player]:
-        """Train the encoders for one loss."""
-        return {"all": Player(list(self.parameters()), self._loss)}
-
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Train on semi-hard triplets, then on hard ones from the best weights so far."""
         return in_two(epochs, self.share, (FIRST, SECOND))
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch in label space (b, d) -> (b, C)."""
-        vectors: Tensor = self.encoders[modality](features)
-        return vectors
+        return self.encoders[modality](features)
 
     def _hard(self, comparison: Comparison, generator: torch.Generator) -> Comparison:
-        """Keep the farthest positive and the nearest negative, among candidates that are there or made up."""
+        """Select the farthest positive and the nearest negative among candidates and interpolated points."""
         more = interpolated(comparison, generator, shares=self.shares, lines=self.lines)
         return SELECTIONS["batch-hard"](more, generator)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
-        label = self.label_cost(vectors, batch.labels)
+        label = self.label_loss(vectors, batch.labels)
         embedded = Embedded(vectors, batch.labels, batch.index)
         metric = self.objectives[batch.epoch.stage](embedded, batch.generator)
         loss = label + self.metric_weight * metric["loss"]

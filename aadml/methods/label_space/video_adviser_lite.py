@@ -1,4 +1,4 @@
-"""VideoAdviser's idea on features: a teacher who sees all modalities advises students who see one each."""
+"""VideoAdviser on features: a teacher of all modalities is distilled into students of one modality each."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -12,47 +12,48 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Weight
 from aadml.feature_extraction.ground.option_types import Tuning
-from aadml.methods.label_space.regression import label_cost, label_space_encoders
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation, in_two
+from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network, layers
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, Validation, in_two
 from aadml.objective.sections import Section
 
 FIRST, SECOND = "teacher", "students"
 
 
 def mean_squared_distance(vectors: Tensor, targets: Tensor) -> Tensor:
-    """Mean over clips of |x_i - t_i|^2: vectors (b, C) and targets (b, C) -> a scalar; none reaches the targets."""
+    """Compute the mean over clips of |x_i - t_i|^2 for vectors x and targets t (b, C), without gradient to t."""
     distance: Tensor = (vectors - targets.detach()).square().sum(1).mean()
     return distance
 
 
 class AdvisedLearner(Learner):
-    """Students of one modality each who learn from a teacher of all, after VideoAdviser (Wang et al., 2023).
+    """Students of one modality each, distilled from a teacher of all, after VideoAdviser (Wang et al., 2023).
 
         stage 1, teacher:   CE(z, y) + inner_weight mean |r_i - softmax(z_i)|^2
                             z, r: class logits and regressed labels, linear heads of an MLP on [audio; visual]
         stage 2, students:  label loss of f + advice_weight sum over modalities of mean |f_i - r_i|^2
 
-    This is an analogue, hence the name: VideoAdviser's teacher is CLIP's video model with prompts, which cannot be
-    rebuilt from one feature vector a clip. What is kept is the order of its distillation, the teacher's class logits
-    into its own regression, that into the students. Sizes and weights are this toolkit's. The teacher sees pairs and
-    takes part in training alone; an item is embedded by the student of its modality, in label space.
+    This is an analogue, hence "lite": the teacher of VideoAdviser is the video model of CLIP with prompts, which cannot
+    be rebuilt from one feature vector a clip. The order of the distillation is the same: from the teacher's class
+    logits to its own regression, and from the regression to the students. Sizes and weights are choices of this
+    toolkit. The teacher reads pairs, in training alone; an item is embedded by the student of its modality, in label
+    space.
 
     Args:
         context: dimensions and classes.
         network: of the students, see `NetworkOptions`.
         label_loss: of the students, a name of LABEL_LOSSES with `weight` and its options.
         hidden: hidden layers of the teacher.
-        dropout: share of the teacher's hidden units dropped while it learns.
-        teacher_share: part of the epochs that the teacher is trained for.
+        dropout: share of the teacher's hidden units dropped in training.
+        teacher_share: part of the epochs in which the teacher is trained.
         inner_weight: of the distillation inside the teacher.
         advice_weight: of the distillation into the students; 0 for students without a teacher.
     """
 
     criterion = "score"
-    takes_criterion = False  # its first stage trains the teacher, whose accuracy counts there
+    takes_criterion = False  # its first stage trains the teacher, which is scored by accuracy
 
     def __init__(
         self,
@@ -77,13 +78,13 @@ class AdvisedLearner(Learner):
                 "regression": nn.Linear(sizes[-1], classes),
             }
         )
-        self.label_cost, self.share = label_cost(label_loss), teacher_share
+        self.label_loss, self.share = summed_label_loss(label_loss), teacher_share
         self.inner_weight, self.advice_weight = inner_weight, advice_weight
         self.names = context.modalities
         self._stage = SECOND
 
     def players(self) -> Mapping[str, Player]:
-        """Name the teacher and the students, who are trained one after the other."""
+        """Return the teacher and the students, which are trained one after the other."""
         return {
             "teacher": Player(list(self.teacher.parameters()), self._teacher_loss),
             "students": Player(list(self.students.parameters()), self._student_loss),
@@ -94,16 +95,16 @@ class AdvisedLearner(Learner):
         return in_two(epochs, self.share, (FIRST, SECOND), apart=True)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Note who is trained, for the validation that follows."""
+        """Store the stage, for the validation that follows."""
         self._stage = epoch.stage
 
     def validate(self, valid: Validation) -> dict[str, float]:
-        """Score whom the stage trains: the teacher by accuracy, the students by their mean average precision."""
+        """Score the player of the stage: the teacher by accuracy, the students by their mean average precision."""
         scores = super().validate(valid)
         with torch.no_grad():
             clips = valid.clips
             parts = zip(*(self.in_batches(clips.vectors(m)) for m in self.names), strict=True)
-            logits = torch.cat([self._advice(list(one))[0] for one in parts])
+            logits = torch.cat([self._advice(list(features))[0] for features in parts])
         accuracy = float((logits.argmax(1).cpu() == clips.labels.cpu()).float().mean())
         return {
             "score": accuracy if self._stage == FIRST else scores["map_mean"],
@@ -112,11 +113,10 @@ class AdvisedLearner(Learner):
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch by the student of its modality (b, d) -> (b, C)."""
-        vectors: Tensor = self.students[modality](features)
-        return vectors
+        return self.students[modality](features)
 
     def _advice(self, features: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Give the teacher's class logits and regressed labels (b, C) of clips seen in all modalities."""
+        """Return class logits and regressed labels (b, C) of the teacher, from the features of all modalities."""
         inner = self.teacher["trunk"](torch.cat(list(features), 1))
         return self.teacher["logits"](inner), self.teacher["regression"](inner)
 
@@ -127,13 +127,13 @@ class AdvisedLearner(Learner):
         return {"loss": label + self.inner_weight * inner, "label_loss": label, "inner_loss": inner}
 
     def _student_loss(self, batch: Batch) -> dict[str, Tensor]:
-        self.teacher.eval()  # the teacher is done: what it says must not flicker with its dropout
+        self.teacher.eval()  # its training is over: no dropout in its outputs
         with torch.no_grad():
             _, advice = self._advice([batch.features[m] for m in self.names])
         vectors = {m: self.embed(batch.features[m], m) for m in self.names}
-        label = self.label_cost(vectors, batch.labels)
-        followed = torch.stack([mean_squared_distance(values, advice) for values in vectors.values()]).sum()
-        return {"loss": label + self.advice_weight * followed, "label_loss": label, "advice_loss": followed}
+        label = self.label_loss(vectors, batch.labels)
+        advice_loss = torch.stack([mean_squared_distance(values, advice) for values in vectors.values()]).sum()
+        return {"loss": label + self.advice_weight * advice_loss, "label_loss": label, "advice_loss": advice_loss}
 
 
 video_adviser_lite = learned(AdvisedLearner)

@@ -1,7 +1,6 @@
-"""BiC-Net on feature vectors: local tokens and the whole, ranked in pairs (Han et al., ACM TOMM 2023)."""
+"""BiC-Net on feature vectors: a local branch on tokens and a global branch (Han et al., ACM TOMM 2023)."""
 
 import math
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import torch
@@ -13,20 +12,20 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, Dropout, Layers, Margin
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
-from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
+from aadml.methods.networks import heads
+from aadml.methods.pair_losses import triplet_objective
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Relation
 
 
 class TokenTransformer(nn.Module):
-    """Read a vector as a row of tokens: (b, d) -> (b, width).
+    """A transformer over pieces of a vector: (b, d) -> (b, width).
 
-    The vector is cut into equal pieces (the last filled up with zeros), each a token; transformer layers let them see
-    each other, and attention pools them.
+    The vector is divided into equal pieces (the last padded with zeros), each a token. Transformer layers follow, and
+    attention pools the tokens.
 
     Args:
         dimension: d.
@@ -64,7 +63,7 @@ class TokenTransformer(nn.Module):
 
 
 class BilateralLearner(Learner):
-    """A vector seen as a whole and as a row of tokens, partners ranked by both (Han et al., ACM TOMM 2023).
+    """A global branch on vectors and a local branch on their tokens, each ranking partners (Han et al., 2023).
 
         global g = norm(MLP(x));   local l = norm(attention pooling(transformer(tokens of x)))
         J = 1/2 R(g) + 1/2 R(l)
@@ -72,10 +71,11 @@ class BilateralLearner(Learner):
         embedding = [g / |g|, l / |l|], so that its cosine is the mean of both cosines
 
     BiC-Net reads frames and their regions by transformers in space and time, and text by BERT. One feature vector a
-    clip has neither frames nor regions: here a vector is cut into `tokens` pieces for the local branch, with learned
-    positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are negatives, which
-    is why retrieval by class suffers; with `label_aware` they are positives. The released code halves the learning rate
-    once validation stops rising, as the shipped config does. Sizes are this toolkit's.
+    clip has neither frames nor regions: here a vector is divided into `tokens` pieces for the local branch, with
+    learned positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are
+    negatives, which lowers scores of retrieval by class; with `label_aware` they are positives. The released code
+    halves the learning rate once validation stops rising, as the shipped config does. Sizes are choices of this
+    toolkit.
 
     Args:
         context: dimensions and classes.
@@ -86,7 +86,7 @@ class BilateralLearner(Learner):
         hidden: hidden layers of the global branch.
         dropout: share of units dropped.
         margin: of the ranking loss, in cosine (0.2: released code).
-        label_aware: whether labels say who matches, instead of pairs alone.
+        label_aware: whether clips with equal labels match, instead of partners alone.
 
     Raises:
         InputError: heads that do not divide half of `dimension`.
@@ -108,7 +108,7 @@ class BilateralLearner(Learner):
         super().__init__()
         width = dimension // 2
         if width % attention_heads:
-            raise InputError(f"method.attention_heads: {attention_heads} given; only divisors of {width} are possible")
+            raise InputError(f"method.attention_heads: {attention_heads} given; it must divide {width}")
         whole = heads(context, "bic-net", (*hidden, width), activation="gelu", dropout=dropout)
         self.whole = nn.ModuleDict({m: nn.Sequential(head, nn.LayerNorm(width)) for m, head in whole.items()})
         options = {"tokens": tokens, "width": width, "depth": depth, "attention_heads": attention_heads}
@@ -116,18 +116,12 @@ class BilateralLearner(Learner):
             {m: TokenTransformer(size, dropout=dropout, **options) for m, size in context.dimensions.items()}
         )
         self.label_aware = label_aware and bool(context.need_classes("method.label_aware"))
-        self.objective = compose_objective(
-            Space(context.modalities, width, classes=context.classes),
-            loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "sum", "combine": "sum"},
-            directions=all_directions(context),
+        self.objective = triplet_objective(
+            context, width, score="cosine", margin=margin, reduction="sum", combine="sum"
         )
 
-    def players(self) -> Mapping[str, Player]:
-        """Train both branches for one loss."""
-        return {"all": Player(list(self.parameters()), self._loss)}
-
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Join both branches, each at unit length: a batch (b, d) -> (b, dimension)."""
+        """Embed a batch by both branches, each at unit length: (b, d) -> (b, dimension)."""
         return torch.cat([F.normalize(branch[modality](features), dim=1) for branch in (self.whole, self.local)], 1)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:

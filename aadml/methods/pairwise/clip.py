@@ -1,7 +1,6 @@
 """CLIP's objective on features: contrastive learning of pairs (Radford et al., ICML 2021)."""
 
 import math
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import torch
@@ -15,11 +14,10 @@ from aadml.comparison.options import Dropout, Layers, Width
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.supcon import supcon
-from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
-from aadml.methods.networks import Activation
+from aadml.methods.networks import Activation, all_directions, heads
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded, Objective, ObjectiveOptions
 from aadml.objective.embedded import Relation
 from aadml.selections import SELECTIONS
@@ -32,10 +30,10 @@ class ContrastiveLearner(Learner):
 
         L = mean over directions of  mean over i of  -log( exp(s cos(x_i, y_i)) / sum over j of exp(s cos(x_i, y_j)) )
 
-    The scale s is learned, and held between 1 and 100. All other clips of the batch are negatives, those of the same
-    class too, which is why retrieval by class suffers. With `label_aware` all clips of a class are positives with equal
-    targets (the supervised contrastive loss of Khosla et al., 2020, across modalities). How CLIP was put on features
-    for the AADML paper's table is not published: heads and schedule are configuration.
+    The scale s is learned, between 1 and 100. All other clips of the batch are negatives, also clips of the same class,
+    which lowers scores of retrieval by class. With `label_aware` all clips of a class are positives with equal targets
+    (the supervised contrastive loss of Khosla et al., 2020, across modalities). The AADML paper does not state how CLIP
+    was applied to features for its table: heads and schedule are configuration.
 
     Args:
         context: dimensions and classes.
@@ -44,7 +42,7 @@ class ContrastiveLearner(Learner):
         activation: after hidden layers.
         dropout: share of hidden units dropped.
         temperature: 1 / s at the start (0.07: Radford et al.).
-        label_aware: whether labels say who matches, instead of pairs alone.
+        label_aware: whether clips with equal labels match, instead of partners alone.
     """
 
     takes_missing = True
@@ -75,25 +73,21 @@ class ContrastiveLearner(Learner):
             divided=True,
         )
 
-    def players(self) -> Mapping[str, Player]:
-        """Train heads and scale for one loss."""
-        return {"all": Player(list(self.parameters()), self._loss)}
-
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Project a batch onto the unit sphere (b, d) -> (b, dimension)."""
         return F.normalize(self.heads[modality](features), dim=1)
 
     def _terms(self, comparison: Comparison) -> Terms:
-        """Cross-entropy of scaled cosines: targets are the positives, all of the comparison compete."""
+        """Compute the cross-entropy of scaled cosines, with the positives as targets among all candidates."""
         loss: Any = supcon
         terms: Terms = loss(comparison, temperature=torch.exp(-self.log_scale))
         return terms
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        with torch.no_grad():  # the bound is held by resetting, as a clamp in the graph would have no way back
+        with torch.no_grad():  # no clamp in the graph, whose gradient would be zero beyond the bound
             self.log_scale.clamp_(0, LARGEST_SCALE)
-        own = batch.features
-        vectors = group.together(len(batch.labels), lambda: {m: self.embed(values, m) for m, values in own.items()})
+        features = batch.features
+        vectors = group.together(len(batch.labels), lambda: {m: self.embed(f, m) for m, f in features.items()})
         groups = batch.labels if self.label_aware else batch.index
         relation: Relation = "label" if self.label_aware else "id"
         embedded = Embedded(vectors, groups, batch.index, relation, present=batch.present)

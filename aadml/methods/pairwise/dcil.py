@@ -1,6 +1,6 @@
 """DCIL: dual-path embeddings with an instance loss (Zheng et al., ACM TOMM 2020)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import torch
@@ -13,13 +13,12 @@ from aadml.comparison.options import Dropout, Layers, Margin, Share, Weight, Wid
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.layers.dropout import DropoutLayer
-from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, in_two
 from aadml.methods.method import Context
-from aadml.methods.networks import Activation
+from aadml.methods.networks import Activation, heads
+from aadml.methods.pair_losses import triplet_objective
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, Stage, in_two
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Relation
 from aadml.objective.sections import Section
 
@@ -27,22 +26,22 @@ FIRST, SECOND = "instance", "ranking"
 
 
 class InstanceLearner(Learner):
-    """Dual-path embeddings: one classifier tells clips apart by either modality, then pairs are ranked (Zheng, 2020).
+    """Dual-path embeddings under one classifier of clips for all modalities, then a ranking loss (Zheng et al., 2020).
 
         stage 1:  L = sum over modalities of CE(W x_i, i)            W is one for all modalities
         stage 2:  L + ranking_weight  sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
 
-    Every training clip is a class of its own, so partners meet at the same row of W. No code in PyTorch was released,
-    and the AADML paper says nothing of how the method was put on features: sizes, dropout and schedule are
-    configuration. The classifier has a row for each training clip and takes no part in embedding.
+    Every training clip is a class, so that partners share a row of W. No code in PyTorch was released, and the AADML
+    paper does not state how the method was applied to features: sizes, dropout and schedule are configuration. The
+    classifier has a row for each training clip and is not used in embedding.
 
     Args:
         context: dimensions, classes, number of training clips.
         dimension: size of the embedding (512 to 2048 are usual).
         hidden: hidden layers of the heads; [] for linear heads.
         activation: after hidden layers.
-        dropout: share of units dropped, of the embedding too before it is classified.
-        instance: "clip" as published, or "class": the classifier tells classes apart, and ranking goes by class.
+        dropout: share of units dropped, also of the embedding before the classifier.
+        instance: "clip" as published, or "class" for a classifier and a ranking of classes.
         instance_share: part of the epochs that stage 1 takes.
         margin: of the ranking loss (1: Zheng et al.).
         ranking_weight: of the ranking loss in stage 2 (1: Zheng et al.).
@@ -68,45 +67,35 @@ class InstanceLearner(Learner):
     ) -> None:
         super().__init__()
         if instance == "clip" and not context.clips:
-            raise InputError(
-                "dcil has one class a training clip, and their number is not known here; give Context.clips"
-            )
+            raise InputError("dcil has one class a training clip, and their number is unknown; pass Context.clips")
         self.by_clip, self.share, self.ranking_weight = instance == "clip", instance_share, ranking_weight
         self.heads = heads(context, "dcil", (*hidden, dimension), activation=activation, dropout=dropout)
         self.dropout = DropoutLayer(dropout)
         self.classifier = nn.Linear(
             dimension, context.clips if self.by_clip else context.need_classes("method.instance: class")
         )
-        self.objective = compose_objective(
-            Space(context.modalities, dimension, classes=context.classes),
-            loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "mean", "combine": "sum"},
-            selection=selection,
-            directions=all_directions(context),
+        self.objective = triplet_objective(
+            context, dimension, selection=selection, score="cosine", margin=margin, reduction="mean", combine="sum"
         )
 
-    def players(self) -> Mapping[str, Player]:
-        """Train heads and classifier for one loss."""
-        return {"all": Player(list(self.parameters()), self._loss)}
-
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Train by the instance loss alone, then by both losses from the best weights of the first stage."""
+        """Return a stage of the instance loss alone, and a stage of both losses from the best weights of the first."""
         return in_two(epochs, self.share, (FIRST, SECOND))
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Refuse more training clips than the classifier was built for."""
+        """Check that the classifier has a row for every training clip."""
         if self.by_clip and len(train) > self.classifier.out_features:
             raise InputError(f"dcil was built for {self.classifier.out_features} training clips; {len(train)} given")
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Map a batch (b, d) -> (b, dimension)."""
-        vectors: Tensor = self.heads[modality](features)
-        return vectors
+        """Embed a batch (b, d) -> (b, dimension)."""
+        return self.heads[modality](features)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
         targets = batch.index if self.by_clip else batch.labels
-        costs = [F.cross_entropy(self.classifier(self.dropout(values)), targets) for values in vectors.values()]
-        instance = torch.stack(costs).sum()
+        losses = [F.cross_entropy(self.classifier(self.dropout(values)), targets) for values in vectors.values()]
+        instance = torch.stack(losses).sum()
         if batch.epoch.stage == FIRST:
             return {"loss": instance, "instance_loss": instance}
         relation: Relation = "id" if self.by_clip else "label"

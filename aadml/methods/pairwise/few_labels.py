@@ -1,6 +1,5 @@
-"""Few labels, many pairs: classes are learned from the labeled clips, matching from all of them, by one trunk."""
+"""Few labels, many pairs: one trunk learns classes from the labeled clips, and matching from all clips."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import torch
@@ -13,11 +12,11 @@ from aadml.comparison.options import Temperature, Width
 from aadml.feature_extraction.feature_file import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.label_space.regression import bound_label_loss
-from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player, on_device
 from aadml.methods.method import Context
-from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network
+from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network, PerModality
 from aadml.methods.pairwise.matching import Matching, on_sphere
+from aadml.methods.training.learned_method import learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, on_device
 from aadml.objective.composition import Space, Weighted
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
@@ -25,30 +24,32 @@ from aadml.objective.sections import Section, named
 
 
 class FewLabelsLearner(Learner):
-    """Learn classes from the clips that have a label, and matching from all of them, through the same trunk.
+    """Classes from the labeled clips and matching from all clips, with one trunk for each modality.
 
-    A trunk a modality carries two linear layers: into label space, under the label loss of the labeled clips, and onto
-    the sphere on which `pairs` are matched. What embeds are the posteriors, compared by inner product: two items rank
-    by the probability that they are of one class. With a loss of weight 0 labels teach alone: the control.
+    Two linear layers follow each trunk: into label space, under the label loss of the labeled clips, and onto the
+    sphere on which pairs are matched, as in `pairs`. Embeddings are the posteriors, compared by inner product: two
+    items rank by the probability of equal classes. With `loss.weight: 0` the labels alone are learned from: the
+    control.
 
     Args:
         context: dimensions of the modalities, classes.
         network: the section of that name: hidden layers, dropout and input noise of each modality's trunk.
-        pair_dimension: size of the vectors by which pairs are matched; the embedding has one number a class.
+        pair_dimension: size of the vectors by which pairs are matched; the embedding has C dimensions.
         temperature: of the posteriors.
-        labeled: labeled clips that each step learns classes from, drawn among all of them; all where there are fewer.
+        labeled: labeled clips of each step, drawn among all of them; all if there are fewer.
         learn_temperature: train the temperature of a loss of pairs that has one.
-        duplicates: of clips that share their features with another in some modality: "mask" keeps them from being each
-            other's negatives, "keep" does not.
+        duplicates: whether clips with equal features in some modality are negatives of each other: "mask" excludes such
+            pairs, "keep" does not.
         label_loss: the section of that name, as all that follow.
-        loss: of pairs; weight 0 leaves it out.
+        loss: of pairs; with weight 0 it is not computed.
         selection: of the pairs that count.
-        neighbors: which clips besides the own partner are positives, and how much each counts.
-        directions: who meets whom; "all" ordered pairs of modalities by default.
+        neighbors: which clips besides the own partner are positives, and with which weights.
+        directions: (anchors, candidates); "all" ordered pairs of modalities by default.
     """
 
     similarity = "dot"
     learns_beside_batches = True
+    _train: Clips
 
     def __init__(
         self,
@@ -70,7 +71,9 @@ class FewLabelsLearner(Learner):
         context.need_vectors("few-labels")
         classes, width = context.need_classes("few-labels", of_all=False), (0, *network.hidden)[-1]
         sizes = context.dimensions.items()
-        self.encoders = nn.ModuleDict({m: LabelSpaceEncoder(size, classes, network) for m, size in sizes})
+        self.encoders: PerModality[LabelSpaceEncoder] = PerModality(
+            {m: LabelSpaceEncoder(size, classes, network) for m, size in sizes}
+        )
         self.spheres = nn.ModuleDict({m: nn.Linear(width or size, pair_dimension) for m, size in sizes})
         self.label_loss, self.label_weight = bound_label_loss(label_loss)
         self.pair_weight = named(loss).shared(Weighted).weight
@@ -79,34 +82,25 @@ class FewLabelsLearner(Learner):
             loss=loss, selection=selection, proxy="identity", directions=directions, neighbors=neighbors,
             learn_temperature=learn_temperature, masked=duplicates == "mask", seed=context.seed,
         )  # fmt: skip
+        self.needs_same_texts = self.matching.needs_same_texts
         self.temperature, self.labeled = temperature, labeled
-        self._train: Clips | None = None
         self._rows = torch.empty(0, dtype=torch.int64)
 
-    @property
-    def needs_same_texts(self) -> str:
-        """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
-        return self.matching.needs_same_texts
-
     def check_clips(self, train: Clips) -> None:
-        """Refuse training clips of which none has as many neighbors as are asked for."""
+        """Check that the training clips have as many neighbors as the options require."""
         self.matching.check_clips(train)
 
-    def players(self) -> Mapping[str, Player]:
-        """Train trunks, both layers and temperature for the sum of both losses."""
-        return {"all": Player(list(self.parameters()), self._loss)}
-
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Find the labeled clips, those that stand in the training set more than once, and everybody's neighbors."""
+        """Find the labeled clips, duplicates, and the neighbors of every clip."""
         self._train, self._rows = train, (train.labels != UNLABELLED).nonzero()[:, 0]
         if not len(self._rows):
-            raise InputError("few-labels: no training clip has a label; train pairs (--method pairs)")
+            raise InputError("few-labels: no training clip has a label; train the method pairs (--method pairs)")
         if self.pair_weight:
             self.matching.refresh(train, self._on_sphere_all)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Give the class posteriors of a batch (b, d) -> (b, C)."""
-        # in double precision: a saturated softmax ties, and ties cost
+        """Compute the class posteriors of a batch (b, d) -> (b, C)."""
+        # in double precision, because a saturated softmax in float32 has ties
         return torch.softmax(self.encoders[modality](features).double() / self.temperature, 1).float()
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
@@ -115,29 +109,26 @@ class FewLabelsLearner(Learner):
         if not self.pair_weight:
             return parts
         vectors = {m: self._on_sphere(values, m) for m, values in batch.features.items()}
-        found: dict[str, Tensor] = self.matching(vectors, batch, self._on_sphere)
-        parts["loss"] = parts["loss"] + self.pair_weight * found.pop("loss")
-        return parts | found
+        matched = self.matching(vectors, batch, self._on_sphere)
+        parts["loss"] = parts["loss"] + self.pair_weight * matched.pop("loss")
+        return parts | matched
 
     def _label_loss(self, batch: Batch) -> Tensor:
-        """Cost labeled clips, drawn anew in each step, in every modality."""
-        assert self._train is not None
+        """Compute the label loss of labeled clips, drawn anew in each step, in every modality."""
         order = torch.randperm(len(self._rows), generator=batch.generator)[: self.labeled]
         rows = self._rows[order.to(self._rows.device)]
         labels = self._train.labels[rows].to(self.device)
-        costs = [
+        losses = [
             self.label_loss(self.encoders[m](on_device(self._train[m], rows, self.device)), labels)
             for m in self._train.modalities
         ]
-        return torch.stack(costs).sum()
+        return torch.stack(losses).sum()
 
     def _on_sphere(self, features: Any, modality: Modality) -> Tensor:
-        encoder = self.encoders[modality]
-        assert isinstance(encoder, LabelSpaceEncoder)
-        return on_sphere(self.spheres[modality](encoder.features(features)))
+        return on_sphere(self.spheres[modality](self.encoders[modality].features(features)))
 
     def _on_sphere_all(self, clips: Clips, modality: Modality) -> Tensor:
-        """Bring all clips onto the sphere (n, pair_dimension), in evaluation mode, without gradients."""
+        """Map all clips onto the sphere (n, pair_dimension), in evaluation mode, without gradients."""
         with self.evaluated():
             return torch.cat([self._on_sphere(part, modality) for part in self.in_batches(clips.vectors(modality))])
 

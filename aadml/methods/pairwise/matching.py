@@ -1,4 +1,4 @@
-"""Matching: what a batch of pairs costs by any loss of pairs, with further positives and proxies where asked for."""
+"""Matching: the loss of a batch of pairs, with optional further positives, proxies and a bank."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -21,8 +21,8 @@ from aadml.data.inspection.column_statistics import row_hashes
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
 from aadml.losses import LOSSES, WEIGHS_POSITIVES
-from aadml.methods.learner import Batch, on_device
-from aadml.methods.teacher import dcca_space
+from aadml.methods.pairwise.teacher import dcca_space
+from aadml.methods.training.learner import Batch, on_device
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Bank, Relation
@@ -37,23 +37,25 @@ Encode = Callable[[Any, Modality], Tensor]
 
 
 class Matching(nn.Module):
-    """The cost of a batch of pairs; see `PairLearner` for the options.
+    """The loss of a batch of pairs; see `PairLearner` for the options.
 
     Args:
         space: of the embeddings.
-        loss: the section of that name, as the four that follow.
+        loss: the section of that name, as the four arguments that follow.
         selection: of the pairs that count.
-        proxy: as whom clips are seen.
-        directions: who meets whom.
+        proxy: replaces clips in training.
+        directions: pairs of anchors and candidates.
         neighbors: which clips besides the own partner are positives.
         learn_temperature: train the temperature of a loss that has one.
-        masked: whether clips that share their features are kept from being each other's negatives.
-        relation: whether labels say who matches, or the pairs alone do ("id").
+        masked: whether clips with equal features are not negatives of each other.
+        relation: whether clips with equal labels match ("label"), or partners alone ("id").
         seed: of a teacher.
 
     Raises:
-        InputError: options that do not go together.
+        InputError: options that contradict each other.
     """
+
+    __call__: Callable[..., dict[str, Tensor]]
 
     def __init__(
         self,
@@ -74,39 +76,33 @@ class Matching(nn.Module):
         start = _temperature(loss) if learn_temperature else None
         self.log_scale = None if start is None else nn.Parameter(torch.tensor(-math.log(start)))
         if self.log_scale is not None:
-            self.objective.losses = tuple(partial(self._tempered, one) for one in self.objective.losses)
+            self.objective.losses = tuple(partial(self._tempered, inner) for inner in self.objective.losses)
         self.masked, self.relation = masked, relation
         _check(neighbors, named(loss).name, self.objective.proxy, relation)
         self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
         if self._taught and len(space.modalities) != 2:
             raise InputError(
-                f"neighbors.space: dcca learns from two modalities, not {', '.join(space.modalities)}; take embedding"
+                f"neighbors.space: dcca learns from two modalities, not {', '.join(space.modalities)}; choose embedding"
             )
+        teacher = "finds neighbors by a teacher that is trained once (neighbors.space: dcca)"
+        self.needs_same_texts = teacher if self._taught else ""
         self.banked = neighbors.candidates == "bank"
         self.neighbors = None if neighbors.positives == "none" else NeighborPositives(space.modalities, neighbors)
+        # whether the loss depends on the batch alone, without bank, proxies or neighbors
+        self.of_batch_alone = self.objective.proxy is None and self.neighbors is None and not self.banked
         self._seed, self._teacher = seed, dict[Modality, Tensor]()
         self._groups = torch.empty(0, dtype=torch.int64)
         self._bank: Bank | None = None
         self._train: Clips | None = None
 
-    @property
-    def of_batch_alone(self) -> bool:
-        """Tell whether a batch is costed by itself, without bank, proxies or neighbors."""
-        return self.objective.proxy is None and self.neighbors is None and not self.banked
-
-    @property
-    def needs_same_texts(self) -> str:
-        """Say why the texts of the training clips may not change from epoch to epoch; "" where they may."""
-        return "finds neighbors by a teacher that is trained once (neighbors.space: dcca)" if self._taught else ""
-
     def check_clips(self, train: Clips) -> None:
-        """Refuse training clips of which none has as many neighbors as are asked for."""
+        """Check that the training clips have as many neighbors as the options require."""
         if self.neighbors is not None:
             self.neighbors.check_size(len(train))
         self.objective.check_size(len(train), train.labels if self.relation == "label" else None)
 
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
-        """Find duplicates before the first epoch (before each where texts are drawn), bank and neighbors before each.
+        """Find duplicates before the first epoch (before each, if texts are drawn), bank and neighbors before each.
 
         Args:
             train: the training clips.
@@ -142,26 +138,26 @@ class Matching(nn.Module):
         features: Mapping[Modality, Tensor] | None = None,
         heads: Mapping[Modality, nn.Module] | None = None,
     ) -> dict[str, Tensor]:
-        """Cost a batch.
+        """Compute the loss of a batch.
 
         Args:
             vectors: modality -> (b, d).
-            batch: whose vectors they are.
+            batch: of the vectors.
             encode: for proxies with live neighbors.
-            features: modality -> (b, f), for losses that generate.
-            heads: modality -> the last layer, for the same.
+            features: modality -> (b, f), for generative losses.
+            heads: modality -> the last layer, for generative losses.
 
         Returns:
-            "loss", "active", and "scale" where the temperature is learned.
+            "loss", "active", and "scale" if the temperature is learned.
         """
         if self.log_scale is not None:
-            with torch.no_grad():  # the bound is held by resetting, as a clamp in the graph would have no way back
+            with torch.no_grad():  # no clamp in the graph, whose gradient would be zero beyond the bound
                 self.log_scale.clamp_(0, LARGEST_SCALE)
         index = batch.index.to(self._groups.device)
         groups = batch.labels if self.relation == "label" else self._groups[index]
         columns = torch.arange(len(self._groups), device=index.device) if self.banked else index
-        found = self.neighbors
-        near = None if found is None else {m: found.among(index, m, columns) for m in vectors}
+        neighbors = self.neighbors
+        near = None if neighbors is None else {m: neighbors.among(index, m, columns) for m in vectors}
         embedded = Embedded(
             vectors, groups, index, self.relation, features=features, heads=heads, neighbors=near, bank=self._bank,
             present=batch.present,
@@ -180,45 +176,45 @@ class Matching(nn.Module):
 
 
 def on_sphere(vectors: Tensor) -> Tensor:
-    """Bring vectors (b, d) to length 1."""
+    """Scale vectors (b, d) to length 1."""
     return F.normalize(vectors, dim=1)
 
 
 def _hashes(features: Matrix) -> NDArray[np.bytes_]:
-    """Give a hash of each row (n,); equal rows have equal ones."""
-    return np.array([one for rows in features.split(BLOCK) for one in row_hashes(rows.cpu().numpy())], dtype="S16")
+    """Return a hash of each row (n,)."""
+    return np.array([key for rows in features.split(BLOCK) for key in row_hashes(rows.cpu().numpy())], dtype="S16")
 
 
 def same_clips(clips: Clips) -> Tensor:
-    """Number clips (n,) so that those that share their features with another in some modality have one number."""
+    """Return a group (n,) for each clip; clips with equal features in some modality are in one group."""
     count = len(clips)
     owners = [clips.rows(m).cpu().numpy() for m in clips.modalities]
     codes = [
-        np.unique(_hashes(clips.vectors(m))[own], return_inverse=True)[1]
-        for m, own in zip(clips.modalities, owners, strict=True)
+        np.unique(_hashes(clips.vectors(m))[rows], return_inverse=True)[1]
+        for m, rows in zip(clips.modalities, owners, strict=True)
     ]
     nodes = np.concatenate([code.reshape(-1) + number * count for number, code in enumerate(codes)])
     clip = np.concatenate(owners)
     size = count * (len(codes) + 1)  # a node for each clip, and for each distinct vector of each modality
     edges = coo_array((np.ones(len(nodes), dtype=bool), (clip, count + nodes)), shape=(size, size))
-    found = connected_components(edges, directed=False)[1][:count]
-    return torch.from_numpy(found.astype(np.int64))
+    groups = connected_components(edges, directed=False)[1][:count]
+    return torch.from_numpy(groups.astype(np.int64))
 
 
 def _check(neighbors: NeighborOptions, loss: str, proxy: Any, relation: Relation) -> None:
     if neighbors.positives != "none" and relation == "label":
-        raise InputError("neighbors.positives: labels say who matches (method.label_aware); take none")
+        raise InputError("neighbors.positives: labels determine the positives (method.label_aware); choose none")
     if not neighbors.alike and loss not in WEIGHS_POSITIVES:
         raise InputError(
-            f"neighbors.weights: loss {loss} takes all positives alike; take equal weights and no own_share, or one of"
-            f" {', '.join(WEIGHS_POSITIVES)}"
+            f"neighbors.weights: loss {loss} weights all positives equally; choose equal weights and no own_share, or "
+            f"a loss of {', '.join(WEIGHS_POSITIVES)}"
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
-        raise InputError("neighbors.candidates: with a bank proxies stand for anchors alone; set proxy.aa_on to anchor")
+        raise InputError("neighbors.candidates: with a bank, proxies replace anchors alone; set proxy.aa_on to anchor")
 
 
 def _temperature(section: Section) -> float | None:
-    """Give the temperature that a loss begins with; None where it has none."""
+    """Return the initial temperature of a loss; None if it has none."""
     chosen = named(section)
     known = {} if is_left_out(LOSSES, chosen.name) else schema(LOSSES[chosen.name])  # a saved section is complete
     default = known["temperature"].default if "temperature" in known else None

@@ -11,7 +11,7 @@ import numpy as np
 
 from aadml.configuration.config import Config, resolve
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.methods.session import numbers
+from aadml.methods.training.session import numbers
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Values
 from aadml.runs.environment import git_commit, read_environment

@@ -14,12 +14,12 @@ from safetensors.torch import save_file
 from aadml.comparison.clips import Clips
 from aadml.comparison.processes import group
 from aadml.losses import LOSSES
-from aadml.methods.label_space_learner import LabelSpaceLearner
-from aadml.methods.learner import Batch, Epoch
+from aadml.methods.label_space.aadml import LabelSpaceLearner
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.pairwise.clip import ContrastiveLearner
 from aadml.methods.pairwise.pairs import PairLearner
+from aadml.methods.training.learner import Batch, Epoch
 from aadml.proxies.graph import neighbors
 
 WIDTHS = {"audio": 6, "visual": 9}

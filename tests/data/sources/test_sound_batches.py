@@ -14,7 +14,7 @@ from aadml.data.sources.padding import Padded, sent
 from aadml.data.sources.sound_batches import SoundBatch
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.frontends.log_mel import CRNN, PANNS, VGGISH
-from aadml.methods.learner import on_device
+from aadml.methods.training.learner import on_device
 
 CPU = torch.device("cpu")
 ON_DEVICE = Loading(log_mel="device")

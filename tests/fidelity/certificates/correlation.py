@@ -23,7 +23,7 @@ from aadml.methods.correlation.algebra import (
 from aadml.methods.correlation.dcca import total_correlation
 from aadml.methods.correlation.tnn_c_cca import without_partners
 from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 from aadml.objective import reduce
 from certificates.certificate import Arrays, Certificate, Errors, error, leaves, value_and_gradients, worst
 

@@ -3,9 +3,9 @@
 import torch
 
 from aadml.methods.adversarial.class_codes import fitted_codes
-from aadml.methods.adversarial.critics import critic_cost
-from aadml.methods.learner import Learner
+from aadml.methods.adversarial.critics import critic_loss
 from aadml.methods.networks import layers
+from aadml.methods.training.learner import Learner
 from aadml.objective import Embedded
 from certificates.certificate import Arrays, Certificate, Errors, put, value_and_gradients, worst
 from certificates.networks import drawn, learner
@@ -72,7 +72,7 @@ def _critics(arrays: Arrays) -> Errors:
         put(critic, {k: arrays[f"weight_{name}"].reshape(own[k].shape) for k, name in stored.items()})
         real, fake = arrays[f"critic_in_features_{side}"], arrays[f"critic_in_features_{other}"]
         with drawn("rand", [arrays[f"critic_{side}_interpolation_shares"]]):
-            cost = critic_cost(critic, real, fake, torch.Generator(), penalty=float(arrays["option_gradient_penalty"]))
+            cost = critic_loss(critic, real, fake, torch.Generator(), penalty=float(arrays["option_gradient_penalty"]))
         losses.append((cost, arrays[f"critic_{side}_loss"]))
         _, found = value_and_gradients(cost, list(critic.parameters()))
         names = [f"grad_critic_{side}_loss_wrt_weight_{side}_discriminator_{k}" for k in own]

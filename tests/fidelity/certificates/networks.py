@@ -9,9 +9,9 @@ from torch import Tensor
 
 from aadml.methods import METHODS
 from aadml.methods.correlation.vae_cca import center_loss
-from aadml.methods.learner import Batch, Epoch, Learner
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch, Learner
+from aadml.methods.training.settings import Training
 from certificates.certificate import Arrays, Certificate, Errors, error, put, value_and_gradients, worst
 
 Names = Mapping[str, str]

@@ -11,9 +11,9 @@ from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.adversarial.acmr import lookalike_triplet, reversal
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 SMALL = {"dimension": 8, "visual_hidden": (6,), "hidden": (6,)}

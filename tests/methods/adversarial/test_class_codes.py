@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.methods.adversarial.class_codes import code_cost, fitted_codes, signs
+from aadml.methods.adversarial.class_codes import code_loss, fitted_codes, signs
 
 
 def drawn(seed, n=20, k=5, classes=3):
@@ -25,14 +25,14 @@ def test_the_cost_is_its_definition():
         for h, label in zip(vectors, labels.tolist(), strict=True)
         for c, b in enumerate(codes)
     )
-    torch.testing.assert_close(code_cost(vectors, labels, codes), torch.tensor(total, dtype=torch.float64))
+    torch.testing.assert_close(code_loss(vectors, labels, codes), torch.tensor(total, dtype=torch.float64))
 
 
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_a_round_never_raises_the_cost(seed, classes):
     vectors, labels, codes = drawn(seed, n=7, k=4, classes=classes)
     better = fitted_codes(vectors, labels, codes)
-    assert code_cost(vectors, labels, better) <= code_cost(vectors, labels, codes)
+    assert code_loss(vectors, labels, better) <= code_loss(vectors, labels, codes)
     assert set(better.flatten().tolist()) <= {-1.0, 1.0}
 
 
@@ -40,12 +40,12 @@ def test_at_the_end_no_single_bit_can_be_bettered():
     vectors, labels, codes = drawn(4)
     for _ in range(20):
         codes = fitted_codes(vectors, labels, codes)
-    best = code_cost(vectors, labels, codes)
+    best = code_loss(vectors, labels, codes)
     for c in range(3):
         for bit in range(5):
             flipped = codes.clone()
             flipped[c, bit] *= -1
-            assert code_cost(vectors, labels, flipped) >= best
+            assert code_loss(vectors, labels, flipped) >= best
 
 
 def test_without_clips_codes_stay():

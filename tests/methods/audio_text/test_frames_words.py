@@ -9,9 +9,9 @@ from aadml.feature_extraction.ground.options import keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.audio_text.negative_sampling import STRATEGIES
-from aadml.methods.learner import Batch, Epoch, Validation
-from aadml.methods.session import Session
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch, Validation
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
 from aadml.retrieval import evaluate
 
 TRAINING = Training(epochs=1, batch=12, learning_rate=1e-3, drop_last=True)

@@ -10,7 +10,7 @@ from aadml.configuration.files import read_yaml
 from aadml.feature_extraction.ground.options import keywords
 from aadml.feature_extraction.layers.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 from aadml.methods import METHODS
-from aadml.methods.session import Session
+from aadml.methods.training.session import Session
 
 
 @pytest.fixture(scope="module")

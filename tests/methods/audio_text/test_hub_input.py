@@ -11,8 +11,8 @@ from aadml.data.sources.loading import Loading
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.hub_input import HubInput
-from aadml.methods.session import Session
+from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.training.session import Session
 from tests.feature_extraction.hub import tiny
 from tests.methods.audio_text.test_two_towers import TRAINING, made
 
@@ -134,7 +134,7 @@ def test_equal_seeds_give_equal_weights(tones, context, towers):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"heads": "none", "dimension": 8}, r"dimension: 8 given; without heads .* audio network is 12"),
+        ({"heads": "none", "dimension": 8}, r"dimension: 8 given; without heads .* audio network, 12"),
         ({"blocks": 9}, r"blocks: 9 given; this network has 4"),
         ({"blocks": "some"}, r"blocks: \"some\" given; a whole number .* or one of all"),
         ({"audio": "hg:clap"}, r"one of cnn10, cnn14, resnet38 or hf:MODEL\[@revision\]\[#pooling\]"),

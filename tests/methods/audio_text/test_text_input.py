@@ -6,28 +6,27 @@ import torch
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.backbones.word2vec import read_vectors
 from aadml.methods.audio_text.text_input import BertInput, WordInput
-from aadml.methods.audio_text.towers import padded_batch
+from aadml.methods.audio_text.towers import input_batch
 
 
 @pytest.mark.parametrize("pooled", [True, False])
-def test_a_caption_is_the_mean_of_its_words_and_padding_counts_for_nothing(pooled):
-    given = Captions(("a dog barks", "rain", "a bell rings twice"))
+def test_a_caption_is_the_mean_of_its_words_and_padding_has_no_effect(pooled):
     network = WordInput("untrained", dimension=5, seed=0, pooled=pooled)
-    network.learn_words(given)
-    asked = Captions(("dog", "a bell barks", "thunder rain"))
+    network.learn_words(Captions(("a dog barks", "rain", "a bell rings twice")))
+    captions = Captions(("dog", "a bell barks", "thunder rain"))
     with pytest.warns(UserWarning, match=r"^1 words of 3 captions share one vector: thunder$"):
-        laid = network.tokens(asked)
-    found = network(padded_batch(laid, torch.arange(3)))
+        inputs = network.tokens(captions)
+    vectors_of_captions = network(input_batch(inputs, torch.arange(3), torch.device("cpu")))
     known = {
         word: network.vectors[number] for number, word in enumerate(bytes(network.words.tolist()).decode().split("\n"))
     }
     other = network.vectors[-1]
-    for row, text in enumerate(asked.texts):
+    for row, text in enumerate(captions.texts):
         vectors = torch.stack([known.get(word, other) for word in text.split()])
         if pooled:
-            torch.testing.assert_close(found[row], vectors.mean(0))
+            torch.testing.assert_close(vectors_of_captions[row], vectors.mean(0))
         else:
-            assert torch.equal(found[row, : len(vectors)], vectors)
+            assert torch.equal(vectors_of_captions[row, : len(vectors)], vectors)
 
 
 def test_a_word2vec_file_is_read_for_the_words_of_the_captions_alone(tmp_path, monkeypatch):
@@ -52,7 +51,7 @@ def test_captions_that_are_cut_or_cannot_be_spelled_are_counted():
     pytest.importorskip("transformers")
     network = BertInput("untrained", layers=1, dimension=16, vocabulary=120, dropout=0.0)
     network.learn_words(Captions(("rain falls",)))
-    with pytest.warns(UserWarning, match=r"^1 of 2 captions have words that the vocabulary cannot spell: \[UNK\]"):
+    with pytest.warns(UserWarning, match=r"^1 of 2 captions have words that the vocabulary cannot spell; \[UNK\]"):
         network.tokens(Captions(("rain falls", "zoom")))
     with pytest.warns(UserWarning, match="^1 of 2 captions are cut to 128 tokens$"):
         assert network.tokens(Captions(("rain falls", "rain " * 600))).offsets[-1] == 132

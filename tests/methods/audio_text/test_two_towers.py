@@ -12,8 +12,8 @@ from aadml.feature_extraction.ground.options import keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
-from aadml.methods.session import Session
-from aadml.methods.settings import Training
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
 from aadml.model.packing import pack_tensors
 from aadml.retrieval import evaluate
 
@@ -96,7 +96,7 @@ def test_a_batch_of_nothing_but_broken_sound_is_passed_over(tones, context, smal
     assert all(np.isfinite(value) for value in session.history[0].values() if isinstance(value, float))
     assert len(method.embed_clips(with_broken(tones.test, range(9), tmp_path))) == 2
     for part in (tones.valid, tones.test):
-        with pytest.raises(InputError, match="none of the sounds can be decoded"):
+        with pytest.raises(InputError, match="no sound can be decoded"):
             method.embed_clips(with_broken(part, range(10), tmp_path))
 
 

@@ -12,7 +12,7 @@ from aadml.methods import METHODS
 from aadml.methods.correlation.algebra import centered, covariance, cross_covariance, inverse_square_root
 from aadml.methods.correlation.dcca import total_correlation
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.settings import Training
 
 
 def made(name, context, training, **options):

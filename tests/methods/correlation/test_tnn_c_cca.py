@@ -8,9 +8,9 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
@@ -104,9 +104,9 @@ def test_one_branch_can_serve_both_modalities():
     ("options", "message"),
     [
         ({"order": "cca-last"}, "one of cca-first, tnn-first"),
-        ({"dimension": 6}, "1 to 5 are possible"),
+        ({"dimension": 6}, "1 to 5 canonical directions are possible"),
         ({"pair_weight": 2.0}, "from 0 to 1"),
-        ({"share": True, "order": "tnn-first"}, "features of one size"),
+        ({"share": True, "order": "tnn-first"}, "features of equal dimensions"),
         ({"selection": "hardst"}, "did you mean 'hardest'"),
     ],
 )

@@ -10,9 +10,9 @@ from aadml.configuration.config import resolve
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.correlation.vae_cca import center_loss, divergence
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 WEIGHTS = {

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from aadml.methods import METHODS
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 

@@ -6,11 +6,11 @@ from torch.nn import functional as F
 
 from aadml.losses.label_losses import row_norm
 from aadml.methods import METHODS
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
-from aadml.methods.pair_costs import partners_apart, same_class_costs
-from aadml.methods.settings import Training
+from aadml.methods.pair_losses import partner_distance, same_class_losses
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
@@ -55,7 +55,7 @@ def test_the_loss_is_the_sum_of_its_terms():
         triplets.append(sum(active) / len(active))
     expected = sum(row_norm(values, given.labels) for values in f.values()) + 0.75 * sum(triplets) / 2
     expected = expected + 0.5 * sum(row_norm(one.classifier(values), given.labels) for values in u.values())
-    expected = expected + 0.25 * same_class_costs(u, given.labels) + 2.0 * partners_apart(u)
+    expected = expected + 0.25 * same_class_losses(u, given.labels) + 2.0 * partner_distance(u)
     torch.testing.assert_close(one.players()["all"].loss(given)["loss"], expected)
 
 

@@ -10,9 +10,9 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.label_space.scales import ItemAttention, ScaleNetwork
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
@@ -107,10 +107,10 @@ def test_attention_and_shared_layers_are_one_for_all_modalities():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kernels": (3, 4)}, r"kernels: \[3, 4\] given; odd sizes"),
+        ({"kernels": (3, 4)}, r"kernels: \[3, 4\] given; sizes must be odd"),
         ({"kernels": (-1, 3)}, r"kernels: \[-1, 3\] given; a list of 1 to 16"),
         ({"kernels": ()}, r"kernels: \[\] given; a list of 1 to 16"),
-        ({"attention_heads": 5}, "attention_heads: 5 given; only divisors of 12"),
+        ({"attention_heads": 5}, "attention_heads: 5 given; it must divide 12"),
         ({"width": 7}, "width: 7 given; a whole number from 8"),
         ({"dimension": 0}, "dimension: 0 given; a whole number from 1"),
     ],

@@ -7,10 +7,10 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.label_losses import row_norm
 from aadml.methods import METHODS
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 

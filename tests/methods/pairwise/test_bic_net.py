@@ -7,10 +7,10 @@ from torch.nn import functional as F
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.pairwise.bic_net import TokenTransformer
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 
 CONTEXT = Context({"audio": 5, "visual": 14}, 3)
 
@@ -96,7 +96,7 @@ def test_the_cosine_of_embeddings_is_the_mean_of_both_cosines():
     [
         ({"dimension": 7}, "dimension: 7 given; .* that 2 divides"),
         ({"tokens": 0}, "tokens: 0 given; a whole number from 1"),
-        ({"attention_heads": 3}, "attention_heads: 3 given; only divisors of 8"),
+        ({"attention_heads": 3}, "attention_heads: 3 given; it must divide 8"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):

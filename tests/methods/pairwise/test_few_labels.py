@@ -10,10 +10,10 @@ from aadml.comparison.clips import Clips
 from aadml.feature_extraction.feature_file import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
-from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
-from aadml.methods.settings import Training
+from aadml.methods.training.learner import Batch, Epoch
+from aadml.methods.training.settings import Training
 from aadml.objective.neighbor_positives import NeighborOptions
 
 COUNT, LABELED = 12, [0, 3, 5, 8]

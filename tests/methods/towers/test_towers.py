@@ -16,8 +16,9 @@ from aadml.data.sources.media_files import MediaFiles
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Frames
-from aadml.methods import METHODS, towered
-from aadml.methods.hub_input import HubInput
+from aadml.methods import METHODS
+from aadml.methods.towers import tower_method
+from aadml.methods.towers.hub_input import HubInput
 from aadml.runs.data import load_splits
 from aadml.runs.prepare import prepare
 
@@ -53,7 +54,7 @@ def test_vectors_are_those_of_extraction_to_the_last_bit(videos, networks, featu
     network = HubInput(f"hf:{networks['wav2vec2' if modality == 'audio' else 'clip']}", modality, "all", None)
     options = {f"towers.{modality}": "hf:any"}
     data = load_splits(assemble(data=str(videos), settings=options)).train
-    found = network.describe(network.prepared(data[modality], Loading(memory=1 << 20)), kept=False)
+    found = network.describe(network.prepared(data[modality], Loading(memory=1 << 20)), stored=False)
     rows = read_features(features)
     assert bool(found[1].all())
     wanted = torch.from_numpy(rows.features[modality][rows.rows("train")])
@@ -81,7 +82,7 @@ def test_what_is_asked_for_is_trained_and_nothing_else(videos, settings, network
         model = fitted(videos, settings | options)
         for modality, of in (("audio", "wav2vec2"), ("visual", "clip")):
             before = HubInput(f"hf:{networks[of]}", modality, "all", None).network.state_dict()
-            after = model.method.learner.network(modality).network.state_dict()
+            after = model.method.learner.networks[modality].network.state_dict()
             found[name] |= {f"{modality} {key}" for key in after if not torch.equal(after[key], before[key])}
     parts = {key.rpartition(".")[0] for key in found["one"]}
     assert parts == {"visual vision_model.post_layernorm", "visual visual_projection"}
@@ -124,7 +125,7 @@ def test_a_video_that_cannot_be_decoded_costs_its_clip_and_is_named(videos, sett
 @pytest.mark.parametrize(
     ("more", "options", "message"),
     [
-        ({"method": "cca"}, {}, "towers: cca learns by no steps through features; extract them"),
+        ({"method": "cca"}, {}, "towers: cca is not trained in steps through features"),
         ({"method": "acmr"}, {}, "towers: acmr trains encoders and modality_classifier against each other"),
         ({"method": "aadml", "loss": "daml-triplet"}, {}, "towers: aadml trains encoders and generator"),
         ({"method": "few-labels"}, {}, r"towers: few-labels learns from clips beside its batch too; freeze"),
@@ -190,7 +191,7 @@ def test_the_cache_of_frames_ends_at_its_budget(source, tmp_path):
 def test_every_method_takes_networks_or_says_why_not(videos, settings, networks, monkeypatch):
     small = {k: v for k, v in settings.items() if k.startswith("towers")} | FROZEN
     made = {m: HubInput(f"hf:{networks[of]}", m, "all", None) for m, of in (("audio", "wav2vec2"), ("visual", "clip"))}
-    monkeypatch.setattr(towered, "_network", lambda modality, *_: made[modality].eval())
+    monkeypatch.setattr(tower_method, "_network", lambda modality, *_: made[modality].eval())
     refused = {}
     for name in METHODS:
         few = {"training.criterion": "map"} if name == "pairs" else {}  # its recall@10 needs more clips than these

@@ -1,0 +1,285 @@
+"""AADML: anchor-aware deep metric learning (Zeng et al., ICMR 2024), and CCTL, its form without proxies (ISM 2022)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
+from aadml.comparison.options import Margin, Weight
+from aadml.comparison.processes import group
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.losses.kernels.generated_negatives import GenerativeLoss
+from aadml.methods.label_space.readouts import Readout, choose_readout, readout_candidates
+from aadml.methods.label_space.regression import bound_label_loss, label_space_encoders
+from aadml.methods.method import Context, Method, MetricLoss
+from aadml.methods.networks import NETWORK, Network
+from aadml.methods.training.learned_method import LearnedMethod, learned
+from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, batch_of, on_device
+from aadml.methods.training.settings import Training
+from aadml.methods.training.train_scores import QUERIES
+from aadml.methods.training.warnings import gradient_share
+from aadml.objective import Embedded
+from aadml.objective.composition import Space, Weighted, compose_objective
+from aadml.objective.objective import Directions, Reduction
+from aadml.objective.sections import Section, named
+
+
+class LabelSpaceLearner(Learner):
+    """AADML: encoders into label space under a label loss and an anchor-aware metric loss (Zeng et al., ICMR 2024).
+
+    Each modality has its own encoder into label space. A label loss moves every vector towards its one-hot label, and a
+    metric loss compares the modalities, where anchor-aware proxies replace the anchors in training. The sum of both
+    losses is minimized (equation 10). At test, an item passes through its encoder alone. Each argument is a section of
+    the config, so that other label losses, metric losses, selections and proxies make relatives of AADML.
+
+    Args:
+        context: dimensions, classes, seed.
+        network: see `NetworkOptions`.
+        label_loss: `name` (a key of LABEL_LOSSES), `weight`, its options.
+        loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, its options.
+        selection: `name` (a key of SELECTIONS), its options.
+        proxy: `name` (a key of PROXIES), its options.
+        directions: (anchors, candidates), such as ["audio-visual", "visual-audio"]; "all" ordered pairs by default.
+        readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
+    """
+
+    in_bfloat16 = "shown"
+    divides_batches = True
+    _train: Clips
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        network: Network = NETWORK,
+        label_loss: Section = "row-norm",
+        loss: Section = "triplet",
+        selection: Section = "all",
+        proxy: Section = "identity",
+        directions: Directions = ("all",),
+        readout: Section = "cosine",
+    ) -> None:
+        super().__init__()
+        classes = context.classes
+        self.encoders = label_space_encoders(context, "a method in label space", network)
+        self.label_loss, self.label_weight = bound_label_loss(label_loss)
+        self.metric_weight = named(loss).shared(Weighted).weight
+        self.objective = compose_objective(
+            Space(context.modalities, classes, (0, *network.hidden)[-1], classes),
+            loss=loss,
+            selection=selection,
+            proxy=proxy,
+            directions=directions,
+        )
+        self.takes_missing = self.objective.proxy is None  # proxies need the neighbors of all modalities
+        self.candidates = readout_candidates(readout)
+        first = self.candidates[0]
+        # [0 cosine | 1 posterior, temperature]: a buffer, so that the choice is saved with the weights
+        self.chosen: Tensor
+        self.register_buffer("chosen", torch.tensor([float(first.name == "posterior"), first.temperature]))
+
+    @property
+    def read(self) -> Readout:
+        """Chosen read-out."""
+        posterior, temperature = self.chosen.tolist()
+        return Readout("posterior" if posterior else "cosine", temperature)
+
+    @property
+    def similarity(self) -> str:
+        """Similarity of the chosen read-out."""
+        return self.read.similarity
+
+    def readout(self) -> JsonObject:
+        """Return name and temperature of the chosen read-out."""
+        return {"name": self.read.name, "temperature": self.read.temperature}
+
+    def players(self) -> Mapping[str, Player]:
+        """Return one player of encoders and proxies, and a second for the generator of a generative loss."""
+        generator = [parameter for loss in self._generative() for parameter in loss.parameters()]
+        generator_ids = set(map(id, generator))
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in generator_ids]
+        anchored = self.objective.proxy is not None and self.metric_weight
+        players = {"encoders": Player(rest, self._loss, probe=self._probe if anchored else None)}
+        return players | ({"generator": Player(generator, self._generator_loss)} if generator else {})
+
+    def stages(self, epochs: int) -> Sequence[Stage]:
+        """Return one stage, or the stages of a generative loss."""
+        generative = self._generative()
+        if not generative:
+            return super().stages(epochs)
+        return [
+            Stage(p.name, p.epochs, p.players, keep_optimizer=True, start_from_best=False, keep_best=True)
+            for p in generative[0].phases(epochs)
+            if p.epochs
+        ]
+
+    def check_clips(self, train: Clips) -> None:
+        """Check that the training clips have as many neighbors as the proxy needs."""
+        if self.metric_weight:
+            self.objective.check_size(len(train), train.labels)
+
+    def before_epoch(self, train: Clips, epoch: Epoch) -> None:
+        """Embed the training clips anew as the bank of the proxies (see the spec of the correlation graph)."""
+        self._train = train
+        proxy = self.objective.proxy
+        for loss in self._generative():
+            loss.enter(epoch.stage)
+        if proxy is not None and self.metric_weight:
+            bank = {m: self.label_space(train, m) for m in train.modalities}
+            generator = torch.Generator().manual_seed(torch.initial_seed() % 2**62)
+            refresh: Any = proxy.refresh
+            refresh(bank, train.labels, train.matrices, generator)
+
+    def calibrate(self, valid: Clips) -> None:
+        """Choose read-out and temperature on the validation clips, if there are several candidates."""
+        if len(self.candidates) == 1:
+            return
+        vectors = {m: self.label_space(valid, m).cpu() for m in valid.modalities}
+        best = choose_readout(self.candidates, vectors, valid)
+        self.chosen.copy_(torch.tensor([float(best.name == "posterior"), best.temperature]))
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Embed a batch by the read-out of its label-space vectors (b, d) -> (b, C)."""
+        return self.read(self.encoders[modality](features))
+
+    def label_space(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of all clips (n, d) -> (n, C), in evaluation mode, without gradients."""
+        features, rows = clips.vectors(modality), torch.arange(len(clips))[group.own(len(clips))]
+        with self.evaluated():
+            parts = [self.encoders[modality](batch) for batch in self.in_batches(features, rows)]
+        return group.gathered(torch.cat(parts), len(clips))
+
+    def encode(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of `clips` into label space (n, C), on the CPU."""
+        return self.label_space(clips, modality).cpu()
+
+    def read_off(self, outputs: Tensor) -> Tensor:
+        """Compute embeddings from label-space vectors (n, C)."""
+        return self.read(outputs)
+
+    def held_out_loss(self, clips: Clips, batch: int) -> float | None:
+        """Compute the loss of clips of any split without dropout and proxies, whose bank holds training clips alone.
+
+        Args:
+            clips: n clips; of more than `QUERIES`, the same sample each time.
+            batch: clips a batch of the training: pairs and triplets are those of a batch.
+
+        Returns:
+            The mean over the batches, weighted by their size; None without clips.
+        """
+        generator = torch.Generator().manual_seed(0)
+        order = torch.randperm(len(clips), generator=generator)[:QUERIES]
+        total = 0.0
+        with self.evaluated():
+            for rows in order.split(batch):
+                embedded = self._embedded(batch_of(clips, rows, self.device, generator, Epoch("held out", 0, 1)))
+                loss = self.label_weight * self._label_loss(embedded)
+                if self.metric_weight:
+                    loss = loss + self.metric_weight * self.objective.without_proxy(embedded, generator)["loss"]
+                total += len(rows) * float(loss)
+        return total / len(order) if len(order) else None
+
+    def proxy(self) -> nn.Module | None:
+        """Return the proxy of the metric loss."""
+        return self.objective.proxy
+
+    def metric_loss(self, settings: Training) -> MetricLoss | None:
+        """Return the metric loss; None if its weight is 0."""
+        if not self.metric_weight:
+            return None
+        width = self.encoders[next(iter(self.encoders))].predicted.in_features
+        return MetricLoss(self.objective.losses[0], self.objective.directions, width, settings.batch, settings.epochs)
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        """Compute equation 10: label loss of every modality plus the metric loss."""
+        embedded = self._embedded(batch)
+        label = group.portion(self._label_loss(embedded))
+        parts = {"loss": self.label_weight * label, "label_loss": label}
+        if self.metric_weight:
+            metric = self.objective(embedded, batch.generator, self._encode)
+            parts["loss"] = parts["loss"] + self.metric_weight * metric["loss"]
+            parts |= {"metric_loss": metric["loss"], "active": metric["active"]}
+        return parts
+
+    def _label_loss(self, embedded: Embedded) -> Tensor:
+        rows = {m: embedded.present.get(m, slice(None)) for m in embedded.vectors}
+        losses = [self.label_loss(v[rows[m]], embedded.groups[rows[m]]) for m, v in embedded.vectors.items()]
+        return torch.stack(losses).sum()
+
+    def _probe(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the share of the metric loss's gradient that reaches the encoders rather than the proxies."""
+        proxy, metric = self.objective.proxy, parts["metric_loss"]
+        if proxy is None or not metric.requires_grad:
+            return {}
+        encoders, proxies = list(self.encoders.parameters()), list(proxy.parameters())
+        return {"metric_gradient_share": gradient_share(metric, encoders, proxies)}
+
+    def _generator_loss(self, batch: Batch) -> dict[str, Tensor]:
+        """Compute the loss of the metric loss's generator, without gradient to the encoders."""
+        with torch.no_grad():
+            embedded = self._embedded(batch)
+        comparisons = self.objective.comparisons(embedded)
+        selected = [self.objective.selection(comparison, batch.generator) for comparison in comparisons]
+        losses = [loss.generator_loss(chosen) for loss, chosen in zip(self._generative(), selected, strict=True)]
+        return {"loss": group.portion(torch.stack(losses).mean())}
+
+    def _generative(self) -> list[GenerativeLoss]:
+        """Return the losses with a generator, one a direction; none if the loss is not generative."""
+        return [loss for loss in self.objective.losses if isinstance(loss, GenerativeLoss)]
+
+    def _embedded(self, batch: Batch) -> Embedded:
+        features = group.together(
+            len(batch.labels), lambda: {m: self.encoders[m].features(values) for m, values in batch.features.items()}
+        )
+        heads = {m: self.encoders[m].predicted for m in batch.features}
+        vectors = {m: heads[m](values) for m, values in features.items()}
+        return Embedded(vectors, batch.labels, batch.index, features=features, heads=heads, present=batch.present)
+
+    def _encode(self, modality: Modality, rows: Tensor) -> Tensor:
+        """Encode rows of the training set with gradient, for proxies with live neighbors."""
+        return self.encoders[modality](on_device(self._train[modality], rows, self.device))
+
+
+aadml = learned(LabelSpaceLearner)
+
+
+def cctl(
+    context: Context,
+    settings: Training,
+    *,
+    network: Network = NETWORK,
+    label_loss: Section = "row-norm",
+    readout: Section = "cosine",
+    margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
+    reduction: Reduction = "mean-of-active",
+    metric_weight: Weight = 1.0,
+) -> Method:
+    """Build CCTL: triplets in label space whose three items are each of any modality (Zeng et al., 2022).
+
+    The loss is the label loss of every modality plus the triplet loss over all eight combinations of modalities. An
+    item is never its own positive. The method is AADML without proxies. No code was released: network, label loss and
+    weights are those of AADML, whose paper describes the method, and are configuration.
+
+    Args:
+        context: dimensions and classes.
+        settings: the `training` section.
+        network: see `NetworkOptions`.
+        label_loss: a name of LABEL_LOSSES with `weight` and its options.
+        readout: see READOUTS.
+        margin: in squared distance (about 1: AADML paper's group; not published for this loss alone).
+        reduction: of the triplet losses, see `aadml.objective.reduce`.
+        metric_weight: of the triplet loss beside the label loss.
+    """
+    learner = LabelSpaceLearner(
+        context,
+        network=network,
+        label_loss=label_loss,
+        loss={"name": "triplet", "margin": margin, "reduction": reduction, "weight": metric_weight},
+        directions=("both-both",),
+        readout=readout,
+    )
+    return LearnedMethod(learner, context, settings)

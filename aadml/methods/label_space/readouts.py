@@ -1,0 +1,100 @@
+"""Read-outs: embeddings from the label-space vectors of a trained network."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
+from aadml.comparison.options import Temperature
+from aadml.feature_extraction.ground.registry import lookup
+from aadml.methods import READOUTS
+from aadml.objective.left_out import is_left_out
+from aadml.objective.sections import Section, named
+from aadml.retrieval.evaluation import mean_figure
+
+TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
+
+
+@dataclass(frozen=True)
+class Readout:
+    """A map from label-space vectors f (n, C) to embeddings.
+
+    With "cosine" the embedding is f itself (AADML, section 3). With "posterior" it is softmax(f / temperature),
+    compared by inner product: the probability that two items, independent given their classes, have the same class.
+    Ranking by it is optimal if the posteriors are calibrated (probability ranking principle, Robertson 1977).
+
+    Attributes:
+        name: "cosine" or "posterior".
+        temperature: of the softmax.
+    """
+
+    name: str
+    temperature: float = 1.0
+
+    @property
+    def similarity(self) -> str:
+        """Similarity of the embeddings."""
+        return "cosine" if self.name == "cosine" else "dot"
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        """Compute embeddings (n, C) of vectors (n, C)."""
+        if self.name == "cosine":
+            return vectors
+        # in double precision, because a saturated softmax in float32 has ties
+        return torch.softmax(vectors.double() / self.temperature, 1).float()
+
+
+def cosine() -> list[Readout]:
+    """Cosine of the label-space vectors, as in the paper."""
+    return [Readout("cosine")]
+
+
+def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
+    """Inner product of the posteriors.
+
+    Args:
+        temperature: of the softmax; "auto" chooses among TEMPERATURES on the validation clips.
+    """
+    if temperature == "auto":
+        return [Readout("posterior", value) for value in TEMPERATURES]
+    return [Readout("posterior", temperature)]
+
+
+def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
+    """Cosine or posteriors, chosen on the validation clips.
+
+    Args:
+        temperature: as of `posterior`.
+    """
+    return cosine() + posterior(temperature=temperature)
+
+
+def readout_candidates(section: Section) -> list[Readout]:
+    """Return the candidates of the section `readout`; a loaded model has chosen already."""
+    chosen = named(section)
+    if is_left_out(READOUTS, chosen.name):
+        return cosine()
+    entry = lookup(READOUTS, chosen.name, "readout")
+    return entry(**chosen.keywords(entry, "readout"))
+
+
+def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Tensor], valid: Clips) -> Readout:
+    """Return the read-out of the highest validation MAP, the first of equals.
+
+    Args:
+        candidates: to choose among.
+        vectors: modality -> label-space vectors (n, C) of the validation clips.
+        valid: the validation clips.
+    """
+    if len(candidates) == 1 or not len(valid):
+        return candidates[0]
+    return max(candidates, key=lambda readout: _score(readout, vectors, valid))
+
+
+def _score(readout: Readout, vectors: Mapping[Modality, Tensor], valid: Clips) -> float:
+    read = {modality: readout(values) for modality, values in vectors.items()}
+    return mean_figure(valid.embedded(read, readout.similarity), "map")

@@ -1,0 +1,67 @@
+"""Losses of several methods: pairs in a common space (DSCMR, Zhen et al., CVPR 2019), triplets, weighted sums."""
+
+from collections.abc import Mapping
+from itertools import combinations, combinations_with_replacement
+
+import torch
+from torch import Tensor
+
+from aadml.comparison.features import Modality
+from aadml.comparison.pairwise import at_least_float32, cosine
+from aadml.feature_extraction.ground.json_values import Json
+from aadml.losses.kernels.likelihood import softplus
+from aadml.methods.method import Context
+from aadml.methods.networks import all_directions
+from aadml.objective import Objective
+from aadml.objective.composition import Space, compose_objective
+from aadml.objective.sections import Section
+
+
+def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+    """Compute the negative log-likelihood of equal classes, where the log-odds of a pair are half its cosine.
+
+        T = mean over i, j of  log(1 + exp(theta_ij)) - S_ij theta_ij,   theta_ij = cos(x_i, y_j) / 2
+
+    Args:
+        first: x (b, d).
+        second: y (b, d), rows paired with those of `first`.
+        labels: (b,) int64; S_ij = 1 where the labels of i and j are equal, else 0.
+
+    Returns:
+        A scalar.
+    """
+    theta = cosine(at_least_float32(first), at_least_float32(second)) / 2
+    same = labels[:, None] == labels[None, :]
+    return (softplus(theta) - theta.masked_fill(~same, 0)).mean()
+
+
+def same_class_losses(vectors: Mapping[Modality, Tensor], labels: Tensor) -> Tensor:
+    """Sum `same_class_loss` over every pair of modalities and within each: vectors (b, d) a modality -> a scalar."""
+    pairs = combinations_with_replacement(vectors.values(), 2)
+    return torch.stack([same_class_loss(first, second, labels) for first, second in pairs]).sum()
+
+
+def partner_distance(vectors: Mapping[Modality, Tensor]) -> Tensor:
+    """Sum the mean Euclidean distance between partners over pairs of modalities: vectors (b, d) -> a scalar."""
+    pairs = combinations(vectors.values(), 2)
+    return torch.stack([torch.linalg.vector_norm(first - second, dim=1).mean() for first, second in pairs]).sum()
+
+
+def weighted_loss(parts: Mapping[str, Tensor], weights: Mapping[str, float]) -> dict[str, Tensor]:
+    """Return the weighted sum of the parts of a loss as "loss", and each part as "NAME_loss" for the log."""
+    loss = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
+    return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
+
+
+def triplet_objective(context: Context, width: int, *, selection: Section = "all", **options: Json) -> Objective:
+    """Build the objective of triplets in all directions.
+
+    Args:
+        context: modalities and classes.
+        width: d of the vectors.
+        selection: of the triplets.
+        options: of the loss `triplet`.
+    """
+    space = Space(context.modalities, width, classes=context.classes)
+    loss: Section = {"name": "triplet", **options}
+    return compose_objective(space, loss=loss, selection=selection, directions=all_directions(context))

@@ -1,0 +1,49 @@
+"""A teacher: the space of a deep CCA of the training clips, in which neighbors are found (HSC-MAE, 2026)."""
+
+import torch
+from torch import Tensor
+
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
+from aadml.comparison.processes import group
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.methods import METHODS
+from aadml.methods.method import Context
+from aadml.methods.training.settings import Training
+
+TRAINING = Training(epochs=100, batch=200, optimizer="rmsprop", learning_rate=0.001, drop_last=True)
+"""The schedule of the config `dcca`; without validation clips, the last epoch is chosen."""
+
+
+def smaller_batch(clips: int) -> list[str]:
+    """Return a warning if there are fewer clips than a batch of the teacher has."""
+    if clips >= TRAINING.batch:
+        return []
+    message = f"the teacher has one batch of all {clips} training clips, fewer than dcca's {TRAINING.batch}"
+    return [f"neighbors.space: {message}"]
+
+
+def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
+    """Train a DCCA on training clips alone, and return their embeddings.
+
+    Args:
+        train: n clips of two modalities, scaled as for the student; labels are not used.
+        seed: of the teacher's weights and batches.
+
+    Returns:
+        Modality -> (n, 10), on the device of the clips.
+
+    Raises:
+        InputError: not two modalities, or several processes.
+    """
+    if group.count() > 1:
+        raise InputError(
+            "neighbors.space: dcca trains its teacher in one process, and this training has several; choose embedding"
+        )
+    device = train.labels.device
+    context = Context({m: train.dimension(m) for m in train.modalities}, 0, seed, device)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        teacher = METHODS["dcca"](context, TRAINING)
+        teacher.fit(train, train.select(torch.arange(0)))
+    return {m: teacher.embed_all(train[m], m).to(device) for m in train.modalities}

@@ -1,0 +1,1 @@
+"""Pretrained networks of `transformers` in front of a method of vectors."""

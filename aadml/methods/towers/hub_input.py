@@ -1,0 +1,197 @@
+"""A pretrained network of `transformers` in a tower: trained entirely, in its last blocks, or frozen."""
+
+import json
+from collections.abc import Callable
+from functools import cached_property
+from hashlib import sha256
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison.features import Features
+from aadml.data.sources.loading import Loading
+from aadml.data.sources.log_mels import at_most_once
+from aadml.data.sources.media_files import MediaFiles
+from aadml.data.sources.network_items import Item, ItemBatch, NetworkItems, text_items
+from aadml.data.sources.texts import Captions
+from aadml.data.sources.vector_cache import open_vector_cache
+from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
+from aadml.feature_extraction.backbones import mean_over_time
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.hub.blocks import train_only, trained_parts
+from aadml.feature_extraction.hub.networks import Preparation, Runner
+from aadml.feature_extraction.hub.towers import Kind, blank_tower, open_tower, preparation_in
+from aadml.feature_extraction.media import Sound, Text
+from aadml.methods.towers.options import Blocks
+from aadml.methods.training.learner import ResizedBuffers
+
+_AT_ONCE = 32
+
+
+class HubInput(ResizedBuffers):
+    """A pretrained network with the preparation of its inputs, which is saved with the weights, as bytes.
+
+    In training, items of one shape pass together, and the vector of a clip is the mean over its windows. In evaluation
+    a vector is that of the extractor `hf:MODEL`, whatever other items the batch has.
+
+    Args:
+        source: `hf:MODEL[@revision][#pooling]`.
+        modality: of the tower.
+        blocks: trained blocks of the network, from the end, with the layers after them.
+        architecture: of the network in a saved model; None reads the model of `source`.
+
+    Attributes:
+        dimension: d of a vector.
+    """
+
+    __call__: Callable[..., Tensor]
+    files: Tensor
+    resized = ("files",)
+
+    def __init__(self, source: str, modality: Kind, blocks: Blocks, architecture: JsonObject | None) -> None:
+        super().__init__()
+        self.modality: Kind = modality
+        self._parts: list[nn.Module] = []
+        self._blocks = blocks
+        self._to_be_trained = not architecture
+        files = b""
+        if architecture:
+            self._architecture = architecture
+            self.network, self._pool = blank_tower(architecture, modality)
+        else:
+            tower = open_tower(source, modality, torch.device("cpu"))
+            self._architecture, files = tower.architecture, tower.files
+            self.network, self._pool = tower.encoder.run.network, tower.encoder.run.pool
+            self.preparation = tower.encoder.preparation
+        self.register_buffer("files", torch.tensor(list(files), dtype=torch.uint8))
+        self.dimension: int = int(str(self._architecture["dimension"]))
+
+    @cached_property
+    def preparation(self) -> Preparation:
+        """Preparation of sounds, frames or texts into items."""
+        return preparation_in(bytes(self.files.tolist()), str(self._architecture["model"]), self.modality)
+
+    def architecture(self) -> JsonObject:
+        """Return the architecture, from which the network is built without the files of its model."""
+        return self._architecture
+
+    def train_blocks(self, *, frozen: bool) -> None:
+        """Train the last blocks, or nothing if `frozen` or if the network belongs to a saved model."""
+        trained = self._to_be_trained and not frozen
+        self._parts = trained_parts(self.network, self._try_out, self._blocks) if trained else []
+        train_only(self.network, self._parts)
+
+    @property
+    def frozen(self) -> bool:
+        """Whether no part of the network is trained."""
+        return not self._parts
+
+    def train(self, mode: bool = True) -> "HubInput":
+        """Set the mode; frozen parts stay in evaluation mode."""
+        super().train(False)
+        self.training = mode and bool(self._parts)
+        for part in self._parts:
+            part.training = mode
+        return self
+
+    def prepared(self, features: Features, loading: Loading) -> Features:
+        """Return n media or captions as items of the network; items stay unchanged.
+
+        Args:
+            features: of n items.
+            loading: how media are decoded and cached; of a frozen network, the vectors are cached on disk instead.
+        """
+        preparation, loading = self.preparation, loading.without_disk() if self.frozen else loading
+        if isinstance(features, Captions):
+            return text_items(features, preparation.items, loading)
+        if isinstance(features, PackedWaveforms):
+            assert isinstance(preparation.inputs, Sound)
+            waveforms = features.at(preparation.inputs.sample_rate)
+            return NetworkItems(waveforms, preparation.items, features.items, loading)
+        if isinstance(features, Waveforms | MediaFiles):
+            assert not isinstance(preparation.inputs, Text)
+            shortest, known = getattr(preparation, "minimum_seconds", 0.0), getattr(features, "known", {})
+            files = MediaFiles(
+                features.paths, features.items, preparation.inputs, shortest, loading.disk, features.failures, known
+            )  # fmt: skip
+            return NetworkItems(files, preparation.items, files.items, loading)
+        return features
+
+    def forward(self, batch: ItemBatch) -> Tensor:
+        """Compute the vectors (b, dimension) of a batch of b clips; zeros for a clip that is not present."""
+        return self._trained(batch) if self.training else self._described(batch)
+
+    def describe(self, source: NetworkItems, *, stored: bool) -> tuple[Tensor, Tensor]:
+        """Compute the vectors of all n items of a source in evaluation mode, each sound, clip or text once.
+
+        Args:
+            source: result of `prepared`.
+            stored: whether vectors are read from the cache on disk, and added to it.
+
+        Returns:
+            Vectors (n, dimension) on the CPU, zeros for items that could not be decoded, and whether each could (n,).
+        """
+        distinct, inverse = at_most_once(source.items), source.items.unique(return_inverse=True)[1]
+        store = open_vector_cache(self._fingerprint()) if stored else None
+        known, sums = (store.read(), source.sums(distinct)) if store else ({}, [b""] * len(distinct))
+        rows = [known.get(key) for key in sums]
+        missing = [number for number, row in enumerate(rows) if row is None]
+        for start in range(0, len(missing), _AT_ONCE):
+            numbers = missing[start : start + _AT_ONCE]
+            batch = source.batch(distinct[torch.tensor(numbers)])
+            for number, vector, present in zip(numbers, self._described(batch).cpu(), batch.present, strict=True):
+                rows[number] = vector if present else None
+        added = {sums[n]: row for n in missing if (row := rows[n]) is not None}
+        if store and added:
+            store.add(added)
+        zeros = torch.zeros(self.dimension)
+        vectors = torch.stack([zeros if row is None else row for row in rows]) if rows else zeros[None][:0]
+        return vectors[inverse], torch.tensor([row is not None for row in rows], dtype=torch.bool)[inverse]
+
+    def _fingerprint(self) -> str:
+        """Return a text of everything that determines a vector, on this machine."""
+        weights = sha256()
+        for value in self.network.state_dict().values():
+            weights.update(value.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        architecture = {key: self._architecture[key] for key in ("config", "pooling")}
+        versions = [version(name) for name in ("torch", "transformers")]
+        decides = [architecture, self.preparation.parameters, weights.hexdigest(), versions, self._device.type]
+        return json.dumps(decides, sort_keys=True)
+
+    @property
+    def _device(self) -> torch.device:
+        device: torch.device = next(self.network.parameters()).device
+        return device
+
+    def _try_out(self) -> None:
+        self._described(
+            ItemBatch((tuple(self.preparation.items(self.preparation.trial)),), torch.ones(1, dtype=torch.bool))
+        )
+
+    def _described(self, batch: ItemBatch) -> Tensor:
+        run = Runner(self.network, self._pool, self._device, False, self.preparation.batch)
+        clips = [clip for clip in batch.clips if clip]
+        outputs = iter(run(clips, filled=self.preparation.filled) if clips else ())
+        zeros = np.zeros(self.dimension, dtype=np.float32)
+        rows = [mean_over_time(next(outputs)) if clip else zeros for clip in batch.clips]
+        return torch.from_numpy(np.stack(rows)).to(self._device)
+
+    def _trained(self, batch: ItemBatch) -> Tensor:
+        owners = [owner for owner, clip in enumerate(batch.clips) for _ in clip]
+        items = [item for clip in batch.clips for item in clip]
+        groups: dict[Any, list[int]] = {}
+        for number, item in enumerate(items):
+            groups.setdefault(tuple((name, values.shape) for name, values in item.items()), []).append(number)
+        total = torch.zeros(len(batch), self.dimension, device=self._device)
+        for numbers in groups.values():
+            vectors = self._pool(self.network, self._stacked([items[number] for number in numbers]))
+            rows = torch.tensor([owners[number] for number in numbers], device=self._device)
+            total = total.index_add(0, rows, vectors.float())
+        counts = torch.tensor([max(1, len(clip)) for clip in batch.clips], device=self._device)
+        return total / counts[:, None]
+
+    def _stacked(self, items: list[Item]) -> dict[str, Tensor]:
+        return {name: torch.from_numpy(np.stack([item[name] for item in items])).to(self._device) for name in items[0]}

@@ -1,0 +1,180 @@
+"""Pretrained networks in front of any learner of vectors, trained with it or frozen."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
+from aadml.data.sources.network_items import ItemBatch, NetworkItems
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.methods.inputs import Inputs, fit_scaling, scaling_of
+from aadml.methods.networks import PerModality
+from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.towers.options import PretrainedOptions
+from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Learner, Player
+
+_OF_INNER = (
+    "criterion", "takes_criterion", "takes_missing", "needs_same_texts", "in_bfloat16", "check_clips", "stages",
+    "validate", "warnings", "readout", "read_off", "proxy", "metric_loss",
+)  # fmt: skip
+"""Attributes and methods of the inner learner that hold for the learner with networks as well."""
+
+
+class TowerLearner(CachingLearner):
+    """A learner of vectors behind pretrained networks, which compute its vectors from media.
+
+    The vectors are scaled as features are, by statistics of the training clips under the networks as they are before
+    training. What the learner computes from all training clips at once (banks, neighbors, class means) uses the vectors
+    at the beginning of an epoch.
+
+    Args:
+        inner: the learner of vectors.
+        networks: by modality.
+        options: the `towers` section.
+        inputs: the `inputs` section.
+    """
+
+    def __init__(
+        self, inner: Learner, networks: Mapping[Modality, HubInput], options: PretrainedOptions, inputs: Inputs
+    ) -> None:
+        super().__init__()
+        self.inner = inner
+        self.networks = PerModality[HubInput](networks)
+        for name in _OF_INNER:
+            setattr(self, name, getattr(inner, name))
+        self._inputs, self._loading = inputs, options.loading
+        for modality, network in networks.items():
+            self.register_buffer(f"shift_{modality}", torch.zeros(network.dimension))
+            self.register_buffer(f"scale_{modality}", torch.ones(network.dimension))
+
+    @property
+    def similarity(self) -> str:
+        """Similarity of the inner learner's embeddings."""
+        return self.inner.similarity
+
+    def architecture(self) -> JsonObject:
+        """Describe the networks, so that they can be built without the files of their models."""
+        return {modality: self.networks[modality].architecture() for modality in self.networks}
+
+    def begun(self, train: Clips, valid: Clips) -> tuple[Clips, Clips]:
+        """Prepare clips for training, and fit the scaling of their vectors on `train`.
+
+        Returns:
+            Both without the clips that cannot be decoded; with vectors instead of media where the network is frozen.
+        """
+        self.eval()
+        train, vectors = self._prepared_clips(train)
+        fitted = fit_scaling(replace(train, features=vectors), self._inputs)
+        for modality in fitted.shift:
+            self.get_buffer(f"shift_{modality}").copy_(fitted.shift[modality])
+            self.get_buffer(f"scale_{modality}").copy_(fitted.scale[modality])
+        return train, self._prepared_clips(valid)[0]
+
+    def decodable(self, clips: Clips) -> Clips:
+        """Return the clips that can be decoded; a warning has named the file of each other clip."""
+        present = torch.ones(len(clips), dtype=torch.bool)
+        for modality in clips.modalities:
+            features = clips[modality]
+            if isinstance(features, Tensor) or not len(clips):
+                continue
+            network = self.networks[modality]
+            vectors, decoded = network.describe(self.prepared(features, modality), stored=network.frozen)
+            self._cache[id(features)] = (features, vectors)
+            present &= decoded
+        return clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
+
+    def prepared(self, features: Features, modality: Modality) -> NetworkItems:
+        """Return media or texts with the preparation of their network."""
+        items = self.networks[modality].prepared(features, self._loading)
+        assert isinstance(items, NetworkItems)
+        return items
+
+    def players(self) -> Mapping[str, Player]:
+        """Return the player of the inner learner, with the trained parts of the networks."""
+        ((name, player),) = self.inner.players().items()
+        parameters = [p for network in self.networks.values() for p in network.parameters() if p.requires_grad]
+        return {
+            name: replace(
+                player,
+                parameters=[*player.parameters, *parameters],
+                loss=lambda batch: player.loss(self._batch_of_vectors(batch)),
+            )
+        }
+
+    def before_epoch(self, train: Clips, epoch: Epoch) -> None:
+        """Refresh the inner learner, if it depends on all training clips."""
+        if type(self.inner).before_epoch is not Learner.before_epoch:
+            self.inner.before_epoch(self.described(train), epoch)
+
+    def calibrate(self, valid: Clips) -> None:
+        """Choose on the validation clips as the inner learner does."""
+        self.inner.calibrate(self.described(valid))
+
+    def finish(self, train: Clips, valid: Clips) -> None:
+        """Fit what the inner learner fits after training."""
+        if type(self.inner).finish is not Learner.finish:
+            self.inner.finish(self.described(train), self.described(valid))
+
+    def held_out_loss(self, clips: Clips, batch: int) -> float | None:
+        """Compute the loss of clips as the inner learner does."""
+        return self.inner.held_out_loss(self.described(clips), batch)
+
+    def encode(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of `clips` as the inner learner does."""
+        return self.inner.encode(self.described(clips.keeping([modality])), modality)
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Embed a batch of items, or vectors of a network (b, d) -> (b, dimension)."""
+        return self.inner.embed(self._scaled(features, modality), modality)
+
+    def embed_all(self, features: Features, modality: Modality) -> Tensor:
+        """Embed n items in evaluation mode -> (n, dimension) on the CPU.
+
+        Raises:
+            InputError: an item cannot be decoded; the message names its file.
+        """
+        return self.inner.embed_all(self._vectors(features, modality), modality)
+
+    def described(self, clips: Clips) -> Clips:
+        """Return clips with the scaled vectors of the networks as features."""
+        return replace(clips, features={m: self._vectors(f, m) for m, f in clips.features.items()})
+
+    def _prepared_clips(self, clips: Clips) -> tuple[Clips, dict[Modality, Tensor]]:
+        """Return the decodable clips, with vectors instead of media where the network is frozen; and all vectors."""
+        features: dict[Modality, Features] = {}
+        vectors: dict[Modality, Tensor] = {}
+        present = torch.ones(len(clips), dtype=torch.bool)
+        for modality, media in clips.features.items():
+            network, items = self.networks[modality], self.prepared(media, modality)
+            vectors[modality], decoded = network.describe(items, stored=True)
+            features[modality] = vectors[modality] if network.frozen else items
+            present &= decoded
+        rows = present.nonzero()[:, 0]
+        return replace(clips, features=features).select(rows), {m: values[rows] for m, values in vectors.items()}
+
+    def _vectors(self, features: Features, modality: Modality) -> Tensor:
+        """Compute the scaled vectors (n, d) of n items in evaluation mode."""
+        if isinstance(features, Tensor):
+            return self._scaled(features.to(self.device), modality)
+        if id(features) not in self._cache:
+            items, network = self.prepared(features, modality), self.networks[modality]
+            with self.evaluated():
+                vectors, present = network.describe(items, stored=network.frozen)
+            if not bool(present.all()):
+                raise InputError(f"{modality}: cannot be decoded: {', '.join(items.failures)}")
+            self._cache[id(features)] = (features, vectors)
+        return self._scaled(self._cache[id(features)][1].to(self.device), modality)
+
+    def _batch_of_vectors(self, batch: Batch) -> Batch:
+        return replace(batch, features={m: self._scaled(f, m) for m, f in batch.features.items()})
+
+    def _scaled(self, features: Tensor | ItemBatch, modality: Modality) -> Tensor:
+        """Scale vectors (b, d) of a network, which first computes them if items are passed."""
+        vectors = features if isinstance(features, Tensor) else self.networks[modality](features)
+        shift, scale = self.get_buffer(f"shift_{modality}"), self.get_buffer(f"scale_{modality}")
+        return scaling_of({modality: shift}, {modality: scale}, self._inputs).scaled(vectors, modality)

@@ -1,0 +1,85 @@
+"""Methods of vectors behind pretrained networks, trained on media."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import nested
+from aadml.methods.inputs import Inputs
+from aadml.methods.method import Context, Method
+from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.towers.options import PretrainedOptions
+from aadml.methods.towers.tower_learner import TowerLearner
+from aadml.methods.training.learned_method import LearnedMethod
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
+
+
+class TowerMethod(LearnedMethod):
+    """A method of vectors behind pretrained networks; see `TowerLearner`."""
+
+    learner: TowerLearner
+
+    def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
+        """Prepare the clips, then train."""
+        super().fit(*self.learner.begun(train, valid), session)
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed every modality of `clips`; clips that cannot be decoded are left out, and named in a warning."""
+        return self.learner.embed_clips(self.learner.decodable(clips))
+
+
+def towered(
+    name: str,
+    build: Callable[[Context], Method],
+    context: Context,
+    settings: Training,
+    *,
+    towers: PretrainedOptions,
+    inputs: Inputs,
+) -> Method:
+    """Build a method behind pretrained networks.
+
+    Args:
+        name: of the method, for messages.
+        build: builds the method for features of the dimensions of a context.
+        context: of the media.
+        settings: the `training` section.
+        towers: the section of that name.
+        inputs: the section of that name.
+
+    Raises:
+        InputError: a network cannot be read, or the method cannot be trained through its vectors.
+    """
+    with torch.random.fork_rng(devices=[]):
+        networks = {m: _network(m, towers, context) for m in context.modalities}
+    widths = {modality: network.dimension for modality, network in networks.items()}
+    method = build(replace(context, dimensions=widths, architecture=None))
+    if type(method) is not LearnedMethod:
+        raise InputError(
+            f"towers: {name} is not trained in steps through features; extract features (`aadml extract`), or choose a "
+            "method that is: aadml, pairs, clip, dscmr ..."
+        )
+    players = method.learner.players()
+    if len(players) > 1:
+        raise InputError(
+            f"towers: {name} trains {' and '.join(players)} against each other; choose a method or a loss of one player"
+        )
+    trained = context.architecture is not None or not all(network.frozen for network in networks.values())
+    if trained and method.learner.learns_beside_batches:
+        raise InputError(
+            f"towers: {name} learns from clips beside its batch too; freeze the networks (towers.train=[])"
+        )
+    return TowerMethod(TowerLearner(method.learner, networks, towers, inputs), context, settings)
+
+
+def _network(modality: Modality, towers: PretrainedOptions, context: Context) -> HubInput:
+    kind, source = next((kind, source) for kind, source in towers.networks.items() if kind == modality)
+    network = HubInput(source, kind, towers.blocks, nested(context.architecture or {}, modality) or None)
+    network.train_blocks(frozen=kind not in towers.train)
+    return network

@@ -1,0 +1,1 @@
+"""Training of learners: the loop, its session, settings, optimizers, precision and warnings."""

@@ -1,0 +1,112 @@
+"""A method whose parameters are trained by the training loop."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import update_wrapper
+from typing import Concatenate, ParamSpec
+
+from torch import Tensor, nn
+
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.methods.method import Context, Method, MetricLoss
+from aadml.methods.training.learner import Learner
+from aadml.methods.training.loop import train as run_training
+from aadml.methods.training.precision import resolved
+from aadml.methods.training.session import Session
+from aadml.methods.training.settings import Training
+from aadml.objective.left_out import LeftOut
+
+P = ParamSpec("P")
+
+
+class LearnedMethod(Method):
+    """A learner as a method.
+
+    Args:
+        learner: to be trained.
+        context: seed and device.
+        settings: the `training` section.
+    """
+
+    fits_validation = False
+
+    def __init__(self, learner: Learner, context: Context, settings: Training) -> None:
+        self.learner = learner.to(context.device)
+        self.takes_missing, self.needs_same_texts = learner.takes_missing, learner.needs_same_texts
+        self.divides_batches, self.precision = learner.divides_batches, resolved(settings.precision, self.learner)
+        self.settings = replace(settings, precision=self.precision)
+        self._seed = context.seed
+
+    @property
+    def similarity(self) -> str:
+        """Similarity of the learner's embeddings."""
+        return self.learner.similarity
+
+    def check_clips(self, train: Clips) -> None:
+        """Check that the learner can be trained on the clips."""
+        self.learner.check_clips(train)
+
+    def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
+        """Train the learner; see `aadml.methods.training.loop.train`."""
+        run_training(self.learner, train, valid, self.settings, session or Session(), seed=self._seed)
+
+    def embed(self, features: Features, modality: Modality) -> Tensor:
+        """Embed n items of one modality (n, d) -> (n, dimension), each alone."""
+        return self.learner.embed_all(features, modality)
+
+    def encode(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of `clips`, each item alone, into the outputs from which embeddings are read."""
+        return self.learner.encode(clips, modality)
+
+    def read_off(self, outputs: Tensor) -> Tensor:
+        """Compute embeddings from outputs."""
+        return self.learner.read_off(outputs)
+
+    def proxy(self) -> nn.Module | None:
+        """Return the trained proxy."""
+        proxy = self.learner.proxy()
+        return proxy.built() if isinstance(proxy, LeftOut) else proxy
+
+    def metric_loss(self) -> MetricLoss | None:
+        """Return the metric loss of the training."""
+        return self.learner.metric_loss(self.settings)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return parameters and buffers."""
+        return {key: value.detach().cpu() for key, value in self.learner.state_dict().items()}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Load parameters and buffers."""
+        self.learner.load_state_dict(dict(state))
+        self.learner.eval()
+
+    def architecture(self) -> JsonObject:
+        """Describe networks of the learner whose shape was read from files."""
+        return self.learner.architecture()
+
+    def readout(self) -> JsonObject:
+        """Describe the read-out of the learner."""
+        return self.learner.readout()
+
+    def parameters_count(self) -> int:
+        """Count the trainable parameters."""
+        return sum(parameter.numel() for parameter in self.learner.parameters())
+
+
+def learned(learner: Callable[Concatenate[Context, P], Learner]) -> Callable[Concatenate[Context, Training, P], Method]:
+    """Build the builder of a method from the class of its learner, with the options of the learner.
+
+    Args:
+        learner: (context, *, options) -> learner.
+
+    Returns:
+        (context, settings, *, options) -> method.
+    """
+
+    def build(context: Context, settings: Training, /, *rest: P.args, **options: P.kwargs) -> Method:
+        return LearnedMethod(learner(context, *rest, **options), context, settings)
+
+    update_wrapper(build, learner, updated=())
+    return build

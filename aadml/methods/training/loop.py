@@ -1,0 +1,310 @@
+"""The only training loop. Nothing in it depends on a method: players, stages and hooks are the learner's."""
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
+from aadml.comparison.processes import group
+from aadml.data.captions.several_texts import of_epoch
+from aadml.data.sources.prefetch import Prefetch
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import read_as
+from aadml.methods.training.learner import Epoch, Learner, Stage, Validation, batch_of
+from aadml.methods.training.optimization import Optimization
+from aadml.methods.training.precision import computed_in, passed_in_parts, resolved
+from aadml.methods.training.session import Checkpoint, EpochWeights, Record, Session, numbers
+from aadml.methods.training.settings import AUTO, Training
+from aadml.methods.training.train_scores import can_be_scored, train_scores
+from aadml.methods.training.warnings import (
+    gradient_norm,
+    gradient_warning,
+    saturation_warning,
+    share_warning,
+)
+from aadml.retrieval.evaluation import mean_figure
+
+ADVICE = "lower training.learning_rate, or look for extreme values in the features"
+
+PROBED_EVERY = 10
+"""Epochs between two calls of the players' probes, each of which may take as long as a step; the last epoch has one."""
+
+
+def train(learner: Learner, train: Clips, valid: Clips, settings: Training, session: Session, *, seed: int) -> None:
+    """Train `learner` through its stages; it ends with the weights of the epoch chosen on `valid`.
+
+    All draws of an epoch (order, dropout, selections, texts) derive from `seed`, the stage and the epoch's number
+    alone, so a training that continues after an interruption ends in the same bytes as an uninterrupted one.
+
+    Args:
+        learner: to be trained, on its device.
+        train: clips to fit on.
+        valid: clips to choose the epoch on; without any, the last epoch is chosen.
+        settings: the `training` section.
+        session: log, best weights, state to continue from.
+        seed: of all draws.
+
+    Raises:
+        InputError: the loss became NaN before any epoch could be kept.
+    """
+    with torch.random.fork_rng(devices=[]), group.divided():
+        clips = _to_device(train, learner.device)
+        _Loop(learner, clips, clips, valid, settings, session, seed).run()
+    _load_best(learner, session)
+    learner.eval()
+    learner.finish(train, valid)
+
+
+@dataclass
+class _Progress:
+    """Progress of a training, saved as JSON with the weights."""
+
+    stage: int = 0
+    epoch: int = 0
+    epochs_done: int = 0
+    best: float | None = None
+    since_best: int = 0
+    learning_rate_factor: float = 1.0
+    risen_to: float | None = None
+    since_risen: int = 0
+
+
+@dataclass
+class _Loop:
+    learner: Learner
+    all_train: Clips
+    train: Clips  # with the texts of the epoch
+    valid: Clips
+    settings: Training
+    session: Session
+    seed: int
+    progress: _Progress = field(default_factory=_Progress)
+
+    def run(self) -> None:
+        """Run all stages that are not done yet.
+
+        Raises:
+            InputError: `training.criterion` in a training whose stages have different scores.
+        """
+        if self.settings.criterion != AUTO and not self.learner.takes_criterion:
+            raise InputError("training.criterion: this method trains in stages of different scores; leave it at auto")
+        stages = self.learner.stages(self.settings.epochs)
+        self.precision = resolved(self.settings.precision, self.learner)
+        self.optimization = Optimization(self.learner.players(), self.settings)
+        self._continue(_of_first(self.session.resume()))
+        self.session.plan(sum(stage.epochs for stage in stages), self.progress.epochs_done)
+        with Prefetch(self.all_train.features) as self.ahead:
+            self._run_stages(stages)
+
+    def _run_stages(self, stages: Sequence[Stage]) -> None:
+        for number in range(self.progress.stage, len(stages)):
+            if number != self.progress.stage:
+                self._enter(stages[number], number)
+            if not self._run_stage(stages[number]):
+                return
+            if stages[number].scored:
+                _load_best(self.learner, self.session)
+                with group.alone():
+                    self.session.finish_stage(stages[number].name)
+
+    def _run_stage(self, stage: Stage) -> bool:
+        """Run the remaining epochs of a stage; return False if training must stop."""
+        while self.progress.epoch < stage.epochs and not 0 < self.settings.patience <= self.progress.since_best:
+            record = self._run_epoch(stage)
+            if not math.isfinite(loss := numbers(record)["loss"]):
+                self._stop_at_nan(loss)
+                return False
+            self.progress.epoch += 1
+            self.progress.epochs_done += 1
+            last = self.progress.epoch == stage.epochs
+            record = {**record, **self._score(last=last), **self._score_train(last=last)}
+            with group.alone():
+                self.session.log(record, self._weights(last=last))
+            self._warn()
+            self.session.save(self._checkpoint())
+        return True
+
+    def _weights(self, *, last: bool) -> EpochWeights:
+        return EpochWeights(self.learner, self.settings.batch, last, self.train.class_names)
+
+    def _run_epoch(self, stage: Stage) -> Record:
+        """Refresh the learner, then take one step of every player on every batch; return the record of the epoch."""
+        started = time.perf_counter()
+        epoch = Epoch(stage.name, self.progress.epoch, stage.epochs)
+        generator = _seeded(self.seed, self.progress.stage, self.progress.epoch)
+        self.train = of_epoch(self.all_train, seed=self.seed, epoch=self.progress.epochs_done)
+        self.learner.eval()
+        with computed_in(self.precision, self.learner), passed_in_parts(self.settings.micro_batch, self.learner):
+            self.learner.before_epoch(self.train, epoch)
+            self.learner.train()
+            rate = self.optimization.set_epoch(self.progress.epoch, self.progress.learning_rate_factor)
+            batches = stage.batches(self.train, epoch, generator) if stage.batches else self._shuffled(generator)
+            means = self._steps(batches, stage, epoch, generator)
+        self.learner.eval()
+        seconds = round(time.perf_counter() - started, 4)
+        record: Record = {"epoch": self.progress.epochs_done + 1, "stage": stage.name, "learning_rate": rate}
+        return {**record, **means, "seconds": seconds}
+
+    def _steps(
+        self, batches: Iterable[Tensor], stage: Stage, epoch: Epoch, generator: torch.Generator
+    ) -> dict[str, float]:
+        """Take the steps of one epoch; return the mean of every scalar of the losses."""
+        players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
+        scalars: dict[str, list[Tensor]] = {}
+        steps = 0
+        for rows in self.ahead.over(batches, self.train.features):
+            steps += 1
+            self.session.step(steps)
+            batch = batch_of(self.train, rows, self.learner.device, generator, epoch)
+            for name, player in players.items():
+                prefix = "" if len(players) == 1 else f"{name} "
+                first = not any(key.startswith(prefix) for key in scalars)
+                probed = first and (epoch.number % PROBED_EVERY == 0 or epoch.number + 1 == epoch.total)
+                for key, value in self.optimization.step(name, player, batch, probed=probed).items():
+                    scalars.setdefault(prefix + key, []).append(value.detach().float())
+                if first:
+                    scalars[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
+        means = {key: float(torch.stack(values).mean()) for key, values in scalars.items()}
+        first_values = {key: float(values[0]) for key, values in scalars.items()}
+        return {"loss": _loss(means)} | means | {"loss_of_first_batch": _loss(first_values), "steps": steps}
+
+    def _score(self, *, last: bool) -> dict[str, float]:
+        """Score the validation clips every `valid_every` epochs, and keep the weights that `select` chooses."""
+        if not len(self.valid):
+            self._keep({})
+            return {}
+        if self.progress.epoch % self.settings.valid_every and not last:
+            return {}
+        self.learner.calibrate(self.valid)
+        scores, criterion = group.by_first(self._validated), self.settings.criterion
+        score, best = scores[self.learner.criterion if criterion == AUTO else criterion], self.progress.best
+        better = best is None or score > best
+        self.progress.since_best = 0 if better else self.progress.since_best + self._since_last()
+        self.progress.best = score if better else best
+        if better or self.settings.select == "last":
+            self._keep(scores)
+        if self.settings.schedule == "plateau":
+            self._lower_on_plateau(score)
+        return {f"valid {key}": value for key, value in scores.items()}
+
+    def _since_last(self) -> int:
+        """Count the epochs since the last validation; the last epoch of a stage may be validated sooner."""
+        return (self.progress.epoch - 1) % self.settings.valid_every + 1
+
+    def _validated(self) -> dict[str, float]:
+        """Score the validation clips, and report warnings about their embeddings."""
+        valid = Validation(self.learner, self.valid)
+        scores, criterion = self.learner.validate(valid), self.settings.criterion
+        for warning in self.learner.warnings(valid):
+            self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
+        return scores if criterion == AUTO else scores | {criterion: mean_figure(valid.embeddings, criterion)}
+
+    def _score_train(self, *, last: bool) -> dict[str, float]:
+        """Score the training clips and compute train and validation loss every `train_map` epochs, for people alone."""
+        every = self.settings.train_map
+        if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
+            return {}
+        return group.by_first(self._train_scored)
+
+    def _train_scored(self) -> dict[str, float]:
+        scores = {f"train {k}": value for k, value in train_scores(self.learner.embed_clips(self.train)).items()}
+        weights = self._weights(last=False)
+        losses = {"train loss": weights.held_out_loss(self.train), "valid loss": weights.held_out_loss(self.valid)}
+        return scores | {key: loss for key, loss in losses.items() if loss is not None}
+
+    def _lower_on_plateau(self, score: float) -> None:
+        """Lower the learning rate once the score has not risen for `schedule_every` epochs; then count anew."""
+        progress, settings = self.progress, self.settings
+        if progress.risen_to is None or score > progress.risen_to + settings.schedule_threshold:
+            progress.risen_to, progress.since_risen = score, 0
+            return
+        progress.since_risen += self._since_last()
+        if progress.since_risen >= settings.schedule_every:
+            progress.learning_rate_factor *= settings.schedule_factor
+            progress.since_risen = 0
+
+    def _warn(self) -> None:
+        """Report gradients that vanished or are not finite, and a metric loss without active terms."""
+        history = [numbers(record) for record in self.session.history]
+        latest = history[-1].items()
+        warnings = [gradient_warning(value) for key, value in latest if key.endswith("gradient_norm")]
+        warnings += [share_warning(value) for key, value in latest if key.endswith("metric_gradient_share")]
+        warnings.append(saturation_warning([record["active"] for record in history if "active" in record]))
+        for warning in filter(None, warnings):
+            self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
+
+    def _keep(self, scores: dict[str, float]) -> None:
+        facts = {"epoch": self.progress.epochs_done} | scores
+        self.session.keep_best(Checkpoint(self.learner.state_dict(), facts))
+
+    def _shuffled(self, generator: torch.Generator) -> Iterator[Tensor]:
+        """Yield the rows of each batch (b,) in random order; a last batch of one clip joins the batch before."""
+        parts: Sequence[Tensor] = torch.randperm(len(self.train), generator=generator).split(self.settings.batch)
+        if len(parts) > 1 and self.settings.drop_last and len(parts[-1]) < self.settings.batch:
+            parts = parts[:-1]
+        if len(parts) > 1 and len(parts[-1]) == 1:
+            parts = (*parts[:-2], torch.cat(tuple(parts[-2:])))
+        yield from parts
+
+    def _enter(self, stage: Stage, number: int) -> None:
+        """Set weights, optimizer and best score for the beginning of a stage."""
+        if stage.start_from_best:
+            _load_best(self.learner, self.session)
+        if not stage.keep_optimizer:
+            self.optimization.reset()
+        best = self.progress.best if stage.keep_best else None
+        self.progress = _Progress(number, 0, self.progress.epochs_done, best)
+
+    def _stop_at_nan(self, loss: float) -> None:
+        if _of_first(self.session.best()) is None:
+            raise InputError(f"training: the loss became {loss} in the first epoch; {ADVICE}")
+        self.session.warn(f"the loss became {loss} in epoch {self.progress.epochs_done + 1}: stopped there; {ADVICE}")
+
+    def _checkpoint(self) -> Checkpoint:
+        tensors = {f"learner.{k}": v for k, v in self.learner.state_dict().items()} | self.optimization.state()
+        return Checkpoint(tensors, dict(vars(self.progress)))
+
+    def _continue(self, checkpoint: Checkpoint | None) -> None:
+        if checkpoint is None:
+            return
+        weights = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
+        self.learner.load_state_dict(weights)
+        self.optimization.load({k: v for k, v in checkpoint.tensors.items() if not k.startswith("learner.")})
+        self.progress = read_as(_Progress, checkpoint.facts, "the state of the training")
+
+
+def _load_best(learner: Learner, session: Session) -> None:
+    """Load the weights of the best epoch so far, if there is one."""
+    best = _of_first(session.best())
+    if best is not None:
+        learner.load_state_dict(dict(best.tensors))
+
+
+def _of_first(checkpoint: Checkpoint | None) -> Checkpoint | None:
+    """Return the checkpoint of the first process; the others do not read the run folder."""
+    content = group.tensors_of_first(None if checkpoint is None else (checkpoint.tensors, checkpoint.facts))
+    return None if content is None else Checkpoint(*content)
+
+
+def _loss(scalars: Mapping[str, float]) -> float:
+    """Return the loss of the scalars; of several players, the sum of their losses."""
+    return scalars["loss"] if "loss" in scalars else sum(v for k, v in scalars.items() if k.endswith(" loss"))
+
+
+def _seeded(seed: int, stage: int, epoch: int) -> torch.Generator:
+    """Seed the process-wide generator (dropout); return a new generator (order, selections). Both are of this epoch."""
+    mixed = (seed * 1_000_003 + stage * 10_007 + epoch) & 0x7FFF_FFFF_FFFF
+    torch.manual_seed(mixed)
+    return torch.Generator().manual_seed(mixed + 1)
+
+
+def _to_device(clips: Clips, device: torch.device) -> Clips:
+    features: dict[Modality, Features] = {
+        m: f.to(device) if isinstance(f, Tensor) else f for m, f in clips.features.items()
+    }
+    return replace(clips, features=features, labels=clips.labels.to(device))

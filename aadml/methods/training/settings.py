@@ -1,0 +1,91 @@
+"""The `training` section of a config."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from annotated_types import Interval
+
+from aadml.comparison.options import Count, CountOrZero, LearningRate, Momentum, Share
+from aadml.feature_extraction.ground.option_types import Choice, OnlyWith, Tuning
+from aadml.retrieval.metric_functions import check_criterion
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adamax": torch.optim.Adamax,
+    "rmsprop": torch.optim.RMSprop,
+    "sgd": torch.optim.SGD,
+}
+
+AUTO = "auto"
+"""The criterion of the method; the precision chosen for method and machine."""
+
+SCHEDULED = OnlyWith("schedule", "step", "plateau")
+
+Precision = Literal["auto", "float32", "bfloat16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """The `training` section of a config.
+
+    Attributes:
+        epochs: passes over the training clips (400: AADML, section 5.2).
+        batch: clips a batch (400 on VEGAS, 200 on AVE: AADML, section 5.2).
+        micro_batch: clips that pass the encoders' hidden layers at a time; 0 is the whole batch. Loss and gradients are
+            those of the whole batch, for any loss, at the price of a second pass: memory is saved, not time. With
+            dropout, the masks of a seed depend on it.
+        optimizer: name of the optimizer.
+        learning_rate: of all players without a rate of their own (1e-4: AADML, section 5.2).
+        betas: of Adam.
+        weight_decay: as the optimizer defines it.
+        momentum: of SGD and RMSprop.
+        schedule: "constant", "step" (times `schedule_factor` every `schedule_every` epochs) or "plateau" (times
+            `schedule_factor` once the validation score has not risen for `schedule_every` epochs, each time anew).
+        schedule_every: epochs between two changes of the learning rate, or of a plateau.
+        schedule_factor: factor of the learning rate at each change.
+        schedule_threshold: smallest rise above the best score before that ends a plateau.
+        schedule_floor: smallest learning rate of any schedule.
+        clip_norm: largest gradient norm of a player; 0 for no clipping.
+        select: "best" keeps the epoch of the best validation score, "last" the last one.
+        criterion: score of the validation clips that chooses the epoch, and that plateaus and patience follow: "auto"
+            is that of the method (mean MAP for most), any other a metric of `aadml list metrics` that is better when
+            larger ("recall@10"), as its mean over the directions.
+        patience: epochs without a rise of the validation score after which training stops; 0 never stops early.
+        valid_every: epochs between two validations.
+        train_map: epochs between two scores of the training clips (their MAP and loss, and the loss of the validation
+            clips), for people alone: the training does not depend on them. 0 never computes them.
+        drop_last: leave out the last batch if it is smaller than the others.
+        precision: of the products of hidden layers, and of a loss's generator, in training: "float32", "bfloat16", or
+            "auto", which is bfloat16 for wide layers of methods that score the same in both precisions, on machines
+            that multiply bfloat16 in hardware (docs/lab/speed.md). The config of a run records the resolved precision.
+            Weights, losses, optimizers and all evaluation are float32.
+    """
+
+    epochs: Count = 400
+    batch: Count = 400
+    micro_batch: CountOrZero = 0
+    optimizer: Annotated[str, Choice(OPTIMIZERS)] = "adam"
+    learning_rate: Annotated[LearningRate, Tuning(3e-5, 1e-4, 3e-4, 1e-3)] = 1e-4
+    betas: Annotated[tuple[Momentum, Momentum], OnlyWith("optimizer", "adam", "adamw", "adamax")] = (0.9, 0.999)
+    weight_decay: Annotated[float, Interval(ge=0, le=10)] = 0.0
+    momentum: Annotated[Momentum, OnlyWith("optimizer", "sgd", "rmsprop")] = 0.0
+    schedule: Literal["constant", "step", "plateau"] = "constant"
+    schedule_every: Annotated[Count, SCHEDULED] = 20
+    schedule_factor: Annotated[Share, SCHEDULED] = 0.1
+    schedule_threshold: Annotated[float, Interval(ge=0, le=1e6), OnlyWith("schedule", "plateau")] = 0.0
+    schedule_floor: Annotated[LearningRate, SCHEDULED] = 0.0
+    clip_norm: Annotated[float, Interval(ge=0, le=1e6)] = 0.0
+    select: Literal["best", "last"] = "best"
+    criterion: str = AUTO
+    patience: CountOrZero = 0
+    valid_every: Count = 1
+    train_map: CountOrZero = 10
+    drop_last: bool = False
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        if self.criterion != AUTO:
+            check_criterion(self.criterion)

@@ -1,0 +1,41 @@
+"""MAP of validation and training clips; the gap between them shows overfitting."""
+
+import numpy as np
+
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Matrix
+from aadml.retrieval import mean_average_precision
+from aadml.retrieval.scores import Indices
+
+QUERIES = 2000
+"""Largest number of training clips that are queries, the same ones in every epoch; all clips are in the gallery."""
+PAIRS = 200_000_000
+"""Largest number of (query, clip) pairs of a direction: beyond 100,000 clips there are fewer queries."""
+
+
+def can_be_scored(train: Clips) -> bool:
+    """Return whether the training clips are vectors; items made batch by batch are too slow to embed again."""
+    return all(isinstance(features, Matrix) for features in train.features.values())
+
+
+def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[str, float]:
+    """Compute the MAP of every direction ("map audio-visual") and their mean ("map_mean"), of `queries` (q,) or all."""
+    scores = {
+        f"map {'-'.join(direction)}": mean_average_precision(embeddings, direction, queries=queries)
+        for direction in embeddings.directions()
+    }
+    return {"map_mean": sum(scores.values()) / len(scores)} | scores
+
+
+def train_scores(embeddings: Embeddings) -> dict[str, float]:
+    """Score training clips: MAP of every direction, their mean, and the number of queries if not all clips are one.
+
+    Nothing is drawn from the generators of the training.
+    """
+    count = len(embeddings)
+    queries = min(count, QUERIES, max(1, PAIRS // max(1, count)))
+    if queries == count:
+        return map_scores(embeddings)
+    rows = np.sort(np.random.default_rng(0).choice(count, queries, replace=False))
+    return map_scores(embeddings, rows) | {"queries": queries}

@@ -1,0 +1,61 @@
+"""The random baseline: the scores of vectors without information."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
+from aadml.comparison.options import Width
+from aadml.methods.method import Context, Method, as_vectors
+from aadml.methods.training.settings import Training
+
+
+class RandomMethod(Method):
+    """See `random_vectors`."""
+
+    def __init__(self, dimension: int, seed: int) -> None:
+        self._dimension, self._seed = dimension, seed
+
+    def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
+        """Do nothing."""
+
+    def embed(self, features: Features, modality: Modality) -> Tensor:
+        """Draw a vector for each of n items (n, d) -> (n, dimension)."""
+        rows = as_vectors(features, "the random baseline").detach().cpu().float().contiguous().numpy()
+        prefix = f"{self._seed} {modality} ".encode()
+        drawn = np.empty((len(rows), self._dimension), dtype=np.float32)
+        for number, row in enumerate(rows):
+            key = int.from_bytes(blake2b(prefix + row.tobytes(), digest_size=16).digest(), "little")
+            drawn[number] = np.random.Generator(np.random.Philox(key=key)).standard_normal(self._dimension)
+        return torch.from_numpy(drawn)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the seed."""
+        return {"seed": torch.tensor(self._seed)}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Load the seed."""
+        self._seed = int(state["seed"])
+
+    def parameters_count(self) -> int:
+        """Return 0: nothing is fitted."""
+        return 0
+
+
+def random_vectors(context: Context, settings: Training, *, dimension: Width = 10) -> Method:
+    """Random vectors, independent of the content of an item: the chance level, as a method like any other.
+
+    The vector of an item is drawn from a normal distribution whose seed is a hash of the config's seed, the modality
+    and the bytes of the item's features, so that an item always has the same vector, whatever else is embedded. A
+    random projection would not serve: it keeps classes together, and whole classes in random order score above chance.
+
+    Args:
+        context: seed.
+        settings: not used; nothing is learned.
+        dimension: of the vectors.
+    """
+    return RandomMethod(dimension, context.seed)

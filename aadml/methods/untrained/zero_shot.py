@@ -1,0 +1,109 @@
+"""Zero-shot: the towers of one pretrained model, compared without training."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, inner
+from aadml.feature_extraction.hub.families import FAMILIES
+from aadml.methods.method import Context, Method, as_vectors
+from aadml.methods.training.settings import Training
+
+_HOW = (
+    "extract both with one model of two towers (`aadml extract M.csv -o F.h5 --audio hf:MODEL --text hf:MODEL`; "
+    "docs/encoders.md lists such models)"
+)
+
+
+class ZeroShot(Method):
+    """See `zero_shot`."""
+
+    takes_statistics = False
+
+    def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
+        """Do nothing."""
+
+    def embed(self, features: Features, modality: Modality) -> Tensor:
+        """Return the features (n, d) unchanged, on the CPU."""
+        return as_vectors(features, "zero-shot").detach().cpu().float()
+
+    def state(self) -> dict[str, Tensor]:
+        """Return an empty tensor, since a file of weights needs one at least."""
+        return {"learned": torch.zeros(0)}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Do nothing."""
+
+    def parameters_count(self) -> int:
+        """Return 0: nothing is fitted."""
+        return 0
+
+
+def zero_shot(context: Context, settings: Training) -> Method:
+    """Pretrained towers of one space (CLAP, CLIP, SigLIP, PE-AV), compared by cosine without any training.
+
+    Args:
+        context: with the provenance of the features.
+        settings: not used; nothing is learned.
+
+    Raises:
+        InputError: the features are not those of towers of one model with a shared space.
+    """
+    if len(context.modalities) < 2:
+        raise InputError(f"zero-shot: needs two modalities; the data have {', '.join(context.modalities)}")
+    spaces = {m: shared_space(context.features.get(m) or {}, m) for m in context.modalities}
+    how = _how(spaces)
+    for modality, space in spaces.items():
+        if space is None:
+            raise InputError(f"zero-shot: {_origin(context, modality)}, which has no shared space; {how}")
+    if len(set(spaces.values())) > 1:
+        models = ", ".join(f"{m} {space.family} {space.weights[:12]}" for m, space in spaces.items() if space)
+        raise InputError(f"zero-shot: the features are of different models ({models}); {how}")
+    return ZeroShot()
+
+
+@dataclass(frozen=True)
+class SharedSpace:
+    """The space that the towers of one pretrained model share.
+
+    Attributes:
+        family: of the model.
+        weights: checksum of its file.
+    """
+
+    family: str
+    weights: str
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """Modalities of the towers that end in the space."""
+        return FAMILIES[self.family].shared
+
+
+def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
+    """Return the shared space of the features of a modality, from their provenance; None without one."""
+    family, weights = (str(inner(origin, "parameters", key) or "") for key in ("family", "weights"))
+    shared = FAMILIES[family].shared if family in FAMILIES else ()
+    is_tower = origin.get("extractor") == f"hf-{modality}" and modality in shared and weights
+    return SharedSpace(family, weights) if is_tower else None
+
+
+def _how(spaces: Mapping[Modality, SharedSpace | None]) -> str:
+    """Return a hint: choose modalities with a shared space if there are two, or extract such features."""
+    for space in spaces.values():
+        sharing = [modality for modality, other in spaces.items() if other == space]
+        if space is not None and len(sharing) > 1:
+            return f"choose those of one model (--set modalities={','.join(sharing)})"
+    return _HOW
+
+
+def _origin(context: Context, modality: Modality) -> str:
+    origin = context.features.get(modality) or {}
+    family = str(inner(origin, "parameters", "family") or "")
+    extractor = f"by {origin['extractor']}{f' ({family})' if family else ''}" if origin else "by an unknown extractor"
+    return f"the {modality} features were made {extractor}"

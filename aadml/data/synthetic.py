@@ -37,9 +37,6 @@ SHAPES: dict[str, Shape] = {
 _NUMBERS = {"shared": float, "difficulty": float, "seed": int}
 """Numbers that may follow a name of `SHAPES`."""
 
-_Spread = tuple[float, float, NDArray[np.float32]]
-"""Scale of the differences within a class, share of their variance common to all modalities, common values (n, l)."""
-
 _LATENT = 24  # dimensions of the latent values of a modality
 
 
@@ -92,12 +89,12 @@ def synthetic(
     order = np.random.default_rng(children[0]).permutation(len(labels))
     splits = np.repeat(SPLITS, [sum(row) for row in rows])[order]
     labels = labels[order]
-    common = np.random.default_rng(last).standard_normal((len(labels), _LATENT), dtype=np.float32)
-    spread = (0.35 + 1.9 * difficulty, shared, common)
+    common = shared, np.random.default_rng(last).standard_normal((len(labels), _LATENT), dtype=np.float32)
+    scale = 0.35 + 1.9 * difficulty
     parameters = {"difficulty": difficulty, "seed": seed, **({"shared": shared} if shared else {})}
     return FeatureFile(
         features={
-            modality: _draw(labels, classes, dimension, spread, np.random.default_rng(child))
+            modality: _draw(labels, classes, dimension, scale, common, np.random.default_rng(child))
             for modality, dimension, child in zip(("audio", "visual"), dimensions, children[1:], strict=True)
         },
         labels=labels,
@@ -136,18 +133,32 @@ def synthetic_by_name(name: str) -> FeatureFile:
 
 
 def _draw(
-    labels: NDArray[np.int64], classes: int, dimension: int, spread: _Spread, generator: np.random.Generator
+    labels: NDArray[np.int64],
+    classes: int,
+    dimension: int,
+    scale: float,
+    common: tuple[float, NDArray[np.float32]],
+    generator: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Return the features (n, dimension) of a modality."""
+    """Return the features (n, dimension) of a modality.
+
+    Args:
+        labels: (n,).
+        classes: number of classes.
+        dimension: of the features.
+        scale: of the spread within a class.
+        common: share of the variance that is common to all modalities, and these values (n, latent).
+        generator: source of the randomness.
+    """
     latent = min(_LATENT, dimension)
     means = generator.standard_normal((classes, 2, latent), dtype=np.float32)
     means[::3, 1] = means[::3, 0]
     mixing = generator.standard_normal((latent, dimension), dtype=np.float32) / np.float32(np.sqrt(latent))
     sides = generator.integers(2, size=len(labels))
-    values = generator.standard_normal((len(labels), latent), dtype=np.float32)
-    scale, shared, common = spread
+    spread = generator.standard_normal((len(labels), latent), dtype=np.float32)
+    shared, values = common
     if shared:
-        values = math.sqrt(1 - shared) * values + math.sqrt(shared) * common[:, :latent]
-    points = means[labels, sides] + np.float32(scale) * values
+        spread = math.sqrt(1 - shared) * spread + math.sqrt(shared) * values[:, :latent]
+    points = means[labels, sides] + np.float32(scale) * spread
     noise = generator.standard_normal((len(labels), dimension), dtype=np.float32)
     return np.asarray(np.tanh(points / 2) @ mixing + np.float32(0.2) * noise, dtype=np.float32)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import current_process
 from multiprocessing.connection import Connection
+from types import TracebackType
 from typing import Any, Protocol, cast, runtime_checkable
 
 from numpy.typing import NDArray
@@ -79,7 +80,9 @@ class Prefetch:
     def __enter__(self) -> "Prefetch":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for worker in self._workers.values():
             worker.end()
         self._workers = {}

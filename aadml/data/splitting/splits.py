@@ -1,7 +1,7 @@
 """Train, valid and test clips of a feature file."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from shlex import quote
 
@@ -73,16 +73,12 @@ def stratified(labels: NDArray[np.int64], rows: NDArray[np.int64], share: float,
     Returns:
         The drawn row numbers, sorted.
     """
-    return draw_of_each(labels, rows, lambda size: min(max(round(share * size), 1), size - 1), seed)
-
-
-def draw_of_each(
-    labels: NDArray[np.int64], rows: NDArray[np.int64], count: Callable[[int], int], seed: int
-) -> NDArray[np.int64]:
-    """Return the sorted rows of `count(size)` random members of each class among `rows`."""
     generator = np.random.default_rng(seed)
-    members = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
-    chosen = [generator.permutation(part)[: count(len(part))] for part in members]
+    chosen = []
+    for label in np.unique(labels[rows]):
+        members = rows[labels[rows] == label]
+        count = min(max(round(share * len(members)), 1), len(members) - 1)
+        chosen.append(generator.permutation(members)[:count])
     return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
 
 

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.clips import Splits
-from aadml.data.splitting.splits import clips_of, draw_of_each, require_one_label, without_classes
+from aadml.data.splitting.splits import clips_of, require_one_label, without_classes
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -98,4 +98,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
 
 
 def _first_of_each(labels: NDArray[np.int64], count: int, seed: int) -> torch.Tensor:
-    return torch.from_numpy(draw_of_each(labels, np.flatnonzero(labels != UNLABELLED), lambda _: count, seed))
+    generator = np.random.default_rng(seed)
+    classes = np.unique(labels[labels != UNLABELLED])
+    chosen = [generator.permutation(np.flatnonzero(labels == label))[:count] for label in classes]
+    return torch.from_numpy(np.sort(np.concatenate(chosen)))

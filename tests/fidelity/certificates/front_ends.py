@@ -1,10 +1,12 @@
 """Front ends of sound, and what is done to features on their way into a file, against their sources."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from aadml.feature_extraction.backbones.vggish import vggish_patches
-from aadml.feature_extraction.frontends.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel, mel_filters
+from aadml.feature_extraction.frontends.log_mel import CRNN, PANNS, VGGISH, log_mel, mel_filters
 from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.layers.spec_augment import spec_augment
 from certificates.audio_text import XIE
@@ -31,7 +33,7 @@ def _log_mel_panns(arrays: Arrays) -> Errors:
 
 def _log_mel_xie(arrays: Arrays) -> Errors:
     sounds = {"": samples(arrays), "half_silent_": arrays["half_silent_waveform"].float()}
-    reflected = LogMelSettings(**CRNN.provenance() | {"padding": "reflect"})
+    reflected = replace(CRNN, padding="reflect")
     found = {
         settings: [
             (log_mel(sound.double(), settings), arrays[f"{prefix}log_mel_pad_{kind}"])

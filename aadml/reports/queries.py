@@ -67,7 +67,7 @@ class _Card:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _QueryRow:
     """A query of the page with the clips of its row."""
 
     id: str
@@ -143,7 +143,7 @@ def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[
         yield RankedQuery(int(row), float(result.average_precision[pick]), rank, results)
 
 
-def _shown(embeddings: Embeddings, direction: Direction, query: RankedQuery, players: Players) -> _Row:
+def _shown(embeddings: Embeddings, direction: Direction, query: RankedQuery, players: Players) -> _QueryRow:
     modality, candidates = direction
     cards = [_card(embeddings, query.row, players, "query", f"query: {modality}")]
     for rank, result in enumerate(query.results, 1):
@@ -151,7 +151,7 @@ def _shown(embeddings: Embeddings, direction: Direction, query: RankedQuery, pla
         score = f"{rank}. {candidates}, score {result.score:.3f}"
         cards.append(_card(embeddings, result.row, players, "hit" if result.hit else "miss", words, score))
     title = f"AP {query.average_precision:.3f}, own clip {_rank_in_words(query.partner_rank)}"
-    return _Row(embeddings.ids[query.row], title, cards)
+    return _QueryRow(embeddings.ids[query.row], title, cards)
 
 
 def _rank_in_words(rank: tuple[int, int] | None) -> str:

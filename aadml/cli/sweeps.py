@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aadml.feature_extraction.ground.json_values import JsonObject
     from aadml.reports.tables import Table
     from aadml.studies.job import Job
-    from aadml.studies.sweep import Outcome
+    from aadml.studies.sweep import SweepOutcome
     from aadml.studies.sweep_result import SweepResult
 
 
@@ -62,7 +62,7 @@ class SweepProgress:
         self._over = self._kept = 0
         self._parts: dict[Path, tuple[int, int]] = {}  # epochs done, and all, of a run that goes on
 
-    def outcome(self, outcome: "Outcome") -> None:
+    def outcome(self, outcome: "SweepOutcome") -> None:
         """Count a run."""
         self._parts.pop(outcome.job.folder, None)
         self._over += 1
@@ -92,7 +92,7 @@ class SweepProgress:
             note(f"{self._kept} {were} finished before and kept")
 
 
-def work(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:
+def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
     """Run all jobs under a progress bar; an interruption says how to continue."""
     from aadml.studies.sweep import sweep
 

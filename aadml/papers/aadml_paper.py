@@ -9,20 +9,20 @@ from aadml.papers import schedule
 from aadml.papers.clock import drawn_sets
 from aadml.papers.page import Words, write_reproduction
 from aadml.papers.parts import chosen_parts
-from aadml.papers.procedure import Note, Plan, worked_off
+from aadml.papers.procedure import Note, ReproductionPlan, worked_off
 from aadml.papers.rows import PaperRuns, paper_runs
 from aadml.papers.sizes import other_size
 from aadml.papers.tables import Group, leaks_of
 from aadml.studies.ablation_grid import collected
 from aadml.studies.ablation_tables import describe
-from aadml.studies.comparison_rows import Settings as Shared
+from aadml.studies.comparison_rows import RowSettings
 from aadml.studies.folder import sole_owner
 from aadml.studies.job import Job
-from aadml.studies.sweep import Outcome
+from aadml.studies.sweep import SweepOutcome
 from aadml.studies.sweep_result import SweepResult
 
 
-def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Plan) -> SweepResult:
+def reproduce_paper(data: Mapping[str, str], only: str | None, plan: ReproductionPlan) -> SweepResult:
     """Reproduce the AADML paper.
 
     Args:
@@ -58,7 +58,7 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Plan) -> Sw
     return SweepResult(tuple(tables), tuple(outcomes), plan.folder, page)
 
 
-def _laid_out(name: str, place: str, parts: Sequence[str], plan: Plan, note: Note) -> PaperRuns:
+def _laid_out(name: str, place: str, parts: Sequence[str], plan: ReproductionPlan, note: Note) -> PaperRuns:
     """Lay out what is trained on a data set; of AVE with all clips of Clock, a draw of them."""
     folder = plan.folder / name
     draws: dict[int, str] = {}
@@ -70,7 +70,7 @@ def _laid_out(name: str, place: str, parts: Sequence[str], plan: Plan, note: Not
     clips = len(content.rows("train"))
     changes = setting_pairs(plan.settings) + ([("device", plan.device)] if plan.device else [])
     base = plan.config or f"aadml_{name}"
-    shared = Shared(place, tuple(changes), plan.max_epochs, base, with_controls=False)
+    shared = RowSettings(place, tuple(changes), plan.max_epochs, base, with_controls=False)
     found = paper_runs(
         name, shared, draws=draws,
         shorten=lambda config: schedule.shortened(config, clips) if plan.quick else config,
@@ -81,7 +81,12 @@ def _laid_out(name: str, place: str, parts: Sequence[str], plan: Plan, note: Not
 
 
 def _group(
-    name: str, runs: PaperRuns, parts: Sequence[str], jobs: Sequence[Job], outcomes: Sequence[Outcome], plan: Plan
+    name: str,
+    runs: PaperRuns,
+    parts: Sequence[str],
+    jobs: Sequence[Job],
+    outcomes: Sequence[SweepOutcome],
+    plan: ReproductionPlan,
 ) -> Group:
     """Read what the runs of one data set came to."""
     folder = plan.folder / name

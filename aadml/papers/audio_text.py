@@ -10,7 +10,7 @@ from aadml.configuration.overrides import setting_pairs
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.papers.audio_text_runs import PaperRun, runs_of, table_of
 from aadml.papers.audio_text_tables import DATASETS, own_dataset, refuse_overridden, starting_config
-from aadml.papers.procedure import Plan, worked_off
+from aadml.papers.procedure import ReproductionPlan, worked_off
 from aadml.papers.schedule import NOTE, shortened
 from aadml.reports import page
 from aadml.reports.page import Section
@@ -30,7 +30,7 @@ TITLES = {
 _NARROW = "Networks are narrow ones, not those of the paper."
 
 
-def reproduce_audio_text(name: str, data: Mapping[str, str], plan: Plan) -> SweepResult:
+def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionPlan) -> SweepResult:
     """Reproduce an audio-text paper.
 
     Args:
@@ -63,7 +63,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: Plan) -> Swee
     return SweepResult(tuple(tables.values()), tuple(outcomes), plan.folder, plan.folder / REPORT)
 
 
-def _base(name: str, data_set: str, place: str | None, plan: Plan) -> Config:
+def _base(name: str, data_set: str, place: str | None, plan: ReproductionPlan) -> Config:
     """Put together the config that the runs on a data set start from."""
     narrow = place is None or plan.quick
     started = open_config(plan.config or starting_config(name, None if narrow else _dataset(name, data_set)))
@@ -82,13 +82,13 @@ def _data_of(runs: list[PaperRun]) -> str:
     return runs[0].jobs[0].config.data
 
 
-def _marked(table: Table, data_set: str, plan: Plan) -> Table:
+def _marked(table: Table, data_set: str, plan: ReproductionPlan) -> Table:
     """Say on a table what is not as in the paper."""
     words = [NOTE] * plan.quick + [_NARROW] * (plan.quick or data_set == "sample")
     return replace(table, caption=" ".join([*words, table.caption]))
 
 
-def _page(name: str, tables: Mapping[str, Table], plan: Plan) -> str:
+def _page(name: str, tables: Mapping[str, Table], plan: ReproductionPlan) -> str:
     """Write one page of the tables: ours beside the published figures."""
     sections = []
     for file, table in tables.items():

@@ -14,7 +14,7 @@ from aadml.reports.figures import COLORS, DASHED, INK, canvas, in_house_style, l
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import spread
 from aadml.runs.test_curve import PREFIX
-from aadml.studies.comparison_rows import Row
+from aadml.studies.comparison_rows import ComparisonRow
 from aadml.studies.grid import Cell as Point
 from aadml.studies.published_figures import published
 from aadml.studies.sweep_figures import Band, bands_over, spread_curve
@@ -31,7 +31,7 @@ SERIES = {"train": ("train loss", "train map_mean"), "valid": ("valid loss", "va
 _MARKS = ("v", "s", "^", "D", "P", "*", "X")
 
 
-def scope_figure(rows: Sequence[Row], group: Group) -> tuple[dict[str, str], Table]:
+def scope_figure(rows: Sequence[ComparisonRow], group: Group) -> tuple[dict[str, str], Table]:
     """Draw precision-scope@K in each direction, K from 10 to 1,000 as far as the gallery goes.
 
     Returns:
@@ -120,7 +120,7 @@ def drawn(draw: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
 
 
 @in_house_style
-def leak_dots(rows: Sequence[Row], group: Group, kind: str) -> str:
+def leak_dots(rows: Sequence[ComparisonRow], group: Group, kind: str) -> str:
     """Draw a line for each row: its inductive MAP, what each leak makes of the same runs, and what was published."""
     printed = published(kind)
     shown = [row for row in rows if group.scores[row.cell.name].runs]

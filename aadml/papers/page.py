@@ -12,7 +12,7 @@ from aadml.papers.tables import COMPARED, Group, draw_table, leak_table, paper_t
 from aadml.reports import page
 from aadml.reports.page import Fact, Section
 from aadml.reports.tables import Table, write_tables
-from aadml.studies.comparison_rows import Row
+from aadml.studies.comparison_rows import ComparisonRow
 
 REPORT = "report.html"
 PUBLISHED = "published "
@@ -121,7 +121,7 @@ _EPOCHS = (
 )
 
 
-def _add_table(made: Made, name: str, title: str, rows: Sequence[Row], group: Group) -> None:
+def _add_table(made: Made, name: str, title: str, rows: Sequence[ComparisonRow], group: Group) -> None:
     kind = rows[0].table
     table = paper_table(kind, rows, group, against="aadml" if kind == "methods" else None)
     jumps = leak_table(title, rows, group)

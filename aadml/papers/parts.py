@@ -11,7 +11,7 @@ DATA_SETS = {"vegas": "VEGAS", "ave": "AVE"}
 
 
 @dataclass(frozen=True)
-class Part:
+class PaperPart:
     """A table or a figure.
 
     Attributes:
@@ -24,13 +24,13 @@ class Part:
 
 
 PARTS = {
-    "table-1": Part("Table 1: methods"),
-    "table-2": Part("Table 2: losses on VEGAS, with and without anchor-aware proxies", ("vegas",)),
-    "table-3": Part("Table 3: losses on AVE, with and without anchor-aware proxies", ("ave",)),
-    "figure-3": Part("Figure 3: precision-scope@K"),
-    "figure-4": Part("Figure 4: the number of neighbors k"),
-    "figure-5": Part("Figure 5: loss and MAP by epoch"),
-    "clock-draw": Part("Which 100 clips of Clock: how much the draw moves the score", ("ave",)),
+    "table-1": PaperPart("Table 1: methods"),
+    "table-2": PaperPart("Table 2: losses on VEGAS, with and without anchor-aware proxies", ("vegas",)),
+    "table-3": PaperPart("Table 3: losses on AVE, with and without anchor-aware proxies", ("ave",)),
+    "figure-3": PaperPart("Figure 3: precision-scope@K"),
+    "figure-4": PaperPart("Figure 4: the number of neighbors k"),
+    "figure-5": PaperPart("Figure 5: loss and MAP by epoch"),
+    "clock-draw": PaperPart("Which 100 clips of Clock: how much the draw moves the score", ("ave",)),
 }
 """The last is not of the paper: its AVE set holds 100 of the 160 clips of a class, and which ones is not known."""
 

@@ -8,7 +8,7 @@ from aadml.papers.cost import Forecast, forecast
 from aadml.studies.dependencies import with_needed, work_off_needed
 from aadml.studies.job import Job
 from aadml.studies.shards import WHOLE, Division
-from aadml.studies.sweep import Outcome, worker_count
+from aadml.studies.sweep import SweepOutcome, worker_count
 from aadml.studies.sweep_result import RunJobs
 
 Note = Callable[[str], None]
@@ -17,7 +17,7 @@ Confirm = Callable[[Forecast], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ReproductionPlan:
     """How a reproduction is carried out; see `aadml.papers.reproduction`."""
 
     seeds: range
@@ -40,12 +40,12 @@ class Plan:
         return self.division.owned(self.folder)
 
 
-def worked_off(jobs: Sequence[Job], plan: Plan) -> list[Outcome]:
+def worked_off(jobs: Sequence[Job], plan: ReproductionPlan) -> list[SweepOutcome]:
     """Train what is missing of the runs, or of a shard of them; with a merge nothing, and nothing may be missing."""
     return plan.division.worked_off(jobs, lambda own: _trained(own, plan), plan.note, with_needed)
 
 
-def _trained(own: Sequence[Job], plan: Plan) -> list[Outcome]:
+def _trained(own: Sequence[Job], plan: ReproductionPlan) -> list[SweepOutcome]:
     expected = forecast(with_needed(own), worker_count(plan.workers, own), plan.note)
     if expected.seconds:
         plan.note(f"forecast: {expected.sentence()}")

@@ -18,7 +18,7 @@ from aadml.papers.audio_text import reproduce_audio_text
 from aadml.papers.audio_text_tables import DATASETS as AUDIO_TEXT
 from aadml.papers.audio_text_tables import PAPER_TABLES
 from aadml.papers.parts import DATA_SETS
-from aadml.papers.procedure import Confirm, Note, Plan
+from aadml.papers.procedure import Confirm, Note, ReproductionPlan
 from aadml.runs.data import place_of
 from aadml.studies.folder import refuse_foreign
 from aadml.studies.shards import Division
@@ -91,7 +91,7 @@ def reproduce(
     for name in given:
         if name not in own:
             raise InputError(f"reproduce {paper}: is of {' and '.join(own)}, not of {name}; leave --{name} out")
-    plan = Plan(
+    plan = ReproductionPlan(
         seeds=range(seeds if seeds is not None else schedule.SEEDS if quick else 5),
         folder=Path(output) if output else Path("reproductions") / (f"{paper}-quick" if quick else paper),
         work=work, confirm=confirm, note=on_note or _log.info, quick=quick, config=config, settings=settings,

@@ -9,7 +9,7 @@ from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import PROTOCOLS
 from aadml.studies.ablation_grid import run_folder
-from aadml.studies.comparison_rows import Row, Settings, named_rows, published_losses, published_methods
+from aadml.studies.comparison_rows import ComparisonRow, RowSettings, named_rows, published_losses, published_methods
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job
 from aadml.studies.published_figures import published
@@ -42,10 +42,10 @@ class PaperRuns:
     """
 
     data_set: str
-    methods: tuple[Row, ...]
-    losses: tuple[Row, ...]
+    methods: tuple[ComparisonRow, ...]
+    losses: tuple[ComparisonRow, ...]
     neighbors: Mapping[str, Mapping[int, Cell]]
-    draws: Mapping[int, tuple[Row, ...]]
+    draws: Mapping[int, tuple[ComparisonRow, ...]]
     notes: tuple[str, ...] = ()
 
     @property
@@ -86,7 +86,7 @@ class PaperRuns:
 
 def paper_runs(
     data_set: str,
-    shared: Settings,
+    shared: RowSettings,
     *,
     shorten: Callable[[Config], Config],
     draws: Mapping[int, str],
@@ -127,8 +127,8 @@ def paper_runs(
 
 
 def _rows(
-    methods: Sequence[str], losses: Sequence[str], shared: Settings, known: "_Cells"
-) -> tuple[list[Row], list[str]]:
+    methods: Sequence[str], losses: Sequence[str], shared: RowSettings, known: "_Cells"
+) -> tuple[list[ComparisonRow], list[str]]:
     """Lay out rows as `compare` does, each loss of Figure 4 with the k that the paper's tables have."""
     rows, notes = named_rows(methods, losses, shared)
     chosen = {key for key, _ in shared.changes}

@@ -12,7 +12,7 @@ from aadml.retrieval.significance import Pair, Spread, spread
 from aadml.runs.test_curve import PREFIX
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.ablation_tables import figure_cells, figure_columns
-from aadml.studies.comparison_rows import Row
+from aadml.studies.comparison_rows import ComparisonRow
 from aadml.studies.job import Job, scored_under
 from aadml.studies.published_figures import FIGURES, published
 from aadml.studies.results import CellScores, RunScores, differences, how_tested, in_words
@@ -80,7 +80,7 @@ def _best_look(run: RunScores) -> float | None:
     return max(looks, default=None)
 
 
-def paper_table(kind: str, rows: Sequence[Row], group: Group, *, against: str | None = None) -> Table:
+def paper_table(kind: str, rows: Sequence[ComparisonRow], group: Group, *, against: str | None = None) -> Table:
     """Tabulate Table 1, 2 or 3 on one data set.
 
     Args:
@@ -111,12 +111,12 @@ def paper_table(kind: str, rows: Sequence[Row], group: Group, *, against: str | 
     return Table(tuple(columns), tuple(lines), group.about, tuple(notes), best=("MAP mean",))
 
 
-def _compared(row: Row, named: Mapping[str, Row], against: str | None) -> Pair | None:
+def _compared(row: ComparisonRow, named: Mapping[str, ComparisonRow], against: str | None) -> Pair | None:
     other = named.get(against if against else row.item.removeprefix("aa-"))
     return (row.cell.name, other.cell.name) if other is not None and other.cell != row.cell else None
 
 
-def failed(rows: Sequence[Row], scores: Scores) -> list[str]:
+def failed(rows: Sequence[ComparisonRow], scores: Scores) -> list[str]:
     """Name the runs that failed, and why."""
     return [
         f"{row.item}, seed {seed}, failed: {reason}"
@@ -125,7 +125,7 @@ def failed(rows: Sequence[Row], scores: Scores) -> list[str]:
     ]
 
 
-def leak_table(title: str, rows: Sequence[Row], group: Group) -> Table:
+def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table:
     """Tabulate which leak gives which jump: MAP under it minus the inductive MAP, over the rows of a table."""
     lines: list[tuple[Cell, ...]] = []
     for leak in (SELECTION, *LEAKS):
@@ -144,7 +144,7 @@ def leak_table(title: str, rows: Sequence[Row], group: Group) -> Table:
     return Table(columns, tuple(lines), f"MAP under each leak minus inductive MAP: {title}. {group.about}")
 
 
-def draw_table(rows: Mapping[int, Sequence[Row]], group: Group) -> Table:
+def draw_table(rows: Mapping[int, Sequence[ComparisonRow]], group: Group) -> Table:
     """Tabulate the scores over draws of Clock, and how far apart draws are, beside how far apart seeds are."""
     items = [row.item for row in rows[0]]
     lines: list[tuple[Cell, ...]] = []

@@ -21,7 +21,7 @@ from aadml.studies.grid import (
 )
 from aadml.studies.job import Job
 from aadml.studies.results import CellScores, read_run
-from aadml.studies.sweep import Outcome
+from aadml.studies.sweep import SweepOutcome
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
 
 
 def collected(
-    cells: Sequence[Cell], seeds: Sequence[int], folder: Path, outcomes: Sequence[Outcome]
+    cells: Sequence[Cell], seeds: Sequence[int], folder: Path, outcomes: Sequence[SweepOutcome]
 ) -> dict[str, CellScores]:
     """Read the scores of all finished runs, by name of the cell."""
     known = {str(outcome.job.folder): outcome for outcome in outcomes}

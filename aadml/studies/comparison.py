@@ -20,12 +20,11 @@ from aadml.runs.sample_data import sample_features
 from aadml.studies import comparison_rows as rows_of
 from aadml.studies.ablation_grid import collected, jobs_of, run_folder
 from aadml.studies.comparison_page import check_baseline, write_comparison
-from aadml.studies.comparison_rows import Row
-from aadml.studies.comparison_rows import Settings as Shared
+from aadml.studies.comparison_rows import ComparisonRow, RowSettings
 from aadml.studies.folder import refuse_foreign, sole_owner
 from aadml.studies.results import CellScores
 from aadml.studies.shards import WHOLE, Division
-from aadml.studies.sweep import Outcome
+from aadml.studies.sweep import SweepOutcome
 from aadml.studies.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.studies.trials import RECORD, chosen_row, record_of, trials_of
 
@@ -100,7 +99,7 @@ def compare(
         raise InputError(f"--config {config}: is of the losses, and each method has its own; give --losses too")
     changes = setting_pairs(settings) + ([("device", device)] if device else [])
     place = place_of(data) if data else _sample(note)
-    shared = Shared(place, tuple(changes), max_epochs, config, with_controls, with_rivals)
+    shared = RowSettings(place, tuple(changes), max_epochs, config, with_controls, with_rivals)
     folder = Path(output) if output else Path("comparisons") / _name(*wanted, shared, trials)
     columns = check_columns(metrics)
     rows, notes = rows_of.named_rows(*wanted, shared)
@@ -123,11 +122,11 @@ def compare(
 
 
 def _scored(
-    rows: Sequence[Row],
+    rows: Sequence[ComparisonRow],
     seeds: range,
     folder: Path,
     records: Mapping[str, str],
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[SweepOutcome],
 ) -> dict[str, CellScores]:
     """Read the scores of every row with every seed; the record of its trials goes into each run folder."""
     cells = rows_of.cells_of_rows(rows)
@@ -160,16 +159,18 @@ def _sample(note: Note) -> str:
     return str(path)
 
 
-def _name(methods: Sequence[str], losses: Sequence[str], shared: Shared, trials: int) -> str:
+def _name(methods: Sequence[str], losses: Sequence[str], shared: RowSettings, trials: int) -> str:
     """Name the folder: the same comparison has the same name, so that it continues where it stopped."""
     kinds = [kind for kind, names in (("methods", methods), ("losses", losses)) if names]
-    text = repr((list(methods), list(losses), shared, trials)) + " rivals" * shared.with_rivals
+    # earlier versions hashed the class under the name Settings: their folders keep their names
+    text = repr((list(methods), list(losses), shared, trials)).replace("RowSettings(", "Settings(")
+    text += " rivals" * shared.with_rivals
     return f"{'-'.join(kinds)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _tuned(
-    rows: Sequence[Row], budget: int, workers: int | None, folder: Path, work: RunJobs, note: Note
-) -> tuple[list[Row], dict[str, str]]:
+    rows: Sequence[ComparisonRow], budget: int, workers: int | None, folder: Path, work: RunJobs, note: Note
+) -> tuple[list[ComparisonRow], dict[str, str]]:
     """Run the trials of every row; give each the config that was best on validation clips, and what was tried.
 
     A point of a search space that the data cannot take is a lost trial, no failure of the comparison.

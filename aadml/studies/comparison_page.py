@@ -13,7 +13,7 @@ from aadml.reports import page
 from aadml.reports.page import Section
 from aadml.reports.tables import Table, write_tables
 from aadml.studies.ablation_tables import describe
-from aadml.studies.comparison_rows import Row
+from aadml.studies.comparison_rows import ComparisonRow
 from aadml.studies.comparison_tables import pair_table, proxy_table, table_of
 from aadml.studies.published_figures import NOTE
 from aadml.studies.results import CellScores, differences, mean_map
@@ -25,7 +25,7 @@ TITLES = {"methods": "Methods", "losses": "Losses, with and without anchor-aware
 
 
 def write_comparison(
-    rows: Sequence[Row],
+    rows: Sequence[ComparisonRow],
     scores: Mapping[str, CellScores],
     seeds: Sequence[int],
     folder: Path,
@@ -85,7 +85,9 @@ def write_comparison(
     return read, folder / REPORT
 
 
-def _summary(rows: Sequence[Row], scores: Mapping[str, CellScores], baseline: str | None, texts: Sequence[str]) -> str:
+def _summary(
+    rows: Sequence[ComparisonRow], scores: Mapping[str, CellScores], baseline: str | None, texts: Sequence[str]
+) -> str:
     """Sum up the first table: what is best in it, against the row that the others are compared with."""
     own = [row for row in rows if row.table == rows[0].table]
     against = reference(own, baseline)
@@ -97,7 +99,7 @@ def _summary(rows: Sequence[Row], scores: Mapping[str, CellScores], baseline: st
     return summary(named, found, against.name if against else None, texts)
 
 
-def reference(rows: Sequence[Row], baseline: str | None) -> Row | None:
+def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow | None:
     """Find the row that others are compared with; None where it is not of this table.
 
     Raises:
@@ -109,7 +111,7 @@ def reference(rows: Sequence[Row], baseline: str | None) -> Row | None:
     return named.get(DEFAULT_METHOD, rows[0])
 
 
-def check_baseline(rows: Sequence[Row], baseline: str | None) -> None:
+def check_baseline(rows: Sequence[ComparisonRow], baseline: str | None) -> None:
     """Refuse a baseline that no row is called.
 
     Raises:
@@ -129,7 +131,7 @@ def _sections(tables: Mapping[str, Table], drawings: Mapping[str, str]) -> list[
     return parts
 
 
-def _drawn(rows: Sequence[Row], scores: Mapping[str, CellScores]) -> str:
+def _drawn(rows: Sequence[ComparisonRow], scores: Mapping[str, CellScores]) -> str:
     values = {
         row.name: np.array([run.map_mean for run in scores[row.cell.name].runs.values()])
         for row in rows

@@ -43,7 +43,7 @@ NAMED_BY_LOSS = ("loss", "loss.name", "recipe", "proxy", "proxy.name")
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """A row of a table.
 
     Attributes:
@@ -67,7 +67,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Settings:
+class RowSettings:
     """What all rows share.
 
     Attributes:
@@ -129,7 +129,9 @@ def chosen(
     return list(dict.fromkeys(names))
 
 
-def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings) -> tuple[list[Row], list[str]]:
+def named_rows(
+    methods: Sequence[str], losses: Sequence[str], settings: RowSettings
+) -> tuple[list[ComparisonRow], list[str]]:
     """Lay out the rows of both tables.
 
     Args:
@@ -165,14 +167,14 @@ def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings
     return _with_cells(found), notes
 
 
-def _refuse_names(settings: Settings, keys: Collection[str]) -> None:
+def _refuse_names(settings: RowSettings, keys: Collection[str]) -> None:
     """Refuse a change of what a row is named by: it would stand there as what it is not."""
     for key, _ in settings.changes:
         if key in keys:
             raise InputError(f"--set {key}: every row has its own {key.partition('.')[0]}; it cannot be set for all")
 
 
-def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
+def _method_rows(name: str, settings: RowSettings, refused: dict[str, list[str]]) -> list[Draft]:
     values = _base(settings) if name == DEFAULT_METHOD else values_of(name)
     config = fitted_config(values, name, settings, refused)
     space = tuning_space(values)
@@ -180,7 +182,7 @@ def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -
     return rows + [("methods", name, control, changed, space) for control, changed in _beside(config, settings).items()]
 
 
-def _loss_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
+def _loss_rows(name: str, settings: RowSettings, refused: dict[str, list[str]]) -> list[Draft]:
     base = _base(settings)
     space = tuning_space(base)
     kept = _brought_by(name)
@@ -201,13 +203,13 @@ def _brought_by(loss: str) -> Collection[str]:
     return [key for section in sections for key in (section, f"{section}.name")]
 
 
-def _beside(config: Config, settings: Settings) -> dict[str, Config]:
+def _beside(config: Config, settings: RowSettings) -> dict[str, Config]:
     """Return the controls and rivals of a config that were asked for."""
     found = controls(config) if settings.with_controls else {}
     return found | (rivals(config) if settings.with_rivals else {})
 
 
-def _base(settings: Settings) -> JsonObject:
+def _base(settings: RowSettings) -> JsonObject:
     return read_yaml(settings.config or DEFAULT_METHOD)
 
 
@@ -232,7 +234,7 @@ def known_methods() -> Mapping[str, "Callable[..., Method] | Path"]:
 
 
 def fitted_config(
-    values: JsonObject, row: str, settings: Settings, refused: dict[str, list[str]], kept: Collection[str] = ()
+    values: JsonObject, row: str, settings: RowSettings, refused: dict[str, list[str]], kept: Collection[str] = ()
 ) -> Config:
     """Resolve the config of a row with the shared changes.
 
@@ -267,18 +269,18 @@ def _takes_sound(config: Config) -> bool:
     return takes_captions(config.options)
 
 
-def _with_cells(found: Sequence[Draft]) -> list[Row]:
+def _with_cells(found: Sequence[Draft]) -> list[ComparisonRow]:
     """Give rows their cells; rows of equal config share one, named after the first of them."""
     cells: dict[str, Cell] = {}
     rows = []
     for table, item, control, config, space in found:
         label = " ".join(part for part in (item, control) if part)
         cell = cells.setdefault(config.yaml(), Cell(label.replace(", ", " ").replace(" ", "-"), config, {}))
-        rows.append(Row(table, item, control, cell, space))
+        rows.append(ComparisonRow(table, item, control, cell, space))
     return rows
 
 
-def cells_of_rows(rows: Sequence[Row]) -> list[Cell]:
+def cells_of_rows(rows: Sequence[ComparisonRow]) -> list[Cell]:
     """List the cells of rows, each once.
 
     Raises:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import Pair
 from aadml.studies.ablation_tables import figure_cells, figure_columns
-from aadml.studies.comparison_rows import Row
+from aadml.studies.comparison_rows import ComparisonRow
 from aadml.studies.control_rows import ALONE, NONE
 from aadml.studies.published_figures import FIGURES, NOTE, data_sets, published
 from aadml.studies.results import CellScores, differences, how_tested, in_words, mark, signed
@@ -14,7 +14,12 @@ Scores = Mapping[str, CellScores]
 
 
 def table_of(
-    kind: str, rows: Sequence[Row], scores: Scores, reference: Row | None, about: str, metrics: Sequence[str] = ()
+    kind: str,
+    rows: Sequence[ComparisonRow],
+    scores: Scores,
+    reference: ComparisonRow | None,
+    about: str,
+    metrics: Sequence[str] = (),
 ) -> Table:
     """Tabulate the rows of a kind: MAP over seeds, difference to a reference, cost, and the published columns.
 
@@ -52,7 +57,7 @@ def table_of(
     return Table(tuple(columns), tuple(lines), about, tuple(notes), best=("MAP mean",))
 
 
-def proxy_table(rows: Sequence[Row], scores: Scores, about: str) -> Table | None:
+def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table | None:
     """Tabulate rows with anchor-aware proxies minus each of their controls; None where no row has any.
 
     Args:
@@ -80,7 +85,7 @@ def proxy_table(rows: Sequence[Row], scores: Scores, about: str) -> Table | None
     return Table(columns, tuple(lines), caption, tuple(how_tested(list(tested.values()))))
 
 
-def pair_table(rows: Sequence[Row], scores: Scores, about: str) -> Table:
+def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table:
     """Tabulate the differences of all pairs of rows, row minus column, corrected for all of them."""
     shown = [row for row in rows if not row.control]
     pairs = [(one.cell.name, other.cell.name) for i, one in enumerate(shown) for other in shown[i + 1 :]]
@@ -96,11 +101,11 @@ def pair_table(rows: Sequence[Row], scores: Scores, about: str) -> Table:
                 own = turned.reversed()
             cells.append(None if own is None else signed(own.mean) + mark(own))
         lines.append(tuple(cells))
-    caption = f"Row minus column, MAP mean. {about}"
+    caption = f"ComparisonRow minus column, MAP mean. {about}"
     return Table(("", *(row.name for row in shown)), tuple(lines), caption, tuple(how_tested(list(tested.values()))))
 
 
-def _controls_of(row: Row, rows: Sequence[Row]) -> dict[str, Row]:
+def _controls_of(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> dict[str, ComparisonRow]:
     """Find the controls of an anchor-aware row; in the table of losses two of them are rows of their own."""
     found = {
         other.control: other for other in rows if other.control and (other.table, other.item) == (row.table, row.item)
@@ -114,7 +119,7 @@ def _controls_of(row: Row, rows: Sequence[Row]) -> dict[str, Row]:
     return {**first, **found, **last}
 
 
-def _failed(rows: Sequence[Row], scores: Scores) -> list[str]:
+def _failed(rows: Sequence[ComparisonRow], scores: Scores) -> list[str]:
     return [
         f"{row.name}, seed {seed}, failed: {reason}"
         for row in rows

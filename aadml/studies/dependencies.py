@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from aadml.studies.job import Job
-from aadml.studies.sweep import Outcome
+from aadml.studies.sweep import SweepOutcome
 
-Work = Callable[[Sequence[Job], int | None], list[Outcome]]
+Work = Callable[[Sequence[Job], int | None], list[SweepOutcome]]
 """(jobs, worker processes) -> one outcome a job."""
 
 
@@ -14,7 +14,7 @@ def with_needed(jobs: Sequence[Job]) -> list[Job]:
     return list({str(job.folder): job for one in jobs for job in (one, one.needs) if job}.values())
 
 
-def work_off_needed(jobs: Sequence[Job], workers: int | None, work: Work) -> list[Outcome]:
+def work_off_needed(jobs: Sequence[Job], workers: int | None, work: Work) -> list[SweepOutcome]:
     """Run the models that others need, then the others, each once; what needs a failed one is not tried.
 
     Args:
@@ -32,7 +32,7 @@ def work_off_needed(jobs: Sequence[Job], workers: int | None, work: Work) -> lis
     for job in (job for place, job in {str(job.folder): job for job in jobs}.items() if place not in first):
         reason = failed.get(str(job.needs.folder)) if job.needs else None
         if job.needs and reason:
-            lost.append(Outcome(job, f"{job.needs.folder.name}, which it needs, failed: {reason}"))
+            lost.append(SweepOutcome(job, f"{job.needs.folder.name}, which it needs, failed: {reason}"))
         else:
             rest.append(job)
     return [*outcomes, *work(rest, workers), *lost]

@@ -7,7 +7,7 @@ from pathlib import Path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.shard_names import read_shard
 from aadml.studies.job import Job, is_done
-from aadml.studies.sweep import Outcome
+from aadml.studies.sweep import SweepOutcome
 
 _SHOWN = 5
 
@@ -46,10 +46,10 @@ class Division:
     def worked_off(
         self,
         jobs: Sequence[Job],
-        work: Callable[[list[Job]], list[Outcome]],
+        work: Callable[[list[Job]], list[SweepOutcome]],
         note: Callable[[str], None],
         needed: Callable[[Sequence[Job]], Sequence[Job]] = lambda jobs: jobs,
-    ) -> list[Outcome]:
+    ) -> list[SweepOutcome]:
         """Train the runs of this call; a merge trains nothing, and nothing may be missing.
 
         Args:
@@ -64,7 +64,7 @@ class Division:
         if self.merge:
             whole = needed(jobs)
             check_complete(whole)
-            return [Outcome(job, kept=True) for job in whole]
+            return [SweepOutcome(job, kept=True) for job in whole]
         outcomes = work(self.own(jobs))
         if self.shard:
             done = sum(not outcome.reason for outcome in outcomes)

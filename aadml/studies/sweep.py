@@ -19,7 +19,7 @@ from aadml.studies.job import Job, is_done, work_off
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SweepOutcome:
     """What became of a run.
 
     Attributes:
@@ -37,9 +37,9 @@ def sweep(
     jobs: Sequence[Job],
     *,
     workers: int | None = None,
-    on_outcome: Callable[[Outcome], None] | None = None,
+    on_outcome: Callable[[SweepOutcome], None] | None = None,
     on_epoch: Callable[[Job, int, int], None] | None = None,
-) -> list[Outcome]:
+) -> list[SweepOutcome]:
     """Work off all jobs.
 
     Args:
@@ -55,9 +55,9 @@ def sweep(
     Raises:
         InputError: a folder holds a run of another config.
     """
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, SweepOutcome] = {}
 
-    def settle(outcome: Outcome) -> None:
+    def settle(outcome: SweepOutcome) -> None:
         outcomes[str(outcome.job.folder)] = outcome
         if on_outcome:
             on_outcome(outcome)
@@ -67,9 +67,9 @@ def sweep(
     waiting = [job for job in jobs if not is_done(job)]
     for job in jobs:
         if is_done(job):
-            settle(Outcome(job, kept=True))
+            settle(SweepOutcome(job, kept=True))
     for job, reason in _worked_off(waiting, worker_count(workers, waiting), on_epoch):
-        settle(Outcome(job, reason))
+        settle(SweepOutcome(job, reason))
     return [outcomes[str(job.folder)] for job in jobs]
 
 

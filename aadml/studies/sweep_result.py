@@ -6,9 +6,9 @@ from pathlib import Path
 
 from aadml.reports.tables import Table
 from aadml.studies.job import Job
-from aadml.studies.sweep import Outcome, sweep
+from aadml.studies.sweep import SweepOutcome, sweep
 
-RunJobs = Callable[[Sequence[Job], int | None], list[Outcome]]
+RunJobs = Callable[[Sequence[Job], int | None], list[SweepOutcome]]
 """(jobs, worker processes) -> one outcome per job; a command line puts a progress bar around it."""
 
 
@@ -24,7 +24,7 @@ class SweepResult:
     """
 
     tables: tuple[Table, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SweepOutcome, ...]
     folder: Path
     page: Path | None
 
@@ -34,6 +34,6 @@ class SweepResult:
         return sum(bool(outcome.reason) for outcome in self.outcomes)
 
 
-def run_jobs(jobs: Sequence[Job], workers: int | None) -> list[Outcome]:
+def run_jobs(jobs: Sequence[Job], workers: int | None) -> list[SweepOutcome]:
     """Run all jobs without reporting progress."""
     return sweep(jobs, workers=workers)

@@ -13,10 +13,10 @@ from aadml.configuration.config import resolve
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.runs.loading import read_evaluation
-from aadml.studies.comparison_rows import Row, Space
+from aadml.studies.comparison_rows import ComparisonRow, Space
 from aadml.studies.grid import Cell, Point, applied
 from aadml.studies.job import Job
-from aadml.studies.sweep import Outcome
+from aadml.studies.sweep import SweepOutcome
 
 TRIALS = "trials"
 RECORD = "trials.json"
@@ -35,7 +35,7 @@ class Trial:
     job: Job
 
 
-def trials_of(row: Row, count: int, seed: int, folder: Path) -> list[Trial]:
+def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[Trial]:
     """Draw the trials of a row: its own config first, then points of its search space, none twice.
 
     Args:
@@ -62,7 +62,9 @@ def trials_of(row: Row, count: int, seed: int, folder: Path) -> list[Trial]:
     return trials
 
 
-def chosen_row(row: Row, trials: Sequence[Trial], outcomes: Mapping[str, Outcome], budget: int) -> Row:
+def chosen_row(
+    row: ComparisonRow, trials: Sequence[Trial], outcomes: Mapping[str, SweepOutcome], budget: int
+) -> ComparisonRow:
     """Give a row the config of its best trial; where all failed, its own.
 
     Args:
@@ -85,7 +87,7 @@ def score_of(trial: Trial) -> float:
     return record.map_mean
 
 
-def record_of(trials: Sequence[Trial], outcomes: Mapping[str, Outcome], chosen: JsonObject) -> str:
+def record_of(trials: Sequence[Trial], outcomes: Mapping[str, SweepOutcome], chosen: JsonObject) -> str:
     """Write down, as JSON, what was tried for a row and what was chosen; it goes into its run folders."""
     tried = []
     for trial in trials:
@@ -97,7 +99,7 @@ def record_of(trials: Sequence[Trial], outcomes: Mapping[str, Outcome], chosen: 
     )
 
 
-def _fitting(row: Row) -> Space:
+def _fitting(row: ComparisonRow) -> Space:
     """Leave out the keys of a space that a row does not take (those of a proxy that it has not)."""
     fitting = {}
     for key, values in row.space.items():

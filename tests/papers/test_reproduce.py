@@ -19,7 +19,7 @@ from aadml.papers.rows import BEST_K, LEAKS, paper_runs
 from aadml.papers.schedule import STEPS, shortened
 from aadml.papers.sizes import other_size
 from aadml.runs.data import load_splits
-from aadml.studies.comparison_rows import Settings, published_methods
+from aadml.studies.comparison_rows import RowSettings, published_methods
 from aadml.studies.job import Job
 from aadml.studies.published_figures import published
 from aadml.studies.shards import Division, check_complete
@@ -28,7 +28,7 @@ from aadml.studies.shards import Division, check_complete
 @pytest.fixture(scope="module")
 def runs():
     def laid_out(name):
-        shared = Settings("x.h5", config=f"aadml_{name}", with_controls=False)
+        shared = RowSettings("x.h5", config=f"aadml_{name}", with_controls=False)
         return paper_runs(name, shared, shorten=lambda config: config, draws={})
 
     return {name: laid_out(name) for name in ("vegas", "ave")}

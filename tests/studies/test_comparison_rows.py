@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.studies.comparison_rows import Settings, chosen, named_rows
+from aadml.studies.comparison_rows import RowSettings, chosen, named_rows
 
-SETTINGS = Settings("x.h5", with_controls=False)
+SETTINGS = RowSettings("x.h5", with_controls=False)
 KNOWN = {"cca": 1, "dcca": 2, "random": 3}
 
 

@@ -12,7 +12,7 @@ from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import load_run
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
-from aadml.studies.comparison_rows import Row, Settings, named_rows
+from aadml.studies.comparison_rows import ComparisonRow, RowSettings, named_rows
 from aadml.studies.control_rows import (
     AFFINE,
     ALONE,
@@ -30,7 +30,7 @@ from aadml.studies.trials import trials_of
 
 
 def row(values, space, name="row"):
-    return Row("methods", name, "", Cell(name, resolve(values), {}), space)
+    return ComparisonRow("methods", name, "", Cell(name, resolve(values), {}), space)
 
 
 def test_trials_begin_with_the_row_itself_and_try_nothing_twice(base, tmp_path):
@@ -95,13 +95,13 @@ def test_the_rivals_of_a_proxy_take_its_place_and_its_share_of_the_loss(base):
 
 
 def test_rivals_are_rows_where_they_are_asked_for():
-    asked = Settings("x.h5", with_controls=False, with_rivals=True)
+    asked = RowSettings("x.h5", with_controls=False, with_rivals=True)
     (method, *beside), _ = named_rows(["aadml"], [], asked)
     assert [row.control for row in [method, *beside]] == ["", MEMORY, CLASS_MEAN, UNIFORM, AFFINE]
     (plain, anchored, *beside), _ = named_rows([], ["triplet"], asked)
     assert (plain.name, anchored.name) == ("triplet", "aa-triplet")
     assert [row.name for row in beside] == [f"aa-triplet, {name}" for name in (MEMORY, CLASS_MEAN, UNIFORM, AFFINE)]
-    assert repr(asked) == repr(Settings("x.h5", with_controls=False))
+    assert repr(asked) == repr(RowSettings("x.h5", with_controls=False))
 
 
 def test_unseen_classes_carry_their_protocol_and_no_accuracy(base, tmp_path):

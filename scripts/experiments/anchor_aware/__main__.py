@@ -14,7 +14,7 @@ from aadml.cli.trust import trust_option
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.cost import WORTH_ASKING, Forecast, in_words
-from aadml.papers.procedure import Plan
+from aadml.papers.procedure import ReproductionPlan
 from aadml.studies.shards import Division
 from scripts.experiments.anchor_aware.execution import run_experiment
 from scripts.experiments.anchor_aware.finals import LOOKS
@@ -61,7 +61,7 @@ def command(
     CSV files of the folder is not trained again.
     """
     consent_to(options["config"], options["settings"])
-    plan = Plan(
+    plan = ReproductionPlan(
         seeds=range(seeds), folder=output, work=sweeps.work, confirm=partial(confirm, yes=yes), note=note,
         division=Division.of(shard, merge=merge), **options,
     )  # fmt: skip

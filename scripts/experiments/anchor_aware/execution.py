@@ -8,12 +8,12 @@ from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import setting_pairs
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.papers.procedure import Plan
+from aadml.papers.procedure import ReproductionPlan
 from aadml.runs.data import load_splits, place_of
 from aadml.studies.dependencies import work_off_needed
 from aadml.studies.folder import refuse_foreign, sole_owner
 from aadml.studies.grid import applied
-from aadml.studies.sweep import Outcome, worker_count
+from aadml.studies.sweep import SweepOutcome, worker_count
 from aadml.studies.sweep_result import SweepResult
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, NARROW, is_removed
 from scripts.experiments.anchor_aware.cost import cost_in_words, cost_of
@@ -39,7 +39,7 @@ AT_ONCE = 9
 REMOVED = "reading R2 was removed (docs/lab/deletions.md); commit 970f5aa6d682 trains it"
 
 
-def run_experiment(data: Sequence[str], only: str | None, plan: Plan) -> SweepResult:
+def run_experiment(data: Sequence[str], only: str | None, plan: ReproductionPlan) -> SweepResult:
     """Train the runs of stages that have no row yet, and write the page.
 
     Args:
@@ -58,7 +58,7 @@ def run_experiment(data: Sequence[str], only: str | None, plan: Plan) -> SweepRe
         refuse_foreign(plan.folder)
     with sole_owner(plan.owned):
         ledger = Ledger((plan.owned, *(one for one in shard_folders(plan.folder) if one != plan.owned)))
-        sets, outcomes = _data_sets(data, plan), list[Outcome]()
+        sets, outcomes = _data_sets(data, plan), list[SweepOutcome]()
         if not plan.division.merge:
             shares = {drawn_name(one): drawn_place(one) for one in SHARED if any(map(is_of_shares, stages))}
             experiment = Experiment(sets, len(plan.seeds), ledger, _read_sets(shares, plan))
@@ -79,7 +79,7 @@ def shard_folders(folder: Path) -> list[Path]:
     return [folder, *sorted(folder.glob("shard-*-of-*"))]
 
 
-def _data_sets(data: Sequence[str], plan: Plan) -> dict[str, DataSet]:
+def _data_sets(data: Sequence[str], plan: ReproductionPlan) -> dict[str, DataSet]:
     """Read what the schedules need to know of the data, and write down what they are."""
     places: dict[str, str] = {}
     for place in map(place_of, data):
@@ -90,7 +90,7 @@ def _data_sets(data: Sequence[str], plan: Plan) -> dict[str, DataSet]:
     return _read_sets(places, plan)
 
 
-def _read_sets(places: Mapping[str, str], plan: Plan) -> dict[str, DataSet]:
+def _read_sets(places: Mapping[str, str], plan: ReproductionPlan) -> dict[str, DataSet]:
     """Read data sets, name -> place."""
     sets: dict[str, DataSet] = {}
     facts: dict[str, SetFacts] = {}
@@ -106,7 +106,7 @@ def _read_sets(places: Mapping[str, str], plan: Plan) -> dict[str, DataSet]:
     return sets
 
 
-def _forecast(stages: Sequence[str], experiment: Experiment, plan: Plan) -> None:
+def _forecast(stages: Sequence[str], experiment: Experiment, plan: ReproductionPlan) -> None:
     """Say what the runs that are known so far will cost, and ask before long ones."""
     waiting = [run for stage in stages for run in _missing(stage, runs_of(stage, experiment), experiment, plan)]
     if waiting:
@@ -120,9 +120,9 @@ def _forecast(stages: Sequence[str], experiment: Experiment, plan: Plan) -> None
                 plan.note(f"{THIRD}: on {name}, {control} is the same training as the chosen AA, not run: {reason}")
 
 
-def _worked_off(stage: str, experiment: Experiment, plan: Plan) -> list[Outcome]:
+def _worked_off(stage: str, experiment: Experiment, plan: ReproductionPlan) -> list[SweepOutcome]:
     """Do what is missing of a stage, and of what it grows by; every few runs go into the ledger at once."""
-    outcomes: list[Outcome] = []
+    outcomes: list[SweepOutcome] = []
     while waiting := _missing(stage, runs := runs_of(stage, experiment), experiment, plan):
         plan.note(f"{stage}: {len(waiting)} runs to do")
         step = AT_ONCE * max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
@@ -133,21 +133,23 @@ def _worked_off(stage: str, experiment: Experiment, plan: Plan) -> list[Outcome]
     return outcomes
 
 
-def _missing(stage: str, runs: Sequence[Run], experiment: Experiment, plan: Plan) -> list[Run]:
+def _missing(stage: str, runs: Sequence[Run], experiment: Experiment, plan: ReproductionPlan) -> list[Run]:
     """List those runs of a stage, or of this shard of it, that have no row."""
     there = {row.key for row in experiment.ledger.rows(stage)}
     shard = plan.division.shard
     return [run for run in (runs[shard[0] :: shard[1]] if shard else runs) if run.key not in there]
 
 
-def _done(runs: Sequence[Run], ledger: Ledger, plan: Plan) -> list[Outcome]:
+def _done(runs: Sequence[Run], ledger: Ledger, plan: ReproductionPlan) -> list[SweepOutcome]:
     """Work off some runs of one stage, and write their rows."""
     jobs = {run.key: run.job(plan.folder) for run in runs if not is_removed(json.loads(run.key.options))}
     outcomes = work_off_needed(list(jobs.values()), plan.workers, plan.work)
-    by_folder: Mapping[str, Outcome] = {str(one.job.folder): one for one in outcomes}
+    by_folder: Mapping[str, SweepOutcome] = {str(one.job.folder): one for one in outcomes}
     rows, precisions = [], {}
     for run in runs:
-        outcome = by_folder[str(jobs[run.key].folder)] if run.key in jobs else Outcome(run.job(plan.folder), REMOVED)
+        outcome = (
+            by_folder[str(jobs[run.key].folder)] if run.key in jobs else SweepOutcome(run.job(plan.folder), REMOVED)
+        )
         row, values = run.row(outcome)
         rows.append(row)
         if values is not None:

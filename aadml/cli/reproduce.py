@@ -12,7 +12,7 @@ from aadml.cli.sweeps import SHARDS
 from aadml.cli.trust import trust_option
 
 if TYPE_CHECKING:
-    from aadml.papers.cost import Forecast
+    from aadml.studies.forecast import Forecast
 
 
 @click.command(short_help="Train a paper's tables and figures on its data sets; one page beside what was published.")
@@ -65,7 +65,7 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
 def _ask(forecast: "Forecast", *, yes: bool) -> None:
     """Ask before a long job; where nobody can answer, refuse in a line that says how to go on."""
     from aadml.feature_extraction.ground.errors import InputError
-    from aadml.papers.cost import WORTH_ASKING, in_words
+    from aadml.studies.forecast import WORTH_ASKING, in_words
 
     if yes or forecast.wall < WORTH_ASKING:
         return

@@ -15,9 +15,9 @@ from aadml.feature_extraction.ground.progress_bar import Bar
 if TYPE_CHECKING:
     from aadml.feature_extraction.ground.json_values import JsonObject
     from aadml.reports.tables import Table
+    from aadml.studies.execution import SweepResult
     from aadml.studies.job import Job
     from aadml.studies.sweep import SweepOutcome
-    from aadml.studies.sweep_result import SweepResult
 
 
 SHARDS = (

@@ -1,77 +1,51 @@
-"""What an ablation leaves for people: tables, figures, and one self-contained page of both."""
+"""Table, figures and page of an ablation."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from aadml.feature_extraction.ground.atomic import write_text
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import number
+from aadml.feature_extraction.ground.json_values import Json, number
 from aadml.reports import page
 from aadml.reports.page import Section
-from aadml.reports.tables import Table, write_tables
-from aadml.studies.ablation_grid import Ablation, config_of
-from aadml.studies.ablation_tables import describe, results_table
+from aadml.reports.tables import Table
+from aadml.studies.ablation_grid import Ablation
+from aadml.studies.execution import Execution
 from aadml.studies.grid import Axis
-from aadml.studies.results import CellScores, difference, differences, mean_map
-from aadml.studies.sweep_figures import Band, bands_over, difference_curve, spread_curve, spread_dots
-from aadml.studies.sweep_parts import result_tables, summary
+from aadml.studies.results import CellScores, difference, differences, directions_of, in_words, mean_chance, mean_map
+from aadml.studies.sweep_figures import (
+    Band,
+    bands_over,
+    difference_curve,
+    drawn,
+    epoch_band,
+    map_band,
+    scope_band,
+    spread_curve,
+    spread_dots,
+)
+from aadml.studies.sweep_parts import (
+    Columns,
+    cost_columns,
+    describe,
+    failures,
+    figure_columns,
+    result_tables,
+    results_table,
+    summary,
+    write_results,
+)
 
-REPORT = "report.html"
 LINES = 8
-
-
-def write_ablation(
-    ablation: Ablation,
-    scores: Mapping[str, CellScores],
-    folder: Path,
-    command: str = "",
-    metrics: Sequence[str] = (),
-) -> tuple[Table, Path | None]:
-    """Write tables (Markdown, CSV, LaTeX), figures (SVG) and the page.
-
-    Args:
-        ablation: what was run.
-        scores: what came out.
-        folder: where to.
-        command: that repeats it, for the page.
-        metrics: further columns of the table.
-
-    Returns:
-        The table of results, and the page; None where figures cannot be drawn because matplotlib is not installed.
-
-    Raises:
-        InputError: not one run was finished.
-    """
-    table = results_table(ablation, scores, describe(scores, ablation.seeds, folder, metrics), metrics)
-    write_tables(table, folder / "results")
-    try:
-        drawn = _drawn(ablation, scores)
-    except InputError:
-        return table, None
-    for _, panels, _ in drawn:
-        for panel in panels:
-            write_text(folder / f"{panel.file}.svg", panel.svg + "\n")
-    shown = [
-        Section(title, page.drawings([page.drawing(one.svg, one.alt, one.caption) for one in panels]), note)
-        for title, panels, note in drawn
-    ]
-    keys = next(n for n, name in enumerate(table.columns) if name.startswith("MAP "))
-    results = Section("Table", result_tables(table, keys), table.notes)
-    varied = ", ".join(axis.key for axis in ablation.axes)
-    parts = [shown[0], results, *shown[1:], _how(ablation, command)]
-    html = page.document(f"Ablation of {varied}", "Ablation", _summary(ablation, scores, [table.caption]), parts)
-    write_text(folder / REPORT, html)
-    return table, folder / REPORT
+"""Largest number of lines over epochs and over K, without those of the baselines."""
+Scores = Mapping[str, CellScores]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A figure of the page: the name of its file without ending, the drawing, what it shows, a sentence below it."""
+    """A figure of the page: name of its file without ending, SVG, text alternative, caption."""
 
     file: str
     svg: str
@@ -79,149 +53,180 @@ class Panel:
     caption: str = ""
 
 
-def _summary(ablation: Ablation, scores: Mapping[str, CellScores], about: Sequence[str]) -> str:
-    found = {first: one for (first, _), one in differences(scores, ablation.pairs()).items()}
+def write_ablation(
+    ablation: Ablation, scores: Scores, execution: Execution, metrics: Sequence[str] = ()
+) -> tuple[Table, Path | None]:
+    """Write the table (Markdown, CSV, LaTeX), figures (SVG) and the page.
+
+    Args:
+        ablation: grid of cells.
+        scores: by name of the cell.
+        execution: folder and command.
+        metrics: further columns of the table.
+
+    Returns:
+        The table, and the page; None if figures cannot be drawn because matplotlib is not installed.
+
+    Raises:
+        InputError: no run was finished.
+    """
+    table = _table(ablation, scores, describe(scores, ablation.seeds, execution.folder, metrics), metrics)
+    keys = next(position for position, name in enumerate(table.columns) if name.startswith("MAP "))
+    first, *others = _figures(ablation, scores)
+    seeds = ", ".join(map(str, ablation.seeds))
+    sections = [
+        _section(*first),
+        Section("Table", result_tables(table, keys), table.notes),
+        *(_section(*part) for part in others),
+        Section(
+            "How it was made",
+            page.command(execution.command) + page.details("config of the first cell", ablation.cells[0].config.yaml()),
+            [f"Seeds {seeds}. Every run is a folder in runs/."],
+        ),
+    ]
+    title = f"Ablation of {', '.join(axis.key for axis in ablation.axes)}"
+    html = page.document(title, "Ablation", _summary(ablation, scores, table.caption), sections)
+    drawings = {panel.file: panel.svg for _, panels, _ in (first, *others) for panel in panels}
+    return table, write_results(execution.folder, {"results": table}, drawings, html if drawings else "")
+
+
+def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str]) -> Table:
+    """Return MAP of every cell, the difference to its baseline, further metrics and cost."""
+    cells, directions = [scores[cell.name] for cell in ablation.cells], directions_of(scores)
+    keys = [axis.key for axis in ablation.axes]
+    if "loss" not in keys and len({cell.config.label() for cell in ablation.cells}) > 1:
+        keys = ["loss", *keys]
+    settings: list[dict[str, Json]] = [{"loss": cell.config.label(), **cell.settings} for cell in ablation.cells]
+    columns: Columns = {key: [None if row[key] is None else str(row[key]) for row in settings] for key in keys}
+    columns |= figure_columns("map", cells, directions, "MAP")
+    tested = differences(scores, ablation.baselines.items())
+    if ablation.baselines:
+        pairs = [(cell.name, ablation.baselines.get(cell.name, "")) for cell in cells]
+        columns["difference to"] = [baseline for _, baseline in pairs]
+        columns["difference"] = [in_words(tested.get(pair)) for pair in pairs]
+    for metric in metrics:
+        columns |= figure_columns(metric, cells, directions)
+    columns |= cost_columns(cells, "train MAP", "epochs", "steps", "seeds")
+    return results_table(columns, about, tested.values(), failures(scores), ("MAP mean",))
+
+
+def _section(title: str, panels: Sequence[Panel], notes: Sequence[str]) -> Section:
+    drawings = [page.drawing(panel.svg, panel.alt, panel.caption) for panel in panels]
+    return Section(title, page.drawings(drawings), notes)
+
+
+def _summary(ablation: Ablation, scores: Scores, about: str) -> str:
+    tested = {cell: minus for (cell, _), minus in differences(scores, ablation.baselines.items()).items()}
     references = set(ablation.baselines.values())
     reference = references.pop() if len(references) == 1 else None
-    return summary({cell.name: scores[cell.name] for cell in ablation.cells}, found, reference, about, what="cell")
+    return summary({cell.name: scores[cell.name] for cell in ablation.cells}, tested, reference, [about], what="cell")
 
 
-def _drawn(ablation: Ablation, scores: Mapping[str, CellScores]) -> list[tuple[str, list[Panel], list[str]]]:
-    """Draw what there is to draw: (title, panels, notes)."""
-    chosen = _chosen(ablation, scores)
-    mean = "Mean and standard deviation over the seeds."
-    first = [Panel("curve", _scores(ablation, scores), "MAP of every cell", mean)]
-    differing = _differences(ablation, scores)
-    if differing:
-        paired = "Paired over seeds and queries; bars are standard errors, not corrected for how many are compared."
-        first.append(Panel("differences", differing, "Differences to the baselines", paired))
-    drawn = [("Scores", first, list[str]())]
+def _figures(ablation: Ablation, scores: Scores) -> list[tuple[str, list[Panel], list[str]]]:
+    """Return title, figures and notes of each section; no figures if matplotlib is not installed."""
+    paired = "Paired over seeds and queries; bars are standard errors, not corrected for how many are compared."
+    first = [
+        Panel("curve", _scores(ablation, scores), "MAP of every cell", "Mean and standard deviation over the seeds."),
+        Panel("differences", _differences(ablation, scores), "Differences to the baselines", paired),
+    ]
+    parts = [("Scores", [panel for panel in first if panel.svg], list[str]())]
     note = "The cells shown are those of the best validation MAP among all with one baseline, and that baseline."
-    for title, panels in (("Training", _training(chosen, scores)), ("Scope", _scope(chosen, scores))):
-        if panels:
-            own = [Panel(re.sub(r"[^a-z0-9]+", "-", name.lower()), svg, name) for name, svg in panels.items()]
-            drawn.append((title, own, [note]))
-    return drawn
+    selected = _selected(ablation, scores)
+    for title, figures in (("Training", _training(selected, scores)), ("Scope", _scope(selected, scores))):
+        panels = [Panel(re.sub(r"[^a-z0-9]+", "-", name.lower()), svg, name) for name, svg in figures.items() if svg]
+        parts += [(title, panels, [note])] if panels else []
+    return parts
 
 
-def _scores(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
-    """Draw MAP over the first axis of numbers, or a row a cell where there is none."""
-    known = [one for one in scores.values() if one.runs]
-    chance = next(iter(known[0].runs.values())).record.chance
-    axis = _first_of_numbers(ablation)
+def _scores(ablation: Ablation, scores: Scores) -> str:
+    """Draw MAP over the first axis of numbers, or a row for each cell without such an axis."""
+    known = [cell for cell in scores.values() if cell.runs]
+    chance = mean_chance(known)
+    axis = _axis_of_numbers(ablation)
     if axis is None:
-        values = {one.name: np.array([run.map_mean for run in one.runs.values()]) for one in known}
-        return spread_dots(values, x=mean_map(known), marks={"chance": chance})
+        values = {cell.name: cell.maps() for cell in known}
+        return drawn(spread_dots, values, x=mean_map(known), marks={"chance": chance})
     lines: dict[str, list[CellScores]] = {}
     levels: dict[str, CellScores] = {}
-    for one in known:
-        name = _line_name(one, axis.key)
-        if one.cell.settings.get(axis.key) is None:
-            levels[name] = one
+    for cell in known:
+        if cell.cell.settings.get(axis.key) is None:
+            levels[_line_name(cell, axis.key)] = cell
         else:
-            lines.setdefault(name, []).append(one)
+            lines.setdefault(_line_name(cell, axis.key), []).append(cell)
     bands: dict[str, Band] = {}
     colors: dict[str, int] = {}
     for color, (name, members) in enumerate(lines.items()):
-        bands[name] = _line(members, axis.key, color)
-        colors |= {ablation.baselines.get(member.name, ""): color for member in members}
-    across = {name: Band([0], _means(one)[:, None], colors.get(one.name, len(lines))) for name, one in levels.items()}
-    return spread_curve(bands, across, x=axis.key, y=mean_map(known), note=f"chance {chance:.3f}")
+        ordered = sorted(members, key=lambda cell: number(cell.cell.settings[axis.key]))
+        bands[name] = map_band([number(cell.cell.settings[axis.key]) for cell in ordered], ordered, color)
+        colors |= {ablation.baselines.get(cell.name, ""): color for cell in members}
+    across = {name: map_band([0], [cell], colors.get(cell.name, len(lines))) for name, cell in levels.items()}
+    return drawn(spread_curve, bands, across, x=axis.key, y=mean_map(known), note=f"chance {chance:.3f}")
 
 
-def _differences(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
-    """Draw differences to the baselines over the first axis of numbers; nothing where there is none."""
-    axis = _first_of_numbers(ablation)
+def _differences(ablation: Ablation, scores: Scores) -> str:
+    """Draw differences to the baselines over the first axis of numbers; "" without such an axis."""
+    axis = _axis_of_numbers(ablation)
     if axis is None:
         return ""
     lines: dict[str, list[tuple[float, float, float]]] = {}
     for cell, baseline in ablation.baselines.items():
-        found, place = difference(scores[cell], scores[baseline]), scores[cell].cell.settings.get(axis.key)
-        if found is not None and place is not None:
-            name = _line_name(scores[cell], axis.key)
-            lines.setdefault(name, []).append((number(place), found.mean, found.error))
-    return difference_curve(lines, x=axis.key, y="MAP minus baseline") if lines else ""
+        minus, value = difference(scores[cell], scores[baseline]), scores[cell].cell.settings.get(axis.key)
+        if minus is not None and value is not None:
+            line = lines.setdefault(_line_name(scores[cell], axis.key), [])
+            line.append((number(value), minus.mean, minus.error))
+    return drawn(difference_curve, lines, x=axis.key, y="MAP minus baseline") if lines else ""
 
 
-def _first_of_numbers(ablation: Ablation) -> Axis | None:
-    return next((axis for axis in ablation.axes if len(axis.values) > 1 and all(map(_is_number, axis.values))), None)
+def _axis_of_numbers(ablation: Ablation) -> Axis | None:
+    def is_number(value: Json) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+
+    return next((axis for axis in ablation.axes if len(axis.values) > 1 and all(map(is_number, axis.values))), None)
 
 
-def _line_name(one: CellScores, key: str) -> str:
-    rest = [str(value) for name, value in one.cell.settings.items() if name != key and value is not None]
-    return ", ".join(rest) or one.cell.config.label()
+def _line_name(cell: CellScores, key: str) -> str:
+    rest = [str(value) for name, value in cell.cell.settings.items() if name != key and value is not None]
+    return ", ".join(rest) or cell.cell.config.label()
 
 
-def _line(members: Sequence[CellScores], key: str, color: int) -> Band:
-    members = sorted(members, key=lambda one: number(one.cell.settings[key]))
-    seeds = sorted({seed for one in members for seed in one.runs})
-    y = [[one.runs[seed].map_mean if seed in one.runs else np.nan for one in members] for seed in seeds]
-    return Band([number(one.cell.settings[key]) for one in members], np.array(y), color)
-
-
-def _means(one: CellScores) -> Any:
-    return np.array([run.map_mean for run in one.runs.values()])
-
-
-def _chosen(ablation: Ablation, scores: Mapping[str, CellScores]) -> dict[str, tuple[int, bool]]:
-    """Choose cells for the curves over epochs and K: name -> (color, whether it is a baseline)."""
+def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]:
+    """Select cells for the lines over epochs and K: name -> color, and whether the cell is a baseline."""
     groups: dict[str, list[str]] = {}
     for cell in ablation.cells:
         if scores[cell.name].runs and cell.name in ablation.baselines:
             groups.setdefault(ablation.baselines[cell.name], []).append(cell.name)
     if not groups:
         return {cell.name: (i, False) for i, cell in enumerate(ablation.cells[:LINES]) if scores[cell.name].runs}
-    chosen: dict[str, tuple[int, bool]] = {}
+    selected: dict[str, tuple[int, bool]] = {}
     for color, (baseline, members) in enumerate(list(groups.items())[:LINES]):
-        chosen[max(members, key=lambda name: best_valid(scores[name]))] = (color, False)
+        selected[max(members, key=lambda name: best_valid(scores[name]))] = (color, False)
         if scores[baseline].runs:
-            chosen[baseline] = (color, True)
-    return chosen
+            selected[baseline] = (color, True)
+    return selected
 
 
-def best_valid(one: CellScores) -> float:
-    """Return the mean over seeds of the best validation MAP of any epoch; minus infinity where none was scored."""
-    best = [
-        max((float(record["valid map_mean"]) for record in run.epochs if "valid map_mean" in record), default=-np.inf)
-        for run in one.runs.values()
-    ]
+def best_valid(cell: CellScores) -> float:
+    """Return the best validation MAP of any epoch, a mean over seeds; minus infinity without such scores."""
+    key = "valid map_mean"
+    best = [max((float(record[key]) for record in run.epochs if key in record), default=-np.inf)
+            for run in cell.runs.values()]  # fmt: skip
     return float(np.mean(best)) if best else -np.inf
 
 
-def _training(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScores]) -> dict[str, str]:
+def _training(selected: Mapping[str, tuple[int, bool]], scores: Scores) -> dict[str, str]:
     panels: dict[str, dict[str, Band]] = {}
     for key, title in (("loss", "training loss"), ("valid map_mean", "validation MAP")):
-        for name, (color, dashed) in chosen.items():
-            series = [
-                {int(record["epoch"]): float(record[key]) for record in run.epochs if key in record}
-                for run in scores[name].runs.values()
-            ]
-            epochs = sorted(set.intersection(*(set(one) for one in series)))
-            if epochs:
-                y = np.array([[one[epoch] for epoch in epochs] for one in series])
-                panels.setdefault(title, {})[name] = Band([float(epoch) for epoch in epochs], y, color, dashed)
-    return {name: bands_over(bands, x="epoch", y=name) for name, bands in panels.items()}
+        for name, (color, dashed) in selected.items():
+            if band := epoch_band(scores[name].runs.values(), key, color, dashed=dashed):
+                panels.setdefault(title, {})[name] = band
+    return {title: drawn(bands_over, bands, x="epoch", y=title) for title, bands in panels.items()}
 
 
-def _scope(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScores]) -> dict[str, str]:
+def _scope(selected: Mapping[str, tuple[int, bool]], scores: Scores) -> dict[str, str]:
     panels: dict[str, dict[str, Band]] = {}
-    for name, (color, dashed) in chosen.items():
+    for name, (color, dashed) in selected.items():
         for direction in scores[name].directions:
-            curves = [run.record.directions[direction].scope for run in scores[name].runs.values()]
-            cutoffs = curves[0].k
-            if len(cutoffs) < 2 or any(curve.k != cutoffs for curve in curves):
-                continue
-            y = np.array([curve.precision for curve in curves])
-            panels.setdefault(f"precision@K, {direction}", {})[name] = Band(list(cutoffs), y, color, dashed)
-    return {name: bands_over(bands, x="K", y=name) for name, bands in panels.items()}
-
-
-def _how(ablation: Ablation, command: str) -> Section:
-    seeds = ", ".join(str(seed) for seed in ablation.seeds)
-    settings = page.details("config of the first cell", config_of(ablation).yaml())
-    note = f"Seeds {seeds}. Every run is a folder in runs/."
-    return Section("How it was made", page.command(command) + settings, [note])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+            band = scope_band(scores[name], direction, color, dashed=dashed)
+            if band and len(band.x) > 1:
+                panels.setdefault(f"precision@K, {direction}", {})[name] = band
+    return {title: drawn(bands_over, bands, x="K", y=title) for title, bands in panels.items()}

@@ -75,11 +75,11 @@ def test_bad_values_of_keys_are_told_too(over, hint):
 def test_settings_of_a_loss_are_those_of_every_loss_of_the_axis():
     given = {"loss.margin": 0.5, "network.hidden": [8]}
     axes = [parse_axis("loss=triplet,aa-hinge,hard-triplet")]
-    found = plan_ablation(assemble(data="x.h5", settings=given).values, axes, [0], given=given)
+    found = plan_ablation(assemble(data="x.h5", settings=given).values, axes, [0], changed=given)
     assert {cell.config["loss"]["margin"] for cell in found.cells} == {0.5}
     assert len(found.cells) == 4  # and aa-hinge's baseline
     with pytest.raises(InputError, match="margin"):
-        plan_ablation(BASE, [parse_axis("loss=triplet,supcon")], [0], given=given)
+        plan_ablation(BASE, [parse_axis("loss=triplet,supcon")], [0], changed=given)
 
 
 def test_baselines_have_the_settings_of_a_loss_too():

@@ -131,7 +131,7 @@ BOTH_WAYS = "every loss is run with and without AA proxies, and with --rivals be
         (["--losses", "xbm-triplet"], f"--losses xbm-triplet: write triplet; {BOTH_WAYS}"),
         (["--methods", ","], "compare: nothing to compare; give --methods all, --losses all, or names of them"),
         (["--methods", "cca", "--config", "x.yaml"],
-         "--config x.yaml: is of the losses, and each method has its own; give --losses too"),
+         "--config x.yaml: applies to losses only, and each method has its own; pass --losses too"),
     ],
 )  # fmt: skip
 def test_a_comparison_of_nothing_or_with_a_config_for_nothing_is_refused(features, tmp_path, words, said):

@@ -24,7 +24,6 @@ from aadml.papers.audio_text_tables import (
 )
 from aadml.papers.reproduction_plan import ReproductionPlan, shortened
 from aadml.reports import page
-from aadml.reports.page import Section
 from aadml.reports.tables import Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
@@ -36,7 +35,7 @@ from aadml.studies.execution import SweepResult
 from aadml.studies.folder import sole_owner
 from aadml.studies.grid import at_most
 from aadml.studies.job import Job, is_done
-from aadml.studies.sweep_parts import write_results
+from aadml.studies.sweep_parts import StudyPart, write_study
 
 SAMPLE = "sample"
 
@@ -74,13 +73,14 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         }
         outcomes = plan.reproduce([job for runs in planned.values() for run in runs for job in run.jobs])
         if plan.shard:
-            return plan.result(outcomes)
-        tables = {
-            f"{name}-{data_set}": _table(name, data_set, names[data_set], runs, plan)
-            for data_set, runs in planned.items()
-        }
-        path = write_results(plan.folder, tables, {}, _page(name, tables, plan))
-    return plan.result(outcomes, list(tables.values()), path)
+            return SweepResult(outcomes, plan.folder)
+        tables = {data_set: _table(name, data_set, names[data_set], runs, plan) for data_set, runs in planned.items()}
+        note = "Every item is embedded alone; published figures are not comparable as they stand."
+        summary = f'{plan.warning()}<p class="note">{note}</p>'
+        parts = [_part(name, data_set, tables[data_set]) for data_set in planned]
+        title = f"{PAPER_TABLES[name].title}, reproduced"
+        path = write_study(plan, title, "Reproduction of a paper", summary, parts, with_figures=False)
+    return SweepResult(outcomes, plan.folder, list(tables.values()), path)
 
 
 def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) -> Config:
@@ -101,20 +101,14 @@ def _table(name: str, data_set: str, dataset: str, runs: list[PaperRun], plan: R
     return plan.marked(table)
 
 
-def _page(name: str, tables: Mapping[str, Table], plan: ReproductionPlan) -> str:
-    """Return the page of the tables: our figures, then beside the published ones."""
+def _part(name: str, data_set: str, table: Table) -> StudyPart:
+    """Return the section of a data set: our figures, then beside the published ones."""
     paper = PAPER_TABLES[name]
     beside = [column for figure in paper.figures for column in (figure, f"published {figure}")]
-    sections = []
-    for file, table in tables.items():
-        ours = [column for column in table.columns if not column.startswith("published ")]
-        content = page.table(table, ours) + "<h3>Beside the published figures</h3>"
-        content += page.table(table, [*paper.naming, *beside])
-        sections.append(Section(f"{name} on {file.rpartition('-')[2]}", content, [table.caption, *table.notes]))
-    sections.append(Section("How it was made", page.command(plan.command)))
-    note = "Every item is embedded alone; published figures are not comparable as they stand."
-    summary = f'{plan.warning()}<p class="note">{note}</p>'
-    return page.document(f"{paper.title}, reproduced", "Reproduction of a paper", summary, sections)
+    content = page.table(table, [column for column in table.columns if not column.startswith("published ")])
+    content += "<h3>Beside the published figures</h3>" + page.table(table, [*paper.naming, *beside])
+    notes = [table.caption, *table.notes]
+    return StudyPart(f"{name} on {data_set}", content, notes, {f"{name}-{data_set}": table})
 
 
 def runs_of(

@@ -1,7 +1,7 @@
 """Files of a reproduction of the AADML paper: tables, numbers and figures, and one self-contained page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aadml.papers.figures import Figures, epoch_figures, leak_dots, neighbor_figure, scope_figure
@@ -10,10 +10,10 @@ from aadml.papers.reproduction_plan import ReproductionPlan
 from aadml.papers.rows import LEAKS, SELECTION
 from aadml.papers.tables import COMPARED, Group, draw_table, leak_table, paper_table
 from aadml.reports import page
-from aadml.reports.page import Fact, Section
-from aadml.reports.tables import Table, write_tables
+from aadml.reports.page import Fact
+from aadml.reports.tables import Table
 from aadml.studies.sweep_figures import drawn
-from aadml.studies.sweep_parts import write_results
+from aadml.studies.sweep_parts import StudyPart, write_study
 
 _FIGURES = {
     "figure-3": (
@@ -34,25 +34,6 @@ _FIGURES = {
 """Part -> function that draws it, and a note."""
 
 
-@dataclass(frozen=True)
-class PartPage:
-    """A part of the paper on one data set: its section, and the files by name without ending.
-
-    Attributes:
-        section: of the page.
-        tables: in all formats.
-        numbers: of figures, as CSV alone.
-        drawings: SVG; none if matplotlib is not installed.
-        most: a sentence on the leak that adds most; "" without leaks.
-    """
-
-    section: Section
-    tables: Mapping[str, Table] = field(default_factory=dict)
-    numbers: Mapping[str, Table] = field(default_factory=dict)
-    drawings: Mapping[str, str] = field(default_factory=dict)
-    most: str = ""
-
-
 def write_reproduction(
     parts: Sequence[str], groups: Mapping[str, Group], plan: ReproductionPlan, notes: Sequence[str]
 ) -> tuple[list[Table], Path | None]:
@@ -67,25 +48,21 @@ def write_reproduction(
     Returns:
         The tables, and the page; None if figures cannot be drawn because matplotlib is not installed.
     """
-    pages: dict[tuple[str, str], PartPage] = {}
+    pages: dict[str, list[StudyPart]] = {data_set: [] for data_set in groups}
+    ordered: list[StudyPart] = []
     for part in parts:
         for data_set in PAPER.parts[part].data_sets:
-            if data_set in groups and (part_page := _part(part, groups[data_set])):
-                pages[part, data_set] = part_page
-    tables = {name: plan.marked(table) for part in pages.values() for name, table in part.tables.items()}
-    for name, table in ((name, table) for part in pages.values() for name, table in part.numbers.items()):
-        write_tables(table, plan.folder / name, [".csv"])
-    sections = [replace(part.section, notes=[*plan.warnings, *part.section.notes]) for part in pages.values()]
-    sections.append(Section("How it was made", page.command(plan.command)))
-    drawings = {name: drawing for part in pages.values() for name, drawing in part.drawings.items()}
-    by_data_set = sorted(pages, key=lambda name: list(groups).index(name[1]))
-    most = [pages[name].most for name in by_data_set if pages[name].most]
+            if data_set in groups and (content := _part(part, groups[data_set])):
+                pages[data_set].append(content)
+                tables = {name: plan.marked(table) for name, table in content.tables.items()}
+                ordered.append(replace(content, notes=[*plan.warnings, *content.notes], tables=tables))
+    most = [line for data_set, group in groups.items() for part in pages[data_set] for line in _most(part, group)]
     summary = plan.warning() + _summary(groups, [*most, COMPARED, *notes])
-    html = page.document(f"{PAPER.title}, reproduced", "Reproduction of a paper", summary, sections)
-    return list(tables.values()), write_results(plan.folder, tables, drawings, html if drawings else "")
+    path = write_study(plan, f"{PAPER.title}, reproduced", "Reproduction of a paper", summary, ordered)
+    return [table for part in ordered for table in part.tables.values()], path
 
 
-def _part(part: str, group: Group) -> PartPage | None:
+def _part(part: str, group: Group) -> StudyPart | None:
     """Return one part on one data set; None for draws of Clock that the data do not allow."""
     several = len(PAPER.parts[part].data_sets) > 1
     name = f"{part}-{group.runs.data_set}" if several else part
@@ -98,10 +75,10 @@ def _part(part: str, group: Group) -> PartPage | None:
     if not group.runs.draws:
         return None
     table = draw_table(group)
-    return PartPage(Section(title, page.table(table), [table.caption, *table.notes]), {name: table})
+    return StudyPart(title, page.table(table), [table.caption, *table.notes], {name: table})
 
 
-def _table(name: str, title: str, group: Group) -> PartPage:
+def _table(name: str, title: str, group: Group) -> StudyPart:
     rows = group.runs.methods if name.startswith("table-1") else group.runs.losses
     table, jumps = paper_table(rows, group), leak_table(title, rows, group)
     drawing = drawn(leak_dots, rows, group)
@@ -115,27 +92,26 @@ def _table(name: str, title: str, group: Group) -> PartPage:
     content += page.table(jumps) if jumps.rows else ""
     content += page.table(table, [row, "MAP mean", SELECTION, *LEAKS])
     content += "<h3>Cost</h3>" + page.table(table, [row, "epochs", "steps", "seconds", "seeds"])
-    most = ""
-    if jumps.rows:
-        leak, mean = jumps.rows[0][:2]
-        most = f"{title.split(':')[0]} on {group.name}: of all leaks {leak} adds most, {jumps.text(mean)} on average."
-    return PartPage(
-        Section(title, content, [table.caption, *(note for note in table.notes if note != COMPARED)]),
-        {name: table, f"{name}-leaks": jumps},
-        drawings={f"{name}-leaks": drawing} if drawing else {},
-        most=most,
-    )
+    notes = [table.caption, *(note for note in table.notes if note != COMPARED)]
+    drawings = {f"{name}-leaks": drawing} if drawing else {}
+    return StudyPart(title, content, notes, {name: table, f"{name}-leaks": jumps}, drawings=drawings)
 
 
-def _figure(name: str, title: str, figures: Figures, note: str) -> PartPage:
-    panels = {panel: drawing for panel, drawing in figures[0].items() if drawing}
+def _most(part: StudyPart, group: Group) -> list[str]:
+    """Return a sentence on the leak that adds most to the rows of a table."""
+    jumps = [table for name, table in part.tables.items() if name.endswith("-leaks") and table.rows]
+    return [
+        f"{part.title.split(':')[0]} on {group.name}: of all leaks {table.rows[0][0]} adds most, "
+        f"{table.text(table.rows[0][1])} on average."
+        for table in jumps
+    ]
+
+
+def _figure(name: str, title: str, figures: Figures, note: str) -> StudyPart:
+    panels, numbers = {panel: drawing for panel, drawing in figures[0].items() if drawing}, figures[1]
     content = page.drawings([page.drawing(drawing, f"{title}: {panel}", panel) for panel, drawing in panels.items()])
-    short = {panel: panel.split(",")[0].lower().replace(" ", "-") for panel in panels}
-    return PartPage(
-        Section(title, content, [note, figures[1].caption]),
-        numbers={name: figures[1]},
-        drawings={f"{name}-{short[panel]}": drawing for panel, drawing in panels.items()},
-    )
+    files = {f"{name}-{panel.split(',')[0].lower().replace(' ', '-')}": drawing for panel, drawing in panels.items()}
+    return StudyPart(title, content, [note, numbers.caption], numbers={name: numbers}, drawings=files)
 
 
 def _summary(groups: Mapping[str, Group], notes: Sequence[str]) -> str:

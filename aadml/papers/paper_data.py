@@ -12,9 +12,16 @@ from aadml.reports.published import read_paper
 
 @dataclass(frozen=True)
 class PaperPart:
-    """A table or a figure: title of its section, and the data sets of its results."""
+    """A table or a figure.
+
+    Attributes:
+        title: of its section.
+        rows: that are trained; see `PaperRuns.cells`.
+        data_sets: of its results.
+    """
 
     title: str
+    rows: str
     data_sets: tuple[str, ...]
 
 

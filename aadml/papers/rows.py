@@ -59,14 +59,13 @@ class PaperRuns:
         """Return the cells of a part of the paper, each once; none if the part has another data set."""
         if self.data_set not in PAPER.parts[part].data_sets:
             return []
-        if part == "figure-4":
-            cells = [cell for by_k in self.neighbors.values() for cell in by_k.values()]
-        elif part == "figure-5":
-            cells = list(self.curves.values())
-        elif part == "clock-draw":
-            cells = [row.cell for rows in self.all_draws.values() for row in rows]
-        else:
-            cells = [row.cell for row in (self.methods if part in ("table-1", "figure-3") else self.losses)]
+        cells = {
+            "methods": [row.cell for row in self.methods],
+            "losses": [row.cell for row in self.losses],
+            "neighbors": [cell for by_k in self.neighbors.values() for cell in by_k.values()],
+            "curves": list(self.curves.values()),
+            "draws": [row.cell for rows in self.all_draws.values() for row in rows],
+        }[PAPER.parts[part].rows]
         return list({cell.name: cell for cell in cells}.values())
 
     def jobs(self, parts: Sequence[str], seeds: Sequence[int], folder: Path) -> list[Job]:

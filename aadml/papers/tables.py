@@ -12,17 +12,10 @@ from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import Pair, Spread
 from aadml.runs.test_curve import PREFIX
 from aadml.studies.ablation_grid import run_folder
-from aadml.studies.comparison_rows import ComparisonRow
+from aadml.studies.comparison_rows import SINGULAR, ComparisonRow
 from aadml.studies.job import Job, scored_under
-from aadml.studies.results import CellScores, RunScores, differences, directions_of, in_words, spread_of
-from aadml.studies.sweep_parts import (
-    Columns,
-    cost_columns,
-    failures,
-    figure_columns,
-    published_columns,
-    results_table,
-)
+from aadml.studies.results import CellScores, differences, in_words, spread_of
+from aadml.studies.sweep_parts import ResultColumns, failures
 
 Scores = Mapping[str, CellScores]
 Leaks = Mapping[str, Mapping[str, Spread]]
@@ -75,17 +68,13 @@ def leaks_of(scores: Scores, jobs: Sequence[Job], folder: Path) -> dict[str, dic
     leaks = {}
     for name, cell in scores.items():
         finished = [by_folder[run_folder(folder, cell.cell, seed)] for seed in cell.runs]
-        values: dict[str, list[float | None]] = {SELECTION: [_best_look(run) for run in cell.runs.values()]}
+        values: dict[str, list[float | None]] = {
+            SELECTION: [max(run.by_epoch(f"{PREFIX}map_mean").values(), default=None) for run in cell.runs.values()]
+        }
         for leak in LEAKS:
             values[leak] = [scored_under(job, leak).map_mean for job in finished if leak in job.protocols]
         leaks[name] = {leak: spread for leak, maps in values.items() if (spread := spread_of(maps))}
     return leaks
-
-
-def _best_look(run: RunScores) -> float | None:
-    """Return the best test MAP of any epoch; None without one in the log."""
-    key = f"{PREFIX}map_mean"
-    return max((float(record[key]) for record in run.epochs if key in record), default=None)
 
 
 def paper_table(rows: Sequence[ComparisonRow], group: Group) -> Table:
@@ -97,22 +86,22 @@ def paper_table(rows: Sequence[ComparisonRow], group: Group) -> Table:
         rows: of the table.
         group: their results.
     """
-    kind, cells = rows[0].table, [group.of(row) for row in rows]
-    named = {row.item: row for row in rows}
+    kind, named = rows[0].table, {row.item: row for row in rows}
+    reference = "aadml" if kind == "methods" else "itself without proxy"
     pairs: list[Pair | None] = []
     for row in rows:
         other = named.get("aadml" if kind == "methods" else row.item.removeprefix("aa-"))
         pairs.append((row.cell.name, other.cell.name) if other and other.cell != row.cell else None)
     tested = differences(group.scores, filter(None, pairs))
-    columns: Columns = {"method" if kind == "methods" else "loss": [row.item for row in rows]}
-    columns |= figure_columns("map", cells, directions_of(group.scores), "MAP")
-    columns |= published_columns(kind, list(named), group.name)
-    reference = "aadml" if kind == "methods" else "itself without proxy"
+    columns = ResultColumns([group.of(row) for row in rows], group.scores, {SINGULAR[kind]: list(named)})
+    columns.add_figures("map", "MAP")
+    columns.add_published(kind, list(named), group.name)
     columns[f"difference to {reference}"] = [in_words(tested.get(pair)) if pair else None for pair in pairs]
-    columns |= {leak: [group.leaked(row).get(leak) for row in rows] for leak in (SELECTION, *LEAKS)}
-    columns |= cost_columns(cells, "epochs", "steps", "seconds", "seeds")
+    for leak in (SELECTION, *LEAKS):
+        columns[leak] = [group.leaked(row).get(leak) for row in rows]
+    columns.add_cost("epochs", "steps", "seconds", "seeds")
     notes = [COMPARED, SELECTED, *failures({row.item: group.of(row) for row in rows})]
-    return results_table(columns, group.about, tested.values(), notes, ("MAP mean",))
+    return columns.table(group.about, tested.values(), notes, "MAP mean")
 
 
 def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table:
@@ -140,7 +129,7 @@ def draw_table(group: Group) -> Table:
         item: [group.of(row).over_seeds("map") for rows in draws.values() for row in rows if row.item == item]
         for item in (row.item for row in draws[0])
     }
-    columns: Columns = {"loss": list(spreads)}
+    columns = ResultColumns([], group.scores, {"loss": list(spreads)})
     for position, seed in enumerate(draws):
         columns[f"draw {seed}"] = [of_draws[position] for of_draws in spreads.values()]
     known = [[spread for spread in of_draws if spread] for of_draws in spreads.values()]
@@ -152,4 +141,4 @@ def draw_table(group: Group) -> Table:
         "Draws differ in which 100 of the clips of Clock are kept, in every split; so the test clips differ too. "
         "The tables use draw 0."
     )
-    return results_table(columns, f"MAP mean by draw of Clock. {group.about}", (), [note])
+    return columns.table(f"MAP mean by draw of Clock. {group.about}", notes=[note])

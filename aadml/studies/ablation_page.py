@@ -2,55 +2,24 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from aadml.feature_extraction.ground.json_values import Json, number
 from aadml.reports import page
-from aadml.reports.page import Section
-from aadml.reports.tables import Table
+from aadml.reports.tables import Cell, Table
+from aadml.studies import sweep_figures
 from aadml.studies.ablation_grid import Ablation
 from aadml.studies.execution import Execution
 from aadml.studies.grid import Axis
-from aadml.studies.results import CellScores, difference, differences, directions_of, in_words, mean_chance, mean_map
-from aadml.studies.sweep_figures import (
-    Band,
-    bands_over,
-    difference_curve,
-    drawn,
-    epoch_band,
-    map_band,
-    scope_band,
-    spread_curve,
-    spread_dots,
-)
-from aadml.studies.sweep_parts import (
-    Columns,
-    cost_columns,
-    describe,
-    failures,
-    figure_columns,
-    result_tables,
-    results_table,
-    summary,
-    write_results,
-)
+from aadml.studies.results import CellScores, difference, differences, in_words, mean_chance, mean_map
+from aadml.studies.sweep_figures import Band, drawn, map_band
+from aadml.studies.sweep_parts import ResultColumns, StudyPart, describe, failures, result_tables, summary, write_study
 
 LINES = 8
 """Largest number of lines over epochs and over K, without those of the baselines."""
 Scores = Mapping[str, CellScores]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A figure of the page: name of its file without ending, SVG, text alternative, caption."""
-
-    file: str
-    svg: str
-    alt: str
-    caption: str = ""
 
 
 def write_ablation(
@@ -72,47 +41,36 @@ def write_ablation(
     """
     table = _table(ablation, scores, describe(scores, ablation.seeds, execution.folder, metrics), metrics)
     keys = next(position for position, name in enumerate(table.columns) if name.startswith("MAP "))
+    results = StudyPart("Table", result_tables(table, keys), table.notes, {"results": table})
     first, *others = _figures(ablation, scores)
-    seeds = ", ".join(map(str, ablation.seeds))
-    sections = [
-        _section(*first),
-        Section("Table", result_tables(table, keys), table.notes),
-        *(_section(*part) for part in others),
-        Section(
-            "How it was made",
-            page.command(execution.command) + page.details("config of the first cell", ablation.cells[0].config.yaml()),
-            [f"Seeds {seeds}. Every run is a folder in runs/."],
-        ),
-    ]
+    config = page.details("config of the first cell", ablation.cells[0].config.yaml())
+    seeds = f"Seeds {', '.join(map(str, ablation.seeds))}. Every run is a folder in runs/."
     title = f"Ablation of {', '.join(axis.key for axis in ablation.axes)}"
-    html = page.document(title, "Ablation", _summary(ablation, scores, table.caption), sections)
-    drawings = {panel.file: panel.svg for _, panels, _ in (first, *others) for panel in panels}
-    return table, write_results(execution.folder, {"results": table}, drawings, html if drawings else "")
+    head = _summary(ablation, scores, table.caption)
+    ending = StudyPart("How it was made", config, [seeds])
+    return table, write_study(execution, title, "Ablation", head, [first, results, *others], ending=ending)
 
 
 def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str]) -> Table:
     """Return MAP of every cell, the difference to its baseline, further metrics and cost."""
-    cells, directions = [scores[cell.name] for cell in ablation.cells], directions_of(scores)
     keys = [axis.key for axis in ablation.axes]
     if "loss" not in keys and len({cell.config.label() for cell in ablation.cells}) > 1:
         keys = ["loss", *keys]
     settings: list[dict[str, Json]] = [{"loss": cell.config.label(), **cell.settings} for cell in ablation.cells]
-    columns: Columns = {key: [None if row[key] is None else str(row[key]) for row in settings] for key in keys}
-    columns |= figure_columns("map", cells, directions, "MAP")
+    named: dict[str, list[Cell]] = {
+        key: [None if row[key] is None else str(row[key]) for row in settings] for key in keys
+    }
+    columns = ResultColumns([scores[cell.name] for cell in ablation.cells], scores, named)
+    columns.add_figures("map", "MAP")
     tested = differences(scores, ablation.baselines.items())
     if ablation.baselines:
-        pairs = [(cell.name, ablation.baselines.get(cell.name, "")) for cell in cells]
+        pairs = [(cell.name, ablation.baselines.get(cell.name, "")) for cell in ablation.cells]
         columns["difference to"] = [baseline for _, baseline in pairs]
         columns["difference"] = [in_words(tested.get(pair)) for pair in pairs]
     for metric in metrics:
-        columns |= figure_columns(metric, cells, directions)
-    columns |= cost_columns(cells, "train MAP", "epochs", "steps", "seeds")
-    return results_table(columns, about, tested.values(), failures(scores), ("MAP mean",))
-
-
-def _section(title: str, panels: Sequence[Panel], notes: Sequence[str]) -> Section:
-    drawings = [page.drawing(panel.svg, panel.alt, panel.caption) for panel in panels]
-    return Section(title, page.drawings(drawings), notes)
+        columns.add_figures(metric)
+    columns.add_cost("train MAP", "epochs", "steps", "seeds")
+    return columns.table(about, tested.values(), failures(scores), "MAP mean")
 
 
 def _summary(ablation: Ablation, scores: Scores, about: str) -> str:
@@ -122,59 +80,69 @@ def _summary(ablation: Ablation, scores: Scores, about: str) -> str:
     return summary({cell.name: scores[cell.name] for cell in ablation.cells}, tested, reference, [about], what="cell")
 
 
-def _figures(ablation: Ablation, scores: Scores) -> list[tuple[str, list[Panel], list[str]]]:
-    """Return title, figures and notes of each section; no figures if matplotlib is not installed."""
+def _figures(ablation: Ablation, scores: Scores) -> list[StudyPart]:
+    """Return the sections with figures; the first one without figures if matplotlib is not installed."""
     paired = "Paired over seeds and queries; bars are standard errors, not corrected for how many are compared."
+    curve, minus = _over_axis(ablation, scores)
     first = [
-        Panel("curve", _scores(ablation, scores), "MAP of every cell", "Mean and standard deviation over the seeds."),
-        Panel("differences", _differences(ablation, scores), "Differences to the baselines", paired),
+        ("curve", curve, "MAP of every cell", "Mean and standard deviation over the seeds."),
+        ("differences", minus, "Differences to the baselines", paired),
     ]
-    parts = [("Scores", [panel for panel in first if panel.svg], list[str]())]
+    parts = [_part("Scores", first)]
     note = "The cells shown are those of the best validation MAP among all with one baseline, and that baseline."
-    selected = _selected(ablation, scores)
-    for title, figures in (("Training", _training(selected, scores)), ("Scope", _scope(selected, scores))):
-        panels = [Panel(re.sub(r"[^a-z0-9]+", "-", name.lower()), svg, name) for name, svg in figures.items() if svg]
-        parts += [(title, panels, [note])] if panels else []
+    bands = _bands(ablation, scores)
+    for title, x in (("Training", "epoch"), ("Scope", "K")):
+        panels = [
+            (re.sub(r"[^a-z0-9]+", "-", y.lower()), drawn(sweep_figures.bands_over, lines, x=x, y=y), y, "")
+            for (section, y), lines in bands.items()
+            if section == title
+        ]
+        parts += [_part(title, panels, note)] if panels else []
     return parts
 
 
-def _scores(ablation: Ablation, scores: Scores) -> str:
-    """Draw MAP over the first axis of numbers, or a row for each cell without such an axis."""
+def _part(title: str, panels: Sequence[tuple[str, str, str, str]], *notes: str) -> StudyPart:
+    """Return a section of figures: (file without ending, SVG or "", text alternative, caption)."""
+    shown = [panel for panel in panels if panel[1]]
+    content = page.drawings([page.drawing(svg, alt, caption) for _, svg, alt, caption in shown])
+    return StudyPart(title, content, notes, drawings={file: svg for file, svg, _, _ in shown})
+
+
+def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
+    """Draw MAP and differences to the baselines over the first axis of numbers.
+
+    Without such an axis the MAP has a row for each cell, and differences are not drawn.
+    """
     known = [cell for cell in scores.values() if cell.runs]
-    chance = mean_chance(known)
+    chance, y = mean_chance(known), mean_map(known)
     axis = _axis_of_numbers(ablation)
     if axis is None:
         values = {cell.name: cell.maps() for cell in known}
-        return drawn(spread_dots, values, x=mean_map(known), marks={"chance": chance})
-    lines: dict[str, list[CellScores]] = {}
+        return drawn(sweep_figures.spread_dots, values, x=y, marks={"chance": chance}), ""
+    lines: dict[str, list[tuple[float, CellScores]]] = {}
     levels: dict[str, CellScores] = {}
     for cell in known:
-        if cell.cell.settings.get(axis.key) is None:
-            levels[_line_name(cell, axis.key)] = cell
+        name, value = _line_name(cell, axis.key), cell.cell.settings.get(axis.key)
+        if value is None:
+            levels[name] = cell
         else:
-            lines.setdefault(_line_name(cell, axis.key), []).append(cell)
+            lines.setdefault(name, []).append((number(value), cell))
     bands: dict[str, Band] = {}
     colors: dict[str, int] = {}
+    compared: dict[str, list[tuple[float, float, float]]] = {}
     for color, (name, members) in enumerate(lines.items()):
-        ordered = sorted(members, key=lambda cell: number(cell.cell.settings[axis.key]))
-        bands[name] = map_band([number(cell.cell.settings[axis.key]) for cell in ordered], ordered, color)
-        colors |= {ablation.baselines.get(cell.name, ""): color for cell in members}
+        places, cells = zip(*sorted(members, key=lambda member: member[0]), strict=True)
+        bands[name] = map_band(places, cells, color)
+        for x, cell in members:
+            baseline = ablation.baselines.get(cell.name, "")
+            colors[baseline] = color
+            if baseline and (minus := difference(cell, scores[baseline])):
+                compared.setdefault(name, []).append((x, minus.mean, minus.error))
     across = {name: map_band([0], [cell], colors.get(cell.name, len(lines))) for name, cell in levels.items()}
-    return drawn(spread_curve, bands, across, x=axis.key, y=mean_map(known), note=f"chance {chance:.3f}")
-
-
-def _differences(ablation: Ablation, scores: Scores) -> str:
-    """Draw differences to the baselines over the first axis of numbers; "" without such an axis."""
-    axis = _axis_of_numbers(ablation)
-    if axis is None:
-        return ""
-    lines: dict[str, list[tuple[float, float, float]]] = {}
-    for cell, baseline in ablation.baselines.items():
-        minus, value = difference(scores[cell], scores[baseline]), scores[cell].cell.settings.get(axis.key)
-        if minus is not None and value is not None:
-            line = lines.setdefault(_line_name(scores[cell], axis.key), [])
-            line.append((number(value), minus.mean, minus.error))
-    return drawn(difference_curve, lines, x=axis.key, y="MAP minus baseline") if lines else ""
+    curve = drawn(sweep_figures.spread_curve, bands, across, x=axis.key, y=y, note=f"chance {chance:.3f}")
+    if not compared:
+        return curve, ""
+    return curve, drawn(sweep_figures.difference_curve, compared, x=axis.key, y="MAP minus baseline")
 
 
 def _axis_of_numbers(ablation: Ablation) -> Axis | None:
@@ -199,34 +167,28 @@ def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]
         return {cell.name: (i, False) for i, cell in enumerate(ablation.cells[:LINES]) if scores[cell.name].runs}
     selected: dict[str, tuple[int, bool]] = {}
     for color, (baseline, members) in enumerate(list(groups.items())[:LINES]):
-        selected[max(members, key=lambda name: best_valid(scores[name]))] = (color, False)
+        selected[max(members, key=lambda name: _best_valid(scores[name]))] = (color, False)
         if scores[baseline].runs:
             selected[baseline] = (color, True)
     return selected
 
 
-def best_valid(cell: CellScores) -> float:
+def _best_valid(cell: CellScores) -> float:
     """Return the best validation MAP of any epoch, a mean over seeds; minus infinity without such scores."""
-    key = "valid map_mean"
-    best = [max((float(record[key]) for record in run.epochs if key in record), default=-np.inf)
-            for run in cell.runs.values()]  # fmt: skip
+    best = [max(run.by_epoch("valid map_mean").values(), default=-np.inf) for run in cell.runs.values()]
     return float(np.mean(best)) if best else -np.inf
 
 
-def _training(selected: Mapping[str, tuple[int, bool]], scores: Scores) -> dict[str, str]:
-    panels: dict[str, dict[str, Band]] = {}
+def _bands(ablation: Ablation, scores: Scores) -> dict[tuple[str, str], dict[str, Band]]:
+    """Return the lines of selected cells: (section, label of the vertical axis) -> name of a cell -> line."""
+    figures: dict[tuple[str, str], dict[str, Band]] = {}
     for key, title in (("loss", "training loss"), ("valid map_mean", "validation MAP")):
-        for name, (color, dashed) in selected.items():
-            if band := epoch_band(scores[name].runs.values(), key, color, dashed=dashed):
-                panels.setdefault(title, {})[name] = band
-    return {title: drawn(bands_over, bands, x="epoch", y=title) for title, bands in panels.items()}
-
-
-def _scope(selected: Mapping[str, tuple[int, bool]], scores: Scores) -> dict[str, str]:
-    panels: dict[str, dict[str, Band]] = {}
-    for name, (color, dashed) in selected.items():
+        for name, (color, dashed) in _selected(ablation, scores).items():
+            if band := sweep_figures.epoch_band(scores[name].runs.values(), key, color, dashed=dashed):
+                figures.setdefault(("Training", title), {})[name] = band
+    for name, (color, dashed) in _selected(ablation, scores).items():
         for direction in scores[name].directions:
-            band = scope_band(scores[name], direction, color, dashed=dashed)
+            band = sweep_figures.scope_band(scores[name], direction, color, dashed=dashed)
             if band and len(band.x) > 1:
-                panels.setdefault(f"precision@K, {direction}", {})[name] = band
-    return {title: drawn(bands_over, bands, x="K", y=title) for title, bands in panels.items()}
+                figures.setdefault(("Scope", f"precision@K, {direction}"), {})[name] = band
+    return figures

@@ -8,25 +8,17 @@ from aadml.configuration.overrides import Settings, proxy_prefix_of, setting_pai
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
-from aadml.feature_extraction.ground.registry import Joined
+from aadml.feature_extraction.ground.registry import Joined, lookup
 from aadml.feature_extraction.ground.strings import listed
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.retrieval.metric_functions import check_columns
 from aadml.runs.data import place_of
 from aadml.runs.sample_data import sample_features
+from aadml.studies import comparison_rows as rows_of
 from aadml.studies.ablation_grid import collected, jobs_of
-from aadml.studies.comparison_page import check_baseline, write_comparison
-from aadml.studies.comparison_rows import (
-    RowSettings,
-    cells_of_rows,
-    chosen,
-    known_methods,
-    loss_names,
-    method_names,
-    named_rows,
-    sound_only,
-)
+from aadml.studies.comparison_page import write_comparison
+from aadml.studies.comparison_rows import RowSettings, cells_of_rows, named_rows
 from aadml.studies.execution import Execution, Note, RunJobs, SweepResult, log, run_jobs, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
 from aadml.studies.trials import tuned_rows, write_records
@@ -106,7 +98,8 @@ def compare(
     )  # fmt: skip
     columns = check_columns(metrics)
     rows, notes = named_rows(*names, shared)
-    check_baseline(rows, baseline)
+    if baseline is not None:
+        lookup({row.name: row for row in rows}, baseline, "row")
     notes += [f"Options of every row: the best of {trials} trials on validation clips (seed 0)."] if trials > 1 else []
     for message in notes:
         note(message)
@@ -116,13 +109,13 @@ def compare(
         cells = cells_of_rows(rows)
         outcomes = execution.train(jobs_of(cells, range(seeds), execution.folder, columns))
         if execution.shard:
-            return execution.result(outcomes)
+            return SweepResult(outcomes, execution.folder)
         write_records(records, cells, range(seeds), execution.folder)
         scores = collected(cells, range(seeds), execution.folder, outcomes)
         tables, page = write_comparison(
             rows, scores, range(seeds), execution, baseline=baseline, notes=notes, metrics=columns
         )
-    return execution.result(outcomes, tables, page)
+    return SweepResult(outcomes, execution.folder, tables, page)
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
@@ -133,11 +126,11 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
                 f"--losses {name}: write {name.removeprefix(prefix)}; every loss is run with and without AA proxies, "
                 "and with --rivals beside what else could do their work"
             )
-    method_rows = chosen(methods, method_names(), known_methods(), "method or config")
-    loss_rows = chosen(losses, loss_names(), Joined(LOSSES, RECIPES), "loss")
+    method_rows = rows_of.chosen(methods, rows_of.method_names(), rows_of.known_methods(), "method or config")
+    loss_rows = rows_of.chosen(losses, rows_of.loss_names(), Joined(LOSSES, RECIPES), "loss")
     if not (method_rows or loss_rows):
         raise InputError("compare: nothing to compare; give --methods all, --losses all, or names of them")
-    if audio_text := sound_only(method_rows):
+    if audio_text := rows_of.sound_only(method_rows):
         raise InputError(f"--methods {audio_text[0]}: learns from captioned sound; compare works on feature files")
     return method_rows, loss_rows
 

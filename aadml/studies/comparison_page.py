@@ -4,29 +4,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aadml.configuration.config import DEFAULT_METHOD
-from aadml.feature_extraction.ground.registry import lookup
 from aadml.reports import page
-from aadml.reports.page import Section
 from aadml.reports.published import NOTE, data_sets
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import Difference, Pair
-from aadml.studies.comparison_rows import ComparisonRow
+from aadml.studies.comparison_rows import SINGULAR, ComparisonRow
 from aadml.studies.control_rows import ALONE, NONE
 from aadml.studies.execution import Execution
-from aadml.studies.results import CellScores, differences, directions_of, in_words, mark, mean_chance, mean_map, signed
+from aadml.studies.results import CellScores, differences, in_words, mark, mean_chance, mean_map, signed
 from aadml.studies.sweep_figures import drawn, spread_dots
-from aadml.studies.sweep_parts import (
-    Columns,
-    cost_columns,
-    describe,
-    failures,
-    figure_columns,
-    published_columns,
-    result_tables,
-    results_table,
-    summary,
-    write_results,
-)
+from aadml.studies.sweep_parts import ResultColumns, StudyPart, describe, failures, result_tables, summary, write_study
 
 TITLES = {
     "methods": "Methods",
@@ -67,27 +54,23 @@ def write_comparison(
         InputError: no run was finished.
     """
     about = describe(scores, seeds, execution.folder, metrics)
-    tables: dict[str, Table] = {}
-    drawings: dict[str, str] = {}
+    parts = []
     for kind in ("methods", "losses"):
         members = [row for row in rows if row.table == kind]
         if members:
-            tables[kind] = table_of(members, scores, reference(members, baseline), about, metrics)
-            drawings[kind] = _dots(members, scores)
+            table = table_of(members, scores, reference(members, baseline), about, metrics)
+            parts.append(_part(kind, table, table.notes, _dots(members, scores)))
     proxies = proxy_table(rows, scores, about)
     if proxies is not None:
-        tables["proxies"] = proxies
+        parts.append(_part("proxies", proxies, [proxies.caption, *proxies.notes]))
+    tables = [table for part in parts for table in part.tables.values()]
     methods = [row for row in rows if row.table == "methods" and not row.control]
     if len(methods) > 2:
-        tables["pairs"] = pair_table(methods, scores, about)
-    drawings = {kind: drawing for kind, drawing in drawings.items() if drawing}
-    sections = [_section(name, table, drawings.get(name)) for name, table in tables.items()]
-    sections.append(Section("How it was made", page.command(execution.command)))
+        pairs = pair_table(methods, scores, about)
+        parts.append(_part("pairs", pairs, [pairs.caption, *pairs.notes]))
     first = [row for row in rows if row.table == rows[0].table]
     head = _summary(first, scores, reference(first, baseline), [about, *notes])
-    html = page.document("Comparison", "Methods and losses", head, sections)
-    path = write_results(execution.folder, tables, drawings, html if drawings else "")
-    return [table for name, table in tables.items() if name != "pairs"], path
+    return tables, write_study(execution, "Comparison", "Methods and losses", head, parts)
 
 
 def _summary(rows: Sequence[ComparisonRow], scores: Scores, against: ComparisonRow | None, about: Sequence[str]) -> str:
@@ -107,16 +90,11 @@ def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> Comparison
     return named.get(DEFAULT_METHOD, rows[0]) if baseline is None else named.get(baseline)
 
 
-def check_baseline(rows: Sequence[ComparisonRow], baseline: str | None) -> None:
-    """Raise InputError if `baseline` is not the name of a row."""
-    if baseline is not None:
-        lookup({row.name: row for row in rows}, baseline, "row")
-
-
-def _section(name: str, table: Table, drawing: str | None) -> Section:
-    notes = [table.caption, *table.notes] if name in ("proxies", "pairs") else table.notes
+def _part(name: str, table: Table, notes: Sequence[str], drawing: str = "") -> StudyPart:
     figure = page.drawing(drawing, f"{TITLES[name]}: MAP of every row") if drawing else ""
-    return Section(TITLES[name], figure + result_tables(table), [note for note in notes if note != NOTE])
+    notes = [note for note in notes if note != NOTE]
+    drawings = {name: drawing} if drawing else {}
+    return StudyPart(TITLES[name], figure + result_tables(table), notes, {name: table}, drawings=drawings)
 
 
 def _dots(rows: Sequence[ComparisonRow], scores: Scores) -> str:
@@ -143,23 +121,22 @@ def table_of(
         about: caption.
         metrics: further columns.
     """
-    kind, directions = rows[0].table, directions_of(scores)
-    cells = [scores[row.cell.name] for row in rows]
+    kind = rows[0].table
     names: list[Cell] = [row.name for row in rows]
-    columns: Columns = {"method" if kind == "methods" else "loss": names}
-    columns |= figure_columns("map", cells, directions, "MAP")
+    columns = ResultColumns([scores[row.cell.name] for row in rows], scores, {SINGULAR[kind]: names})
+    columns.add_figures("map", "MAP")
     tested: dict[Pair, Difference] = {}
     if reference is not None:
         pairs = [(row.cell.name, reference.cell.name) for row in rows]
         tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))
         columns[f"difference to {reference.name}"] = [in_words(tested.get(pair)) for pair in pairs]
     for metric in metrics:
-        columns |= figure_columns(metric, cells, directions)
-    columns |= cost_columns(cells, "train MAP", "epochs", "steps", "seconds", "parameters", "seeds")
+        columns.add_figures(metric)
+    columns.add_cost("train MAP", "epochs", "steps", "seconds", "parameters", "seeds")
     for name in data_sets(kind):
-        columns |= published_columns(kind, ["" if row.control else row.item for row in rows], name, f"{name} ")
+        columns.add_published(kind, ["" if row.control else row.item for row in rows], name, f"{name} ")
     notes = [NOTE, *failures({row.name: scores[row.cell.name] for row in rows})]
-    return results_table(columns, about, tested.values(), notes, ("MAP mean",))
+    return columns.table(about, tested.values(), notes, "MAP mean")
 
 
 def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table | None:
@@ -176,18 +153,17 @@ def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Ta
     tested = differences(
         scores, ((row.cell.name, control.cell.name) for row, controls in anchored for control in controls.values())
     )
-    columns: Columns = {
-        "with proxy": [row.name for row, _ in anchored],
-        "MAP mean": [scores[row.cell.name].over_seeds("map") for row, _ in anchored],
-    }
+    cells = [scores[row.cell.name] for row, _ in anchored]
+    columns = ResultColumns(cells, scores, {"with proxy": [row.name for row, _ in anchored]})
+    columns["MAP mean"] = [cell.over_seeds("map") for cell in cells]
     for name in dict.fromkeys(name for _, controls in anchored for name in controls):
         columns[f"minus {name}"] = [
             in_words(tested.get((row.cell.name, controls[name].cell.name))) if name in controls else None
             for row, controls in anchored
         ]
-    columns |= cost_columns([scores[row.cell.name] for row, _ in anchored], "steps")
+    columns.add_cost("steps")
     caption = f"With the anchor-aware proxy, minus each of its controls. {about}"
-    return results_table(columns, caption, tested.values(), ())
+    return columns.table(caption, tested.values())
 
 
 def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table:
@@ -195,11 +171,11 @@ def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Tab
     pairs = [(row.cell.name, other.cell.name) for number, row in enumerate(rows) for other in rows[number + 1 :]]
     tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))
     both = tested | {(second, first): minus.reversed() for (first, second), minus in tested.items()}
-    columns: Columns = {"": [row.name for row in rows]}
+    columns = ResultColumns([], scores, {"": [row.name for row in rows]})
     for other in rows:
         column = [both.get((row.cell.name, other.cell.name)) for row in rows]
         columns[other.name] = [None if minus is None else signed(minus.mean) + mark(minus) for minus in column]
-    return results_table(columns, f"Row minus column, MAP mean. {about}", tested.values(), ())
+    return columns.table(f"Row minus column, MAP mean. {about}", tested.values())
 
 
 def _controls_of(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> dict[str, ComparisonRow]:

@@ -32,6 +32,8 @@ Setting = tuple[str, Json]
 Refused = dict[str, list[str]]
 """Key of a setting -> rows whose config refuses it."""
 
+SINGULAR = {"methods": "method", "losses": "loss"}
+"""Table -> name of its first column."""
 NAMED = ("method", "method.name", "data", "seed")
 """Keys that every row, or every run, has its own value of."""
 NAMED_BY_LOSS = ("loss", "loss.name", "recipe", "proxy", "proxy.name")

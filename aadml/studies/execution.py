@@ -24,16 +24,16 @@ class SweepResult:
     """Result of a study.
 
     Attributes:
-        tables: of the results; none from a shard.
         outcomes: one per run.
         folder: of runs, tables and figures.
+        tables: of the results; none from a shard.
         page: the HTML page; None from a shard, or without matplotlib.
     """
 
-    tables: tuple[Table, ...]
-    outcomes: tuple[SweepOutcome, ...]
+    outcomes: Sequence[SweepOutcome]
     folder: Path
-    page: Path | None
+    tables: Sequence[Table] = ()
+    page: Path | None = None
 
     @property
     def failed(self) -> int:
@@ -72,12 +72,6 @@ class Execution:
     def locked(self) -> Path:
         """Folder that no other process may use meanwhile: each shard has one of its own."""
         return self.folder / f"shard-{self.shard[0]}-of-{self.shard[1]}" if self.shard else self.folder
-
-    def result(
-        self, outcomes: Sequence[SweepOutcome], tables: Sequence[Table] = (), page: Path | None = None
-    ) -> SweepResult:
-        """Return the result of the study; without tables and page where this is a shard."""
-        return SweepResult(tuple(tables), tuple(outcomes), self.folder, page)
 
     def part(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the runs of this shard, or all."""

@@ -13,14 +13,13 @@ from aadml.configuration.config import Config, resolve
 from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool
 from aadml.methods.session import Record, Session, Weights, numbers
 from aadml.runs.data import load_splits
 from aadml.runs.prepare import untrained_model
 from aadml.runs.test_curve import Diagnosis
 from aadml.studies.execution import Note
 from aadml.studies.job import Job, is_done
-from aadml.studies.sweep import conditions
+from aadml.studies.sweep import in_processes
 
 WORTH_ASKING = 3600.0
 """Seconds from which on a person is asked before the work begins."""
@@ -142,34 +141,26 @@ def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note
     """Measure a config of each kind."""
     note(f"forecast: measuring {len(examples)} kind{'s' if len(examples) > 1 else ''} of runs")
     if workers <= 1:
-        measured = {kind: _measured_or_reason(config) for kind, config in examples.items()}
+        measured = {kind: _measured_or_reason((kind, config)) for kind, config in examples.items()}
     else:
-        measured = {}
-        with WorkerPool(_in_process, workers, conditions(workers)) as pool:
-            for event in pool.work_off(examples.items()):
-                if isinstance(event, Finished):
-                    measured[event.task[0]] = event.value
-                elif isinstance(event, Lost):
-                    measured[event.task[0]] = f"its process ended with {event.ending}"
+        measured = {kind: rate for (kind, _), rate in in_processes(_measured_or_reason, examples.items(), workers)}
     for kind, rate in measured.items():
         if isinstance(rate, str):
             note(f"forecast: {examples[kind].label()} counts as nothing: {rate}")
     return {kind: Rate() if isinstance(rate, str) else rate for kind, rate in measured.items()}
 
 
-def _in_process(task: tuple[Hashable, Config], report: Callable[[object], None]) -> Rate | str:
-    return _measured_or_reason(task[1])
-
-
-def _measured_or_reason(config: Config) -> Rate | str:
-    """Measure a config; return the reason where it cannot be trained.
+def _measured_or_reason(
+    example: tuple[Hashable, Config], report: Callable[[object], None] = lambda value: None
+) -> Rate | str:
+    """Measure a kind and its config; return the reason if the config cannot be trained.
 
     Raises:
         InputError: data that cannot be read.
     """
-    splits = load_splits(config)
+    splits = load_splits(example[1])
     try:
-        return measure(config, splits)
+        return measure(example[1], splits)
     except InputError as error:
         return str(error)
 
@@ -206,12 +197,11 @@ def _some(clips: Clips) -> tuple[Clips, float]:
 
 
 class _Watch(Session):
-    """Session that times steps, the scores after each epoch, and a look at the test clips."""
+    """Session that times the epochs, and a look at the test clips after each."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         super().__init__()
-        self._diagnosis, self._look = diagnosis, 0.0
-        self._ends = [time.perf_counter()]
+        self._diagnosis, self._look, self._ends = diagnosis, 0.0, [time.perf_counter()]
 
     def log(self, record: Record, weights: Weights | None = None) -> None:
         """Record the times of an epoch."""

@@ -8,18 +8,9 @@ import numpy as np
 
 from aadml.methods.session import Record
 from aadml.reports.tables import Cell as TableCell
+from aadml.retrieval import significance
 from aadml.retrieval.record import EvaluationRecord
-from aadml.retrieval.significance import (
-    NEGLIGIBLE,
-    Difference,
-    Pair,
-    Spread,
-    Values,
-    corrected,
-    paired_t,
-    seeds_and_queries,
-    spread,
-)
+from aadml.retrieval.significance import NEGLIGIBLE, Difference, Pair, Spread, Values
 from aadml.runs.session import read_records
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, scored
@@ -47,6 +38,10 @@ class RunScores:
     def map_mean(self) -> float:
         """Mean of the MAP of all directions."""
         return self.record.map_mean
+
+    def by_epoch(self, key: str) -> dict[int, float]:
+        """Return the values of a key of the log, by epoch."""
+        return {int(record["epoch"]): float(record[key]) for record in self.epochs if key in record}
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ class CellScores:
 def spread_of(values: Iterable[float | None]) -> Spread | None:
     """Return mean and deviation of the values that are not None; None without any."""
     known = [float(value) for value in values if value is not None]
-    return spread(known) if known else None
+    return significance.spread(known) if known else None
 
 
 def mean_count(counts: Iterable[float | None]) -> int | None:
@@ -153,14 +148,14 @@ def difference(first: CellScores, second: CellScores) -> Difference | None:
         return None
     ids = pairs[0][0].ids
     if len(ids) > 1 and all(run.ids == ids for pair in pairs for run in pair):
-        return seeds_and_queries(
+        return significance.seeds_and_queries(
             np.stack([run.average_precision for run, _ in pairs]),
             np.stack([other.average_precision for _, other in pairs]),
         )
     if len(pairs) < 2:
         nothing = float("nan")
         return Difference(pairs[0][0].map_mean - pairs[0][1].map_mean, nothing, nothing, "one seed")
-    return paired_t([run.map_mean for run, _ in pairs], [other.map_mean for _, other in pairs])
+    return significance.paired_t([run.map_mean for run, _ in pairs], [other.map_mean for _, other in pairs])
 
 
 def differences(scores: Mapping[str, CellScores], pairs: Iterable[Pair]) -> dict[Pair, Difference]:
@@ -174,7 +169,7 @@ def differences(scores: Mapping[str, CellScores], pairs: Iterable[Pair]) -> dict
         Pair -> difference, without the pairs that cannot be compared.
     """
     compared = {pair: difference(scores[pair[0]], scores[pair[1]]) for pair in dict.fromkeys(pairs)}
-    return corrected({pair: tested for pair, tested in compared.items() if tested is not None})
+    return significance.corrected({pair: tested for pair, tested in compared.items() if tested is not None})
 
 
 def in_words(tested: Difference | None) -> str:
@@ -199,8 +194,8 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
     if not known:
         return []
     words = {"both": "seeds and queries", "seeds": "seeds (they ask other queries)"}
-    over = " and ".join(words[kind] for kind in sorted({one.over for one in known}) if kind in words)
-    count = sum(not math.isnan(one.p) for one in known)
+    over = " and ".join(words[kind] for kind in sorted({minus.over for minus in known}) if kind in words)
+    count = sum(not math.isnan(minus.p) for minus in known)
     if not count:
         return ["Differences are those of the mean MAP. One seed says nothing of others: none is tested."]
     corrected_for = f"; p is corrected for {count} comparisons (Holm)" if count > 1 else ""

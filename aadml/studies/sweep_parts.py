@@ -2,67 +2,134 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from aadml.comparison.relevance import LABEL
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.page import Fact, facts, table, text
+from aadml.reports import page
 from aadml.reports.published import FIGURES, NOTE, published
 from aadml.reports.tables import Cell, Table, write_tables
 from aadml.retrieval.significance import NEGLIGIBLE, Difference
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 from aadml.runs.environment import read_environment
 from aadml.studies.ablation_grid import run_folder
-from aadml.studies.results import CellScores, how_tested, in_words, mean_chance, mean_map
+from aadml.studies.execution import Execution
+from aadml.studies.results import CellScores, directions_of, how_tested, in_words, mean_chance, mean_map
 
 REPORT = "report.html"
 COST = ("epochs", "steps", "seconds", "parameters", "seeds")
 PUBLISHED = " published "
-Columns = dict[str, list[Cell]]
-"""Name of a column -> one cell a row."""
 
 
-def figure_columns(metric: str, cells: Sequence[CellScores], directions: Sequence[str], title: str = "") -> Columns:
-    """Return a metric over the seeds: a column for each direction, and one for their mean."""
-    return {
-        f"{title or metric} {direction or 'mean'}": [cell.over_seeds(metric, direction) for cell in cells]
-        for direction in (*directions, None)
-    }
-
-
-def cost_columns(cells: Sequence[CellScores], *names: str) -> Columns:
-    """Return columns of `CellScores.cost`."""
-    return {name: [cell.cost(name) for cell in cells] for name in names}
-
-
-def published_columns(kind: str, items: Sequence[str], data_set: str, prefix: str = "") -> Columns:
-    """Return the published figures of methods or losses on a data set; empty cells for other names."""
-    printed = published(kind)
-    return {
-        f"{prefix}published {figure.replace('_', '-')}": [
-            printed.get(item, {}).get(data_set, {}).get(figure) for item in items
-        ]
-        for figure in FIGURES
-    }
-
-
-def results_table(
-    columns: Columns, about: str, tested: Iterable[Difference], notes: Sequence[str], best: tuple[str, ...] = ()
-) -> Table:
-    """Return a table of columns; its notes begin with how differences were tested.
+class ResultColumns(dict[str, list[Cell]]):
+    """Columns of a table of results by name: one row for each cell.
 
     Args:
-        columns: of equal length.
-        about: caption.
-        tested: differences in the table.
-        notes: further notes.
-        best: columns with the largest figure in bold.
+        cells: scores of the rows.
+        scores: of all cells of the study, by name.
+        names: columns that name the rows.
     """
-    rows = tuple(zip(*columns.values(), strict=True))
-    return Table(tuple(columns), rows, about, (*how_tested(tested), *notes), best=best)
+
+    def __init__(
+        self, cells: Sequence[CellScores], scores: Mapping[str, CellScores], names: Mapping[str, list[Cell]]
+    ) -> None:
+        super().__init__(names)
+        self._cells, self._directions = cells, directions_of(scores)
+
+    def add_figures(self, metric: str, title: str = "") -> None:
+        """Add a metric over the seeds: a column for each direction, and one for their mean."""
+        for direction in (*self._directions, None):
+            name = f"{title or metric} {direction or 'mean'}"
+            self[name] = [cell.over_seeds(metric, direction) for cell in self._cells]
+
+    def add_cost(self, *names: str) -> None:
+        """Add columns of `CellScores.cost`."""
+        self.update({name: [cell.cost(name) for cell in self._cells] for name in names})
+
+    def add_published(self, kind: str, items: Sequence[str], data_set: str, prefix: str = "") -> None:
+        """Add the published figures of methods or losses on a data set; empty cells for other names."""
+        printed = [published(kind).get(item, {}).get(data_set, {}) for item in items]
+        for figure in FIGURES:
+            self[f"{prefix}published {figure.replace('_', '-')}"] = [figures.get(figure) for figures in printed]
+
+    def table(self, about: str, tested: Iterable[Difference] = (), notes: Sequence[str] = (), best: str = "") -> Table:
+        """Return the table.
+
+        Args:
+            about: caption.
+            tested: differences in the table; its notes begin with how they were tested.
+            notes: further notes.
+            best: column with the largest figure in bold.
+        """
+        rows = tuple(zip(*self.values(), strict=True))
+        return Table(tuple(self), rows, about, (*how_tested(tested), *notes), best=(best,) if best else ())
+
+
+@dataclass(frozen=True)
+class StudyPart:
+    """A section of the page of a study, with its files by name without ending.
+
+    Attributes:
+        title: of the section.
+        content: HTML.
+        notes: sentences above the content.
+        tables: as Markdown, CSV and LaTeX.
+        numbers: tables that are only written as CSV.
+        drawings: SVG; none if matplotlib is not installed.
+    """
+
+    title: str
+    content: str
+    notes: Sequence[str] = ()
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    numbers: Mapping[str, Table] = field(default_factory=dict)
+    drawings: Mapping[str, str] = field(default_factory=dict)
+
+
+ENDING = StudyPart("How it was made", "")
+
+
+def write_study(
+    execution: Execution,
+    title: str,
+    kind: str,
+    summary: str,
+    parts: Sequence[StudyPart],
+    *,
+    ending: StudyPart = ENDING,
+    with_figures: bool = True,
+) -> Path | None:
+    """Write the files of a study and its page.
+
+    Args:
+        execution: folder and command.
+        title: of the page.
+        kind: of the page, in a few words.
+        summary: HTML.
+        parts: of the page.
+        ending: last part, which begins with the command.
+        with_figures: write no page if there are no drawings, because matplotlib is not installed.
+
+    Returns:
+        Path of the page; None without one.
+    """
+    for part in parts:
+        for name, content in part.tables.items():
+            write_tables(content, execution.folder / name)
+        for name, content in part.numbers.items():
+            write_tables(content, execution.folder / name, [".csv"])
+        for name, drawing in part.drawings.items():
+            write_text(execution.folder / f"{name}.svg", drawing + "\n")
+    if with_figures and not any(part.drawings for part in parts):
+        return None
+    last = replace(ending, content=page.command(execution.command) + ending.content)
+    sections = [page.Section(part.title, part.content, part.notes) for part in (*parts, last)]
+    path = execution.folder / REPORT
+    write_text(path, page.document(title, kind, summary, sections))
+    return path
 
 
 def failures(rows: Mapping[str, CellScores]) -> list[str]:
@@ -113,28 +180,6 @@ def _span(values: Sequence[Any]) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def write_results(folder: Path, tables: Mapping[str, Table], drawings: Mapping[str, str], html: str) -> Path | None:
-    """Write tables (Markdown, CSV, LaTeX), drawings (SVG) and a page.
-
-    Args:
-        folder: of the files.
-        tables: name of a file, without ending -> table.
-        drawings: name of a file, without ending -> SVG.
-        html: the page; "" writes none.
-
-    Returns:
-        Path of the page; None without one.
-    """
-    for name, content in tables.items():
-        write_tables(content, folder / name)
-    for name, drawing in drawings.items():
-        write_text(folder / f"{name}.svg", drawing + "\n")
-    if not html:
-        return None
-    write_text(folder / REPORT, html)
-    return folder / REPORT
-
-
 def summary(
     rows: Mapping[str, CellScores],
     tested: Mapping[str, Difference],
@@ -156,18 +201,18 @@ def summary(
     chance = mean_chance(rows.values())
     runs = sum(len(cell.runs) for cell in rows.values())
     failed = sum(len(cell.failed) for cell in rows.values())
-    shown = [Fact(f"best test {mean_map(rows.values())}", str(scored[best]), best)]
+    shown = [page.Fact(f"best test {mean_map(rows.values())}", str(scored[best]), best)]
     if reference in scored and reference != best:
-        shown.append(Fact("measured against", str(scored[str(reference)]), str(reference)))
-    shown.append(Fact("chance", f"{chance:.3f}", "MAP of a random order"))
+        shown.append(page.Fact("measured against", str(scored[str(reference)]), str(reference)))
+    shown.append(page.Fact("chance", f"{chance:.3f}", "MAP of a random order"))
     several = f"{len(rows)} {what}s" if len(rows) != 1 else f"1 {what}"
-    shown.append(Fact("runs", str(runs), several + (f", {failed} runs failed" if failed else "")))
+    shown.append(page.Fact("runs", str(runs), several + (f", {failed} runs failed" if failed else "")))
     words = f"{best} scores highest, {scored[best].mean / chance:.1f} times chance."
     if best in tested:
         against = reference or "its baseline"
         words += f" Its difference to {against} is {_how_sure(tested[best])}: {in_words(tested[best])}."
-    notes = "".join(f'<p class="note">{text(note)}</p>' for note in (verdict(tested, what), *about) if note)
-    return f'<p class="verdict">{text(words)}</p>{facts(shown)}{notes}'
+    notes = "".join(f'<p class="note">{page.text(note)}</p>' for note in (verdict(tested, what), *about) if note)
+    return f'<p class="verdict">{page.text(words)}</p>{page.facts(shown)}{notes}'
 
 
 def _how_sure(minus: Difference) -> str:
@@ -203,10 +248,10 @@ def result_tables(shown: Table, key_columns: int = 1) -> str:
     """
     keys, printed = shown.columns[:key_columns], [name for name in shown.columns if PUBLISHED in name]
     cost = [name for name in shown.columns if name in COST]
-    html = table(shown, [name for name in shown.columns if name not in (*printed, *cost)])
+    html = page.table(shown, [name for name in shown.columns if name not in (*printed, *cost)])
     positions = [shown.columns.index(name) for name in printed]
     rows = tuple(row for row in shown.rows if any(row[position] is not None for position in positions))
     if rows:  # the best figure of all rows is not marked among those with published figures
-        html += f'<h3>Beside the published figures</h3><p class="note">{text(NOTE)}</p>'
-        html += table(replace(shown, rows=rows, best=()), [*keys, "MAP mean", *printed])
-    return html + ("<h3>Cost</h3>" + table(shown, [*keys, *cost]) if cost else "")
+        html += f'<h3>Beside the published figures</h3><p class="note">{page.text(NOTE)}</p>'
+        html += page.table(replace(shown, rows=rows, best=()), [*keys, "MAP mean", *printed])
+    return html + ("<h3>Cost</h3>" + page.table(shown, [*keys, *cost]) if cost else "")

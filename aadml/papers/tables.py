@@ -50,7 +50,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """Name of the data set in the paper."""
+        """The data set as the paper calls it."""
         return PAPER.data_sets[self.runs.data_set].name
 
     def of(self, row: ComparisonRow) -> CellScores:

@@ -60,7 +60,7 @@ class ComparisonRow:
 
     @property
     def name(self) -> str:
-        """Name of the row."""
+        """The name of the item, and of the control."""
         return f"{self.item}, {self.control}" if self.control else self.item
 
 

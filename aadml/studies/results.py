@@ -60,7 +60,7 @@ class CellScores:
 
     @property
     def name(self) -> str:
-        """Name of the cell."""
+        """The unique name of the cell."""
         return self.cell.name
 
     @property

@@ -73,14 +73,14 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         }
         outcomes = plan.reproduce([job for runs in planned.values() for run in runs for job in run.jobs])
         if plan.shard:
-            return SweepResult(outcomes, plan.folder)
+            return plan.result(outcomes)
         tables = {data_set: _table(name, data_set, names[data_set], runs, plan) for data_set, runs in planned.items()}
         note = "Every item is embedded alone; published figures are not comparable as they stand."
         summary = f'{plan.warning()}<p class="note">{note}</p>'
         parts = [_part(name, data_set, tables[data_set]) for data_set in planned]
         title = f"{PAPER_TABLES[name].title}, reproduced"
         path = write_study(plan, title, "Reproduction of a paper", summary, parts, with_figures=False)
-    return SweepResult(outcomes, plan.folder, list(tables.values()), path)
+    return plan.result(outcomes, list(tables.values()), path)
 
 
 def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) -> Config:

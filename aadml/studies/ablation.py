@@ -91,10 +91,10 @@ def ablate(
     with sole_owner(execution.locked, {execution.folder: base.data}):
         outcomes = execution.train(jobs_of(ablation.cells, ablation.seeds, execution.folder, columns))
         if execution.shard:
-            return SweepResult(outcomes, execution.folder)
+            return execution.result(outcomes)
         scores = collected(ablation.cells, ablation.seeds, execution.folder, outcomes)
         table, page = write_ablation(ablation, scores, execution, columns)
-    return SweepResult(outcomes, execution.folder, [table], page)
+    return execution.result(outcomes, [table], page)
 
 
 def _baseline(settings: JsonObject | Sequence[str]) -> JsonObject | None:

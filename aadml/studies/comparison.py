@@ -109,13 +109,13 @@ def compare(
         cells = cells_of_rows(rows)
         outcomes = execution.train(jobs_of(cells, range(seeds), execution.folder, columns))
         if execution.shard:
-            return SweepResult(outcomes, execution.folder)
+            return execution.result(outcomes)
         write_records(records, cells, range(seeds), execution.folder)
         scores = collected(cells, range(seeds), execution.folder, outcomes)
         tables, page = write_comparison(
             rows, scores, range(seeds), execution, baseline=baseline, notes=notes, metrics=columns
         )
-    return SweepResult(outcomes, execution.folder, tables, page)
+    return execution.result(outcomes, tables, page)
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:

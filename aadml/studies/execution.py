@@ -30,10 +30,10 @@ class SweepResult:
         page: the HTML page; None from a shard, or without matplotlib.
     """
 
-    outcomes: Sequence[SweepOutcome]
+    outcomes: tuple[SweepOutcome, ...]
     folder: Path
-    tables: Sequence[Table] = ()
-    page: Path | None = None
+    tables: tuple[Table, ...]
+    page: Path | None
 
     @property
     def failed(self) -> int:
@@ -72,6 +72,12 @@ class Execution:
     def locked(self) -> Path:
         """Folder that no other process may use meanwhile: each shard has one of its own."""
         return self.folder / f"shard-{self.shard[0]}-of-{self.shard[1]}" if self.shard else self.folder
+
+    def result(
+        self, outcomes: Sequence[SweepOutcome], tables: Sequence[Table] = (), page: Path | None = None
+    ) -> SweepResult:
+        """Return the result of the study; without tables and page from a shard."""
+        return SweepResult(tuple(outcomes), self.folder, tuple(tables), page)
 
     def part(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the runs of this shard, or all."""

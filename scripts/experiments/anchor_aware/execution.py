@@ -66,12 +66,12 @@ def run_experiment(data: Sequence[str], only: str | None, plan: ReproductionPlan
             for stage in stages:
                 outcomes += _worked_off(stage, experiment, plan)
         if plan.shard:
-            return SweepResult(outcomes, plan.folder)
+            return plan.result(outcomes)
         ledger.absorb(list(STAGES))
         for folder in ledger.folders[1:]:
             keep_facts(plan.folder, read_facts(folder))
         page = write_plan_page(plan.folder)
-        return SweepResult(outcomes, plan.folder, summary(plan.folder), page)
+        return plan.result(outcomes, summary(plan.folder), page)
 
 
 def shard_folders(folder: Path) -> list[Path]:

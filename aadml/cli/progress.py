@@ -5,10 +5,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import click
 
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 STEP_SECONDS = 1.0
@@ -36,7 +37,7 @@ class Called(TypedDict):
     """Callbacks of `aadml.fit`."""
 
     on_plan: Callable[[int, int], None]
-    on_epoch: Callable[[Mapping[str, Any]], None]
+    on_epoch: Callable[[JsonObject], None]
     on_step: Callable[[int], None]
     on_warning: Callable[[str], None]
     on_note: Callable[[str], None]
@@ -78,7 +79,7 @@ class TrainingProgress:
         self._shown_at = time.monotonic()
         self._bar = Bar(epochs, "epoch", "training", done=done)
 
-    def _epoch(self, record: Mapping[str, Any]) -> None:
+    def _epoch(self, record: JsonObject) -> None:
         if self._bar is None:
             return
         figures = {key: value for key, value in record.items() if not isinstance(value, str)}

@@ -35,11 +35,11 @@ OF_OTHER_FUNCTIONS = {
     "train": {"resume"},
     "list": {"kind", "name"},
     "reproduce": {"yes"},
-    "search": {"export", "kind", "index", "model"},
+    "search": {"export", "kind", "index", "model", "trust_code"},
 }
 """`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes, and with
 a name it is `options(kind, name)`, the neighbor of `listing`; `aadml search --export NAME --format KIND` is
-`Index.export(NAME, kind=KIND)`, and INDEX and --model open the `Index`.
+`Index.export(NAME, kind=KIND)`, and INDEX, --model and --trust-code open the `Index`.
 `aadml reproduce --yes` answers a question that Python leaves to a callback."""
 
 OTHER_DEFAULTS = {
@@ -107,7 +107,7 @@ def test_what_only_python_can_say_is_told_apart(name):
     taken = inspect.signature(function_of(name)).parameters
     more = {n for n, one in taken.items() if one.kind is not one.VAR_KEYWORD} - said
     callbacks = {n for n in more if n.startswith("on_") or n in ("progress", "command", "work", "confirm")}
-    assert more - callbacks <= {"list": {"kind"}}.get(name, set())
+    assert more - callbacks <= {"list": {"kind"}, "search": {"self", "parameters"}}.get(name, set())
 
 
 def test_a_function_of_a_command_is_documented():

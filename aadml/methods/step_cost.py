@@ -1,4 +1,4 @@
-"""What a step of a loss takes, tried out before a training: seconds and memory."""
+"""Estimate of the time and memory of a step of a loss, measured before a training."""
 
 import copy
 import time
@@ -12,16 +12,16 @@ from aadml.comparison import Comparison, Terms
 
 PROBE = 256
 WORKING_MATRICES = 4
-"""Score-sized matrices that come and go beside what the graph keeps: two forward, two backward."""
+"""Score-sized matrices beside those that the graph saves: two forward, two backward."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one step of a loss takes, without the encoders.
+    """Time and memory of one step of a loss, without the encoders.
 
     Attributes:
-        seconds: forward and backward, on this machine as busy as it is.
-        bytes: memory at the peak.
+        seconds: forward and backward, on this machine under its present load.
+        bytes: peak memory.
     """
 
     seconds: float
@@ -31,16 +31,16 @@ class Estimate:
 def estimate(
     loss: Callable[[Comparison], Terms], batch: int, dimension: int, *, classes: int = 10, features: int = 0
 ) -> Estimate:
-    """Estimate what one step of a loss takes, from a step of at most 256 clips: both grow with the square of the batch.
+    """Estimate time and memory of a step from a step of at most 256 clips; both grow with the square of the batch.
 
-    The steps are taken on a copy, so that the loss, which may count its draws, trains as if nothing had been estimated.
+    The steps run on a copy of the loss, so that a loss that counts its draws trains as without the estimate.
 
     Args:
-        loss: with its options bound.
+        loss: bound to its options.
         batch: clips a batch, b anchors against b candidates.
         dimension: d of the embeddings.
-        classes: among which the clips are spread.
-        features: width of penultimate features, for losses that generate; 0 for none.
+        classes: number of classes of the clips.
+        features: width of penultimate features, for generative losses; 0 for none.
     """
     probe, loss = min(batch, PROBE), copy.deepcopy(loss)
     comparison = _sample(probe, dimension, classes, features)

@@ -1,8 +1,8 @@
 """`aadml doctor`: installed packages, weight files and their self-tests."""
 
-import click
+from typing import Any
 
-from aadml.feature_extraction.ground.json_values import JsonObject
+import click
 
 ENCODERS = (
     "log-mel and hog-color need no weights and suit the sample clips. For real data use a pretrained network",
@@ -27,7 +27,7 @@ def command(as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _print(report: JsonObject, as_json: bool) -> None:
+def _print(report: Any, as_json: bool) -> None:
     if as_json:
         import json
 

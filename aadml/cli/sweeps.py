@@ -13,8 +13,6 @@ from aadml.cli.settings import GENERAL, key_flag
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
-    from aadml.feature_extraction.ground.json_values import JsonObject
-    from aadml.reports.tables import Table
     from aadml.studies.execution import SweepResult
     from aadml.studies.job import Job
     from aadml.studies.sweep import SweepOutcome
@@ -108,35 +106,19 @@ def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
 
 def show(result: "SweepResult", *, as_json: bool) -> None:
     """Print the tables as Markdown or JSON, then the page or folder; exit with status 1 if a run failed."""
-    from aadml.reports.tables import markdown
-
     if as_json:
         import json
 
-        tables = [_as_json(table) for table in result.tables]
-        click.echo(json.dumps(tables[0] if len(tables) == 1 else tables, indent=2))
-    elif result.tables:
-        click.echo("\n".join(markdown(table) for table in result.tables))
+        click.echo(json.dumps(result.to_dict(), indent=2))
+        click.echo(result.page or result.folder, err=True)
+    else:
+        click.echo(repr(result))
     if result.page is None and result.tables:
         click.echo("aadml: figures and page need matplotlib: pip install 'aadml[plot]'", err=True)
-    click.echo(result.page or result.folder, err=as_json)
     if result.failed:
         total = len(result.outcomes)
         click.echo(f"aadml: {result.failed} of {total} runs failed; repeat the command to train only these", err=True)
         sys.exit(1)
-
-
-def _as_json(table: "Table") -> "JsonObject":
-    rows = [{name: _plain(cell) for name, cell in zip(table.columns, row, strict=True)} for row in table.rows]
-    return {"caption": table.caption, "rows": rows, "notes": list(table.notes)}
-
-
-def _plain(cell: Any) -> Any:
-    from aadml.retrieval.significance import Spread
-
-    if not isinstance(cell, Spread):
-        return cell
-    return {"mean": cell.mean, "sd": cell.sd if cell.count > 1 else None, "seeds": cell.count}
 
 
 def command_line() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.markdown import one_line
 from aadml.retrieval.significance import Spread
 
@@ -72,6 +73,18 @@ class Table:
     def has_numbers(self, column: int) -> bool:
         """Return whether any cell of a column is a number."""
         return any(is_number(row[column]) for row in self.rows)
+
+
+def as_json(table: Table) -> JsonObject:
+    """Return a table as JSON: caption, rows by column name, notes; numbers over seeds as mean, sd and seeds."""
+    rows = [{name: _cell_json(cell) for name, cell in zip(table.columns, row, strict=True)} for row in table.rows]
+    return {"caption": table.caption, "rows": rows, "notes": list(table.notes)}
+
+
+def _cell_json(cell: Cell) -> Json:
+    if not isinstance(cell, Spread):
+        return cell
+    return {"mean": cell.mean, "sd": cell.sd if cell.count > 1 else None, "seeds": cell.count}
 
 
 def markdown(table: Table) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.jobs.shard_names import read_shard
-from aadml.reports.tables import Table
+from aadml.reports.tables import Table, as_json, markdown
 from aadml.studies.job import Job, is_done
 from aadml.studies.sweep import SweepOutcome, sweep
 
@@ -19,7 +20,7 @@ RunJobs = Callable[[Sequence[Job], int | None], list[SweepOutcome]]
 """(jobs, worker processes) -> one outcome per job; a command line puts a progress bar around it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SweepResult:
     """Result of a study.
 
@@ -39,6 +40,14 @@ class SweepResult:
     def failed(self) -> int:
         """Number of failed runs; the same call again retries them."""
         return sum(bool(outcome.reason) for outcome in self.outcomes)
+
+    def __repr__(self) -> str:
+        return "\n".join([*map(markdown, self.tables), str(self.page or self.folder)])
+
+    def to_dict(self) -> Json:
+        """Return the tables as `--json` prints them: one, or a list of several."""
+        tables = [as_json(table) for table in self.tables]
+        return tables[0] if len(tables) == 1 else tables
 
 
 def run_jobs(jobs: Sequence[Job], workers: int | None) -> list[SweepOutcome]:

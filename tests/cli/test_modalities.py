@@ -118,7 +118,7 @@ def test_two_of_three_are_chosen_for_a_method_of_two_views(aadml, features, tmp_
         (("--view", "label=motion"), "'label' cannot be the name of a modality"),
         (("--view", "flow_times=motion"), "'flow_times' cannot be the name of a modality"),
         (("--view", "audio=motion"), "audio is named twice"),
-        (("--view", "flow=nothing"), "'nothing' is not a view of it"),
+        (("--view", "flow=nothing"), "has no view 'nothing'"),
     ],
 )
 def test_a_wrong_view_is_refused_in_one_line(aadml, views, tmp_path, arguments, message):

@@ -337,4 +337,4 @@ def test_what_the_clips_cannot_give_is_refused_before_there_is_a_run(aadml, feat
 
 def test_one_modality_alone_is_refused(aadml, features, tmp_path):
     code, _, err = aadml("train", "--data", features, "--modalities", "audio", "--runs", tmp_path / "runs")
-    assert (code, err) == (2, f"modalities: audio alone; two at least are compared, and {features} has audio, visual")
+    assert (code, err) == (2, f"modalities: audio given; choose at least two of audio, visual of {features}")

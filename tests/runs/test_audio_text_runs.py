@@ -194,7 +194,7 @@ def test_a_paper_of_other_data_is_refused(tmp_path, arguments, hint):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["training.batch=37"], "batches of 37 cannot be made of 36 items"),
+        (["training.batch=37"], "batches of 37 cannot be built of 36 items"),
         (["training.batch=24"], "items are duplicates of each other, but there are only 1 batches"),
     ],
 )

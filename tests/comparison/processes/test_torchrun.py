@@ -134,7 +134,7 @@ def _launched(monkeypatch):
 
 @pytest.mark.usefixtures("_launched")
 def test_several_processes_never_render_the_sample_clips():
-    with pytest.raises(InputError, match="name the data"):
+    with pytest.raises(InputError, match="pass data"):
         fit()
 
 

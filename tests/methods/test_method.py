@@ -15,7 +15,7 @@ def test_a_method_of_two_views_needs_exactly_two_modalities_of_vectors():
         InputError, match=r"two modalities, and these clips have audio, visual, text.*modalities=audio,"
     ):
         Context({"audio": 5, "visual": 7, "text": 3}, 0).need_pair("cca")
-    with pytest.raises(InputError, match="the audio features are computed batch by batch"):
+    with pytest.raises(InputError, match="the audio features are made batch by batch"):
         Context({"audio": 0, "visual": 7}, 0).need_pair("cca")
 
 

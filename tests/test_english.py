@@ -82,3 +82,18 @@ def test_commands_of_user_pages_have_only_flags_that_exist(path):
         for argument in arguments:
             if re.match(r"-{1,2}[a-z]", argument):
                 assert argument.partition("=")[0] in flags, (name, argument)
+
+
+@pytest.mark.parametrize("package", ["aadml", "feature_extraction"])
+def test_contributing_lists_every_room(package):
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition(f"| room of `{package}`")[2].partition("\n\n")[0]
+    listed = re.findall(r"`([\w.]+)`", "".join(line.split(" | ")[0] for line in table.splitlines()))
+    rooms = {path.name for path in (ROOT / package).iterdir() if path.is_dir() and not path.name.startswith("__")}
+    assert sorted({*listed} - {"self_test.py", "manifest.py"}) == sorted(rooms - {"feature_extraction"})
+
+
+def test_files_named_in_contributing_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:aadml|configs|docs|feature_extraction|scripts|tests)/[\w./]+)`?", text):
+        assert (ROOT / path).exists() or "NAME" in path, path

@@ -12,7 +12,7 @@ from aadml.cli import cli
 
 ROOT = Path(__file__).parents[1]
 USER_PAGES = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *USER_PAGES]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *USER_PAGES]
 LONGEST_SENTENCE = 45  # words
 MOST_LINES = 1_100
 

@@ -18,10 +18,10 @@ PAGE = ROOT / "docs" / "fidelity.md"
 
 TOP = """# Fidelity
 
-What this toolkit computes, beside what the released code of each method or loss computes on the same weights and
-inputs. An error is the largest absolute difference over the largest absolute value of the source, in float64 unless a
-row says otherwise. Where the source is marked *, it could not be run and its formula was written out from its code. The
-page is written by `python scripts/fidelity.py REFERENCES`; `tests/fidelity` holds every row to its limit.
+Every method and loss, compared with its released code on the same weights and inputs. An error is the largest absolute
+difference, divided by the largest absolute value of the source, in float64 unless a row says otherwise. Sources marked
+* could not be run; their formulas were written out from the code. `python scripts/fidelity.py REFERENCES` writes this
+page, and `tests/fidelity` checks every row against its limit.
 
 """
 
@@ -30,24 +30,24 @@ HEAD = ("method or loss", "source", "compared", "largest error", "limit", "devia
 BOTTOM = """
 ## What differs on purpose
 
-Options named `fidelity` choose between `source`, the released code, and `repaired`, the default. The column "apart"
-says how far a repair moves the loss or the figure it names, on the numbers of the reference.
+Options named `fidelity` choose between `source`, the released code, and `repaired`, the default. The column "apart" is
+the change of the loss or figure by the repair, on the numbers of the reference.
 
 {repairs}
 Decided without an option:
 
 - **DAML** follows the paper's signs. A public reimplementation (GeDML) subtracts the margin in the metric loss, and
   takes the adversary's distance between features.
-- **AGAH** divides each feature by its own norm; the released code divides by the norm of the whole batch, so that a
-  code would depend on who else is there. The step on the codes of classes is coordinate descent on ±1 labels; the
-  released step mixes 0/1 with ±1 labels and ends at a higher cost (12,368 against 11,552 on the reference).
-- **C-CCA** sums in float64, the released code in float32, and takes classes of unequal size, where that code fails.
-- **DCCA**'s released sum over all singular values takes roots entry by entry, is no trace norm, and its gradient is not
-  finite: it is left out.
+- **AGAH** divides each feature by its own norm. The released code divides by the norm of the whole batch, so its codes
+  depend on the batch. The step on the codes of classes is coordinate descent on ±1 labels. The released step mixes 0/1
+  with ±1 labels and ends at a higher loss (12,368 against 11,552 on the reference).
+- **C-CCA** sums in float64 (the released code in float32) and accepts classes of unequal size, where that code fails.
+- **DCCA**: the released sum over all singular values takes roots entry by entry. It is not a trace norm, and its
+  gradient is not finite, so it is omitted.
 - **NT-Xent** masks the other captions of a clip unless `mask_same_id: false`; the released mask acts after the softmax
-  and changes nothing. The rows of `reproduce mei` and `reproduce 3cmlf` have it false.
-- **Median ranks** keep their half; the released evaluation of Mei et al. rounds down.
-- **HDML** has no batch normalization in the generator and before the last layer, and running means over steps.
+  and has no effect. The rows of `reproduce mei` and `reproduce 3cmlf` have it false.
+- **Median ranks** are not rounded; the released evaluation of Mei et al. rounds down.
+- **HDML** has no batch normalization in the generator and before the last layer, and its means run over steps.
 
 ## Without released code
 
@@ -61,7 +61,7 @@ Decided without an option:
 | CCTL | its definition; known from the abstract and the AADML paper |
 | EICS, TLCA, MSNSCA | known from the abstract; MSNSCA's sizes are of the same authors' SMSA-VA-CMR |
 | VideoAdviser | an analogue on features (`video-adviser-lite`), known from the abstract |
-| embedding expansion (`ee-`) | its definition; each item has one drawn partner of its class, no anchor is made up |
+| embedding expansion (`ee-`) | its definition; each item has one random partner of its class, no anchor is generated |
 | AADML | no code is public: the configs `paper-*` are readings of its equations |
 
 ## References without an equal here

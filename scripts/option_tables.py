@@ -1,4 +1,4 @@
-"""Write docs/options.md and the tables of options in docs/losses.md anew, from annotated arguments and docstrings."""
+"""Write docs/options.md and the generated parts of docs/losses.md and docs/guide.md."""
 
 import inspect
 import re
@@ -6,12 +6,16 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from aadml.cli import COMMANDS
 from aadml.configuration.catalog import SECTIONS, listing, options
 from aadml.feature_extraction.ground.options import Option, as_yaml, schema
 from aadml.losses import LOSSES
+from aadml.objective.recipes import RECIPES
 
 DOCS = Path(__file__).parents[1] / "docs"
-LOSS_PAGE, OPTION_PAGE = DOCS / "losses.md", DOCS / "options.md"
+GUIDE, LOSS_PAGE, OPTION_PAGE = DOCS / "guide.md", DOCS / "losses.md", DOCS / "options.md"
+PYTHON = {"demo": "", "train": "fit", "search": "Index", "list": ""}
+"""Names of commands in Python, where they differ."""
 HEAD = "| option | default | possible | what it is, and where the default comes from |\n|---|---|---|---|\n"
 KINDS = {
     "sections": "Sections of every config",
@@ -32,10 +36,10 @@ This page is written by `python scripts/option_tables.py`.
 """
 
 
-def table(found: Iterable[Option]) -> str:
-    """Lay out options as a Markdown table."""
+def table(entries: Iterable[Option]) -> str:
+    """Return a Markdown table of options."""
     rows = []
-    for option in found:
+    for option in entries:
         sentence = (option.sentence[:1].upper() + option.sentence[1:]).replace("|", "\\|")
         tried = f"; a search tries {', '.join(map(as_yaml, option.tuning))}" if option.tuning else ""
         possible = f"{option.possible}{option.company}{tried}"
@@ -43,27 +47,72 @@ def table(found: Iterable[Option]) -> str:
     return HEAD + "".join(rows)
 
 
-def with_tables(page: str) -> str:
-    """Return the page of the losses with the table of every loss as the code has it."""
-    for name, entry in LOSSES.items():
-        section = re.search(rf"^### {re.escape(name)}\n.*?(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
-        if section is None:
-            raise SystemExit(f"{LOSS_PAGE}: has no section for {name}; write one, with its formula and its source")
-        rows = table(schema(entry).values())
-        page = page.replace(
-            section[0], re.sub(r"^\| option \|.*?\n(?=\n)", lambda _, t=rows: t, section[0], flags=re.M | re.S)
+def loss_section(name: str) -> str:
+    """Return the section of a loss: its docstring as Markdown, a table of its options, its example."""
+    summary, *paragraphs = re.split(r"\n\s*\n", inspect.getdoc(LOSSES[name]) or "")
+    body = "\n\n".join(as_markdown(text) for text in paragraphs if not text.startswith(("Args:", "Example:")))
+    code = f"```python\n{example(LOSSES[name])}\n```\n"
+    return f"### {name}\n\n{summary}\n\n{body}\n\n{table(schema(LOSSES[name]).values())}\n{code}"
+
+
+def as_markdown(paragraph: str) -> str:
+    """Return a paragraph of a docstring as Markdown: formulas as code, Returns and Raises in one line each."""
+    if paragraph.startswith("    "):
+        return f"```text\n{inspect.cleandoc(paragraph)}\n```"
+    lines = re.split(r"\n(?=    )", paragraph, maxsplit=1)
+    if paragraph.startswith(("Returns:", "Raises:")):
+        return f"**{lines[0].removesuffix(':')}**: {' '.join(lines[1].split())}"
+    return "\n".join([lines[0], f"\n```text\n{inspect.cleandoc(lines[1])}\n```"]) if lines[1:] else paragraph
+
+
+def recipe_table() -> str:
+    """Return the table of the recipes."""
+    rows = ["| recipe | loss section | selection | directions | what it is |\n|---|---|---|---|---|\n"]
+    for name, recipe in RECIPES.items():
+        loss, selection = (
+            ", ".join(f"{key}={setting}" for key, setting in section.items()) if section else "as configured"
+            for section in (recipe.loss, recipe.selection)
         )
+        directions = ", ".join(recipe.directions or ["as configured"])
+        rows.append(f"| `{name}` | {loss} | {selection} | {directions} | {recipe.description} |\n")
+    return "".join(rows)
+
+
+def command_table() -> str:
+    """Return the table of the commands and the Python functions that do the same."""
+    rows = ["| command | effect | Python |\n| --- | --- | --- |\n"]
+    for name, effect in COMMANDS.items():
+        function = PYTHON.get(name, name.replace("-", "_"))
+        rows.append(f"| `{name}` | {effect} | {f'`aadml.{function}`' if function else ''} |\n")
+    return "".join(rows)
+
+
+def with_generated_parts(page: str) -> str:
+    """Return a page with its generated parts as the code has them."""
+    makers = {
+        "losses": lambda: "\n".join(map(loss_section, LOSSES)),
+        "recipes": recipe_table,
+        "commands": command_table,
+    }
+    for name in re.findall(r"<!-- generated: (\S+) -->", page):
+        text = makers[name]()
+        begin, end = f"<!-- generated: {name} -->\n", f"\n<!-- end: {name} -->"
+        before, _, rest = page.partition(begin)
+        _, marker, after = rest.partition(end)
+        if not marker:
+            raise SystemExit(f"{begin.strip()} has no end; add {end.strip()}")
+        page = f"{before}{begin}\n{text}{end}{after}"
     return page
 
 
 def option_page() -> str:
-    """Write the page of all options but those of the losses."""
+    """Return the page of all options except those of the losses."""
     parts = [OPENING]
     for kind, title in KINDS.items():
         parts.append(f"\n## {title}\n")
         for entry in listing(kind):
-            found = options(kind, entry.name)
-            rows = table(found) if found else "No options.\n"
+            entries = options(kind, entry.name)
+            rows = table(entries) if entries else "No options.\n"
             places = SECTIONS[entry.name] if kind == "sections" else (entry.place,)
             declared = ", ".join(f"`{place}`" for place in places)
             parts.append(f"\n### {entry.name}\n\n{entry.description} Declared by {declared}.\n\n{rows}")
@@ -71,7 +120,7 @@ def option_page() -> str:
 
 
 def example(entry: Callable[..., object]) -> str:
-    """Give the example of an entry's docstring, without its prompts."""
+    """Return the example of an entry's docstring, without its prompts."""
     lines = (inspect.getdoc(entry) or "").splitlines()
     return "\n".join(line.strip()[4:] for line in lines if line.strip().startswith(">>>"))
 
@@ -79,5 +128,6 @@ def example(entry: Callable[..., object]) -> str:
 if __name__ == "__main__":
     if sys.argv[1:]:
         sys.exit(f"{__doc__}\nIt takes no arguments; {' '.join(sys.argv[1:])} given.")
-    LOSS_PAGE.write_text(with_tables(LOSS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in (LOSS_PAGE, GUIDE):
+        path.write_text(with_generated_parts(path.read_text(encoding="utf-8")), encoding="utf-8")
     OPTION_PAGE.write_text(option_page(), encoding="utf-8")

@@ -23,9 +23,9 @@ def blocks(language, section):
 def run(command, folder):
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment |= {"PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    process = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return process.stdout
 
 
 def test_the_sessions_stand_side_by_side_and_are_short():
@@ -36,15 +36,15 @@ def test_the_sessions_stand_side_by_side_and_are_short():
 
 @pytest.mark.slow
 def test_the_session_in_python_and_its_models_run(tmp_path):
-    program = blocks("python", "A session")[0] + blocks("python", "Models")[0]
+    program = blocks("python", "A session")[0] + "\nfirst = scores\n" + blocks("python", "Models")[0]
     program += "\nprint(row.shape == audio[0].shape, best.shape, damaged, scores.split)"
-    program += "\nprint(found.directions[0].map == model.evaluation['directions']['audio-visual']['map'])"
-    program += "\nprint([one.check for one in findings if one.failed])"
-    said = run([sys.executable, "-c", program], tmp_path).splitlines()
-    assert said[0].startswith("True (")
-    assert said[0].endswith(", 5) [] valid")
-    assert said[1] == "True"
-    assert said[2] in ("[]", "['duplicates']")  # two rendered helicopters of a second sound nearly the same
+    program += "\nprint(first.directions[0].map == model.evaluation['directions']['audio-visual']['map'])"
+    program += "\nprint([finding.check for finding in findings if finding.failed])"
+    output = run([sys.executable, "-c", program], tmp_path).splitlines()
+    assert output[0].startswith("True (")
+    assert output[0].endswith(", 5) [] valid")
+    assert output[1] == "True"
+    assert output[2] in ("[]", "['duplicates']")  # two rendered helicopters of a second sound nearly the same
     names = {path.name for path in (tmp_path / "my-model").iterdir()}
     assert names == {"model.safetensors", "model.json", "README.md"}
     assert all(f"`{name}`" in GUIDE for name in names)
@@ -67,9 +67,9 @@ visual, new_visual = (np.eye(4)[rows] @ numbers.normal(size=(4, 7)) for rows in 
 def test_the_session_in_the_shell_runs(tmp_path):
     pytest.importorskip("matplotlib")
     (session,) = blocks("sh", "A session")
-    said = run(["bash", "-c", session.replace("aadml audit runs/*", "aadml audit runs/* || true")], tmp_path)
+    output = run(["bash", "-c", session.replace("aadml audit runs/*", "aadml audit runs/* || true")], tmp_path)
     (folder,) = (tmp_path / "runs").iterdir()
-    assert f"runs/{folder.name}" in said
+    assert f"runs/{folder.name}" in output
     assert (folder / "report.html").is_file()
     assert (tmp_path / "embeddings.h5").is_file()
     assert "checks passed" in (folder / "README.md").read_text()

@@ -32,8 +32,11 @@ def section(page, name):
     return page.partition(f"\n### {name}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
 
 
-def test_the_tables_of_options_are_those_of_the_code(page):
-    assert page == option_tables().with_tables(page)
+@pytest.mark.parametrize("name", ["losses.md", "guide.md"])
+def test_the_generated_parts_are_those_of_the_code(name):
+    page = PAGE.with_name(name).read_text(encoding="utf-8")
+    assert "<!-- generated: " in page
+    assert page == option_tables().with_generated_parts(page)
 
 
 def test_the_page_of_options_is_that_of_the_code():
@@ -44,7 +47,10 @@ def test_the_page_of_options_is_that_of_the_code():
 def test_the_page_gives_every_loss_its_formula_source_and_example(page, name):
     text = section(page, name)
     assert option_tables().example(LOSSES[name]) in text
-    assert all(word in text for word in ("```text", "Needs ", "By label: ", "By id: ", "From: "))
+    assert "```text" in text
+    (row,) = re.findall(rf"^\| {name} \|(.*)\|$", page.partition("## Which loss for which data")[2], re.MULTILINE)[:1]
+    needs, by_label, by_id, source = (cell.strip() for cell in row.split(" | "))
+    assert all((needs, by_label, by_id, source))
 
 
 def test_the_page_names_every_recipe_and_label_loss_and_no_others(page):

@@ -63,7 +63,7 @@ def test_none_in_place_of_a_label_is_a_clip_without_one(kind):
     ],
 )
 def test_other_labels_are_refused(labels):
-    with pytest.raises(InputError, match=r"^labels: .* given; n names or n whole numbers are wanted, None for a row"):
+    with pytest.raises(InputError, match=r"^labels: .* of shape .*; pass n names or n whole numbers, None for a row"):
         clips(labels)
 
 
@@ -88,11 +88,11 @@ def test_whether_a_clip_has_a_modality_is_said_by_truth_values_or_zeros_and_ones
     ("present", "said"),
     [
         ({"adio": [True] * N}, "present: there are no adio features; there are audio, visual"),
-        ({"audio": CODES}, r"present: audio: int64 \(6,\) given; n booleans are wanted"),
-        ({"audio": ["yes"] * N}, r"present: audio: <U3 \(6,\) given; n booleans are wanted"),
+        ({"audio": CODES}, r"present: audio: int64 of shape \(6,\); pass n booleans"),
+        ({"audio": ["yes"] * N}, r"present: audio: <U3 of shape \(6,\); pass n booleans"),
         ({"audio": [[True], [True, False]]}, "present: audio: not an array of booleans"),
         ([True] * N, "present is of type list; pass {modality: n booleans}"),
-        ({"audio": [True]}, r"audio: present is torch.bool \(1,\); bool \(6,\) is wanted"),
+        ({"audio": [True]}, r"audio: present is torch.bool \(1,\); pass bool \(6,\)"),
     ],
 )
 def test_other_masks_are_refused(present, said):
@@ -108,7 +108,7 @@ def test_other_masks_are_refused(present, said):
     ],
 )
 def test_a_tensor_whose_numbers_do_not_lie_in_memory_is_refused(features, kind):
-    with pytest.raises(InputError, match=f"^audio: a {kind} tensor given; a dense one of floats or integers is wanted"):
+    with pytest.raises(InputError, match=f"^audio: a {kind} tensor; pass a dense one of floats or integers"):
         clips(audio=features)
 
 

@@ -114,5 +114,5 @@ def test_what_is_no_vector_is_still_refused():
         def batch(self, index):
             return index
 
-    with pytest.raises(InputError, match="made batch by batch"):
+    with pytest.raises(InputError, match="computed batch by batch"):
         clips(Words(), 7).vectors("audio")

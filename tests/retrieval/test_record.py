@@ -71,7 +71,7 @@ def test_an_outside_metric_is_a_column_and_what_it_gives_is_checked(tmp_path, mo
     consent_to("own_metrics_of_records:half", "own_metrics_of_records:wrong")
     record = evaluate(embeddings(), extra=["own_metrics_of_records:half@2"]).record()
     assert record.figure("own_metrics_of_records:half@2") == 0.5
-    with pytest.raises(InputError, match=r"own_metrics_of_records:wrong: gave \(\) for .* queries; one value a query"):
+    with pytest.raises(InputError, match=r"own_metrics_of_records:wrong: returned \(\) for .* queries; one value per query"):
         evaluate(embeddings(), extra=["own_metrics_of_records:wrong"])
 
 
@@ -79,8 +79,8 @@ def test_an_outside_metric_is_a_column_and_what_it_gives_is_checked(tmp_path, mo
     ("name", "message"),
     [
         ("recal@3", "no metric 'recal'; did you mean 'recall'"),
-        ("recall@x", "write a cutoff of at least 1 behind the @"),
-        ("recall@0", "write a cutoff of at least 1 behind the @"),
+        ("recall@x", "a cutoff of at least 1 must follow the @"),
+        ("recall@0", "a cutoff of at least 1 must follow the @"),
         ("recall@25", "metric recall@25: the gallery holds 24 items"),
         ("running@3", "metric running@3: running takes no cutoff"),
         ("mean-rank@3", "takes no cutoff"),

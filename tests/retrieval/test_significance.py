@@ -194,20 +194,20 @@ def test_compare_corrects_for_the_number_of_comparisons():
         expected = holm({str(pair): getattr(one, key) for pair, one in alone.items()})
         assert [getattr(together[pair], key) for pair in pairs] == list(expected.values())
     assert together["z", "x"].mean == pytest.approx(0.3)
-    with pytest.raises(InputError, match="no figures of 'w'"):
+    with pytest.raises(InputError, match="no method 'w'; there are: x, y, z"):
         compare(figures, [("w", "x")])
-    with pytest.raises(InputError, match="wanted one query set"):
+    with pytest.raises(InputError, match="pass the same queries per seed"):
         compare({"x": [[1.0, 2.0], [1.0]], "y": base}, [("x", "y")])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: spread([]), "one figure a seed"),
-        (lambda: spread([1.0, float("nan")]), "holds NaN"),
+        (lambda: spread([]), "one value per seed"),
+        (lambda: spread([1.0, float("nan")]), "contains NaN"),
         (lambda: paired_t([1.0], [2.0]), "two or more pairs"),
         (lambda: paired_t([1.0, 2.0], [2.0]), "two or more pairs"),
-        (lambda: seeds_and_queries(np.ones((2, 3)), np.ones((3, 2))), r"wanted \(seeds, queries\)"),
+        (lambda: seeds_and_queries(np.ones((2, 3)), np.ones((3, 2))), r"pass equal shapes \(seeds, queries"),
     ],
 )
 def test_figures_that_cannot_be_compared_are_refused(call, message):

@@ -71,7 +71,7 @@ def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
         ({"once": "audio", "data": True}, "once is for embeddings"),
         ({"embeddings": True, "data": True}, "data is for a model; embeddings are scored as they are"),
         ({"embeddings": True, "allow_other_features": True}, "allow_other_features is for a model on other data"),
-        ({"query_seed": 3, "data": True}, "query_seed: 3 given, but no queries are drawn"),
+        ({"query_seed": 3, "data": True}, "query_seed is 3, but no queries are drawn"),
     ],
 )
 def test_what_an_evaluation_would_not_follow_is_refused(model, options, said):

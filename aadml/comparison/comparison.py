@@ -175,10 +175,6 @@ class Comparison:
         Args:
             columns: int64 indices of the remaining candidates, ascending.
         """
-
-        def selected(value: Tensor | None) -> Tensor | None:
-            return None if value is None else value[..., columns]
-
         place = torch.full((len(self.candidates),), -1, device=self.own.device)
         place[columns] = torch.arange(len(columns), device=self.own.device)
         return replace(
@@ -187,30 +183,27 @@ class Comparison:
             positives=self.positives[:, columns],
             negatives=self.negatives[:, columns],
             own=torch.where(self.own >= 0, place[self.own], self.own),
-            relevance=selected(self.relevance),
-            shares=selected(self.shares),
+            relevance=_selected(self.relevance, (..., columns)),
+            shares=_selected(self.shares, (..., columns)),
             guides={name: guide[:, columns] for name, guide in self.guides.items()},
-            within=selected(self.within),
-            candidate_features=None if self.candidate_features is None else self.candidate_features[columns],
-            candidate_class=selected(self.candidate_class),
+            within=_selected(self.within, (..., columns)),
+            candidate_features=_selected(self.candidate_features, columns),
+            candidate_class=_selected(self.candidate_class, columns),
         )
 
     def _at_rows(self, rows: Tensor) -> "Comparison":
-        def selected(value: Tensor | None) -> Tensor | None:
-            return None if value is None else value[rows]
-
         return replace(
             self,
             anchors=self.anchors[rows],
             positives=self.positives[rows],
             negatives=self.negatives[rows],
             own=self.own[rows],
-            relevance=selected(self.relevance),
-            shares=selected(self.shares),
+            relevance=_selected(self.relevance, rows),
+            shares=_selected(self.shares, rows),
             guides={name: guide[rows] for name, guide in self.guides.items()},
-            within=selected(self.within) if self.within is not None and self.within.ndim == 2 else self.within,
-            anchor_features=selected(self.anchor_features),
-            anchor_class=selected(self.anchor_class),
+            within=self.within[rows] if self.within is not None and self.within.ndim == 2 else self.within,
+            anchor_features=_selected(self.anchor_features, rows),
+            anchor_class=_selected(self.anchor_class, rows),
         )
 
     @cached_property
@@ -265,3 +258,7 @@ class Comparison:
         if self.relevance is not None:
             raise InputError(f"{user} needs vectors; this comparison has a relevance score instead")
         return pairwise.at_least_float32(self.anchors), pairwise.at_least_float32(self.candidates)
+
+
+def _selected(value: Tensor | None, index: Any) -> Tensor | None:
+    return None if value is None else value[index]

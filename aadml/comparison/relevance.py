@@ -36,17 +36,14 @@ class Relevant(ABC):
     """Relevance of n gallery items to q queries.
 
     Attributes:
+        shape: numbers of queries q and gallery items n.
         some: (q,) True for a query with relevant items; others are skipped and counted.
         graded: True if relevant items have different grades.
     """
 
+    shape: tuple[int, int]
     some: NDArray[np.bool_]
     graded: bool = False
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Numbers of queries q and gallery items n."""
 
     @abstractmethod
     def block(self, index: Rows) -> NDArray[np.bool_]:
@@ -75,11 +72,7 @@ class Grouped(Relevant):
         query_codes: Rows = np.minimum(np.searchsorted(values, queries), len(values) - 1)
         self.some = np.asarray(values[query_codes] == queries, dtype=bool)
         self._query_codes = np.where(self.some, query_codes, -1).astype(np.int32)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of queries q and gallery items n."""
-        return len(self._query_codes), len(self._codes)
+        self.shape = len(queries), len(gallery)
 
     def block(self, index: Rows) -> NDArray[np.bool_]:
         """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
@@ -103,11 +96,7 @@ class Sharing(Relevant):
         self._queries, self._gallery = queries.astype(np.float32), gallery.astype(np.float32)
         self.some = np.asarray(queries[:, gallery.any(axis=0)].any(axis=1), dtype=bool)
         self.graded = graded
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of queries q and gallery items n."""
-        return len(self._queries), len(self._gallery)
+        self.shape = len(queries), len(gallery)
 
     def block(self, index: Rows) -> NDArray[np.bool_]:
         """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
@@ -136,14 +125,9 @@ class Judged(Relevant):
     """
 
     def __init__(self, grades: Sequence[tuple[Rows, Grades]], items: int) -> None:
-        self._grades, self._items = grades, items
+        self._grades, self.shape = grades, (len(grades), items)
         self.some = np.array([len(rows) > 0 for rows, _ in grades], dtype=bool)
         self.graded = len(np.unique(np.concatenate([np.empty(0), *(values for _, values in grades)]))) > 1
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of queries q and gallery items n."""
-        return len(self._grades), self._items
 
     def block(self, index: Rows) -> NDArray[np.bool_]:
         """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
@@ -155,7 +139,7 @@ class Judged(Relevant):
 
     def grades(self, index: Rows) -> Grades:
         """Return the grades (b, n) of items for the queries `index` (b,)."""
-        grades = np.zeros((len(index), self._items), dtype=np.float32)
+        grades = np.zeros((len(index), self.shape[1]), dtype=np.float32)
         for row, query in enumerate(index.tolist()):
             columns, values = self._grades[query]
             grades[row, columns] = values

@@ -156,12 +156,12 @@ def _by_chance(ranking: Ranking, functions: Requested) -> dict[tuple[str, ...], 
     if running in functions:  # computed from rankings, the cost would be items times relevant items
         others = {place: function for place, function in functions.items() if place != running}
         return {running: running_by_chance(ranking.relevant, ranking.items), **_by_chance(ranking, others)}
-    if not functions or ranking.grades is not None:
-        blind = ranking.without_scores()
-        return {place: function(blind) for place, function in functions.items()}
-    first, query = np.unique(ranking.relevant, return_index=True, return_inverse=True)[1:]
-    blind = ranking.without_scores().at(first)
-    return {place: function(blind)[query] for place, function in functions.items()}
+    if ranking.grades is not None:
+        tied = Ranking.by_chance(ranking.relevant, ranking.items, ranking.grades)
+        return {place: function(tied) for place, function in functions.items()}
+    counts, query = np.unique(ranking.relevant, return_inverse=True)
+    tied = Ranking.by_chance(counts, ranking.items)
+    return {place: function(tied)[query] for place, function in functions.items()}
 
 
 def _of_others(ranking: Ranking) -> tuple[Values, Values]:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aadml.comparison.arrays import to_flags
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import UNLABELLED, check_modality, in_order
@@ -18,6 +19,7 @@ from aadml.feature_extraction.foreign import npz_arrays, open_hdf5
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import require_entry
+from aadml.feature_extraction.ground.strings import as_text
 from aadml.feature_extraction.manifest import ALIASES
 from aadml.retrieval.frame_word import FRAME_WORD
 
@@ -77,7 +79,10 @@ def read_embeddings(
     _check_unique(names, f"{place}: class_names")
     if "text" not in vectors:  # a clip with several captions has several rows
         _check_unique(ids.tolist(), f"{place}: id")
-    masks = {m: _flags(flags, count, f"{place}: {m}{PRESENT}") for m, flags in columns.present.items()}
+    masks = {
+        m: to_flags(_column(flags, where := f"{place}: {m}{PRESENT}", count), where).numpy()
+        for m, flags in columns.present.items()
+    }
     rows, chosen = _rows(beside.get("split"), split, count, place)
     vectors = {modality: matrix[rows] for modality, matrix in vectors.items()}
     for modality in masks.keys() & vectors.keys():
@@ -126,16 +131,10 @@ def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:
     if is_archive(path):
         return str(npz_arrays(path, ("similarity",)).get("similarity", "cosine")), ()
     with open_hdf5(path) as file:
-        once = tuple(_text(name) for name in np.asarray(file.attrs.get(ONCE, ()), dtype=object).ravel().tolist())
+        once = tuple(as_text(name) for name in np.asarray(file.attrs.get(ONCE, ()), dtype=object).ravel().tolist())
         for name in once:
             check_modality(name, f"{path}: {ONCE}")
-        return _text(file.attrs.get("similarity", "cosine")), once
-
-
-def _flags(values: NDArray[Any], count: int, where: str) -> NDArray[np.bool_]:
-    if values.shape != (count,) or values.dtype.kind not in "biu" or not np.isin(values, (0, 1)).all():
-        raise InputError(f"{where}: {values.dtype} of shape {values.shape}; wanted booleans ({count},)")
-    return values.astype(np.bool_)
+        return as_text(file.attrs.get("similarity", "cosine")), once
 
 
 def check_once(embeddings: Embeddings, once: Collection[str], place: str = "--once ") -> None:
@@ -184,13 +183,9 @@ def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tup
 
 def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:
     try:
-        return tuple(_text(value) for value in values.ravel().tolist())
+        return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.ravel().tolist())
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: holds strings that are not UTF-8") from error
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:

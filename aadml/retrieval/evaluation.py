@@ -155,7 +155,8 @@ class _Task:
     def result(self, direction: Direction, sides: Sides, items: int) -> DirectionResult:
         """Score the queries of one pair of sides; `items` is the size of the smallest gallery of the direction."""
         relevance, names = self.embeddings.relevant, self.embeddings.class_names
-        relevant, groups = _relevant(self.embeddings, direction, sides), relevance.groups(self.embeddings)
+        relevant = relevance.along(direction, self.embeddings, sides.queries, sides.gallery)
+        groups = relevance.groups(self.embeddings)
         return score_relevance(
             self.scores(direction, sides),
             relevant,
@@ -191,10 +192,6 @@ def _with_other_galleries(task: _Task, direction: Direction, rows: Indices | Non
             values = {"map": other.map, "chance": float(other.chance.mean()), "queries": len(other.ids)}
             figures |= {(place, name): value for name, value in values.items()}
     return replace(result, figures=figures)
-
-
-def _relevant(embeddings: Embeddings, direction: Direction, sides: Sides) -> Relevant:
-    return embeddings.relevant.along(direction, embeddings, sides.queries, sides.gallery)
 
 
 def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
@@ -261,7 +258,7 @@ def _over_direction(
     values: list[Values] = []
     for sides in restricted(sides_of(embeddings, direction, gallery), rows):
         source = _source(embeddings, direction, sides, similarity or embeddings.similarity)
-        relevant = _relevant(embeddings, direction, sides)
+        relevant = embeddings.relevant.along(direction, embeddings, sides.queries, sides.gallery)
         partner = _partner(relevant, sides, gallery) if gallery == "without-partner" else None
         parts = over_rankings(source, relevant, measure, partner=partner)
         values += [part for part in parts if part is not None]

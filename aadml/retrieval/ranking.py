@@ -64,29 +64,21 @@ class Ranking:
         most = int(self.relevant.max(initial=0))
         return (np.arange(most)[None, :] < self.relevant[:, None]).astype(np.float64)
 
-    def without_scores(self) -> "Ranking":
-        """Return rankings in which all items are tied, whose metrics are chance levels; without `above_partner`."""
-        count = len(self)
-        nothing, everything = np.zeros(count, dtype=np.int64), np.full(count, self.items)
-        ideal = self.ideal
-        grades = None if self.grades is None else Grades(ideal.sum(axis=1), ideal)
-        return Ranking(
-            self.items, np.arange(count + 1), nothing, everything, nothing, self.relevant, self.relevant, everything,
-            grades=grades,
-        )  # fmt: skip
+    @classmethod
+    def by_chance(cls, relevant: Indices, items: int, grades: "Grades | None" = None) -> "Ranking":
+        """Return rankings in which all n items are tied, whose metrics are chance levels.
 
-    def at(self, queries: Indices) -> "Ranking":
-        """Return some queries of rankings of one group each, as `without_scores` returns them."""
-        return replace(
-            self,
-            offsets=np.arange(len(queries) + 1),
-            above=self.above[queries],
-            size=self.size[queries],
-            hits_above=self.hits_above[queries],
-            hits=self.hits[queries],
-            relevant=self.relevant[queries],
-            tied=self.tied[queries],
-        )
+        Args:
+            relevant: (b,) number of relevant items of each query.
+            items: n.
+            grades: as in the rankings by scores.
+        """
+        nothing, everything = np.zeros_like(relevant), np.full_like(relevant, items)
+        tied_grades = None if grades is None else Grades(grades.ideal.sum(axis=1), grades.ideal)
+        return cls(
+            items, np.arange(len(relevant) + 1), nothing, everything, nothing, relevant, relevant, everything,
+            grades=tied_grades,
+        )  # fmt: skip
 
     @property
     def query(self) -> Indices:

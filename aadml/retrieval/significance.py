@@ -1,6 +1,6 @@
 """Tests of whether two methods differ by more than the variation of seeds and queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import lookup
 
 Values = NDArray[np.float64]
 Pair = tuple[str, str]
@@ -206,29 +205,6 @@ def corrected(differences: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
     return {
         pair: replace(difference, p=p[repr(pair)], equal=equal[repr(pair)]) for pair, difference in differences.items()
     }
-
-
-def compare(figures: Mapping[str, Sequence[ArrayLike]], pairs: Sequence[Pair]) -> dict[Pair, Difference]:
-    """Compare pairs of methods over seeds and queries, with p corrected for the number of pairs.
-
-    Args:
-        figures: method -> average precision of each query (q,), for each seed.
-        pairs: (first, second) names; the difference is first minus second.
-
-    Returns:
-        Pair -> difference with the corrected p.
-
-    Raises:
-        InputError: an unknown name, or seeds or queries that do not match.
-    """
-    return corrected({pair: seeds_and_queries(*(_stacked(figures, name) for name in pair)) for pair in pairs})
-
-
-def _stacked(figures: Mapping[str, Sequence[ArrayLike]], name: str) -> Values:
-    rows = [_checked(row, name) for row in lookup(figures, name, "method")]
-    if len(shapes := {row.shape for row in rows}) != 1:
-        raise InputError(f"{name}: the seeds have values of shapes {sorted(shapes)}; pass the same queries per seed")
-    return np.stack(rows)
 
 
 def _checked(values: ArrayLike, where: str) -> Values:

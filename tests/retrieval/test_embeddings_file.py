@@ -62,7 +62,9 @@ def test_columns_in_the_plural_are_read_and_what_is_left_out_is_named(tmp_path, 
 
 def test_a_file_of_other_modalities_is_refused_with_all_that_it_has(tmp_path):
     np.savez(tmp_path / "e.npz", audio=AUDIO, video=AUDIO, label=np.arange(4))
-    with pytest.raises(InputError, match="has audio, label, video; at least two of 'audio', 'visual', 'text' or the names in"):
+    with pytest.raises(
+        InputError, match="has audio, label, video; at least two of 'audio', 'visual', 'text' or the names in"
+    ):
         read_embeddings(tmp_path / "e.npz")
 
 
@@ -174,8 +176,8 @@ def test_modalities_of_other_names_and_masks_are_read(tmp_path, kind):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"audio_present": np.array([True])}, r"audio_present: bool of shape \(1,\); wanted booleans \(4,\)"),
-        ({"audio_present": np.array([0, 1, 2, 1])}, "wanted booleans"),
+        ({"audio_present": np.array([True])}, r"audio_present: shape \(1,\); wanted \(4,\), one for each row"),
+        ({"audio_present": np.array([0, 1, 2, 1])}, "pass n booleans"),
         ({"modalities": np.array(["a b"])}, "'a b' cannot be the name of a modality"),
     ],
 )

@@ -10,7 +10,7 @@ functions of this module in the same order; work for one worker goes through `by
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +25,7 @@ from aadml.comparison.processes.launch import ProcessLost
 from aadml.feature_extraction.ground.json_values import JsonObject
 
 Name = TypeVar("Name", bound=str)
+V = TypeVar("V")
 
 TIMEOUT = timedelta(minutes=30)
 """Maximum wait for other workers, including validation on rank 0, before the job ends."""
@@ -63,35 +64,32 @@ def joined() -> Iterator[None]:
     own_cards = cards > 0 and cards >= launch.processes_here()
     with _answered():
         distributed.init_process_group("cpu:gloo,cuda:nccl" if own_cards else "gloo", timeout=TIMEOUT)
-    token = _job.set(_Place(distributed.get_rank(), distributed.get_world_size()))
-    try:
-        yield
-    except BaseException:
-        launch.claim_last_word()  # before the other workers notice that this one ended
-        raise
-    finally:
-        _job.reset(token)
+    with _set(_job, _Place(distributed.get_rank(), distributed.get_world_size())):
+        try:
+            yield
+        except BaseException:
+            launch.claim_last_word()  # before the other workers notice that this one ended
+            raise
     distributed.destroy_process_group()
 
 
 @contextmanager
-def divided() -> Iterator[None]:
+def _set(variable: ContextVar[V], value: V) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def divided() -> AbstractContextManager[None]:
     """Divide rows over the connected workers inside the context."""
-    token = _place.set(_job.get())
-    try:
-        yield
-    finally:
-        _place.reset(token)
+    return _set(_place, _job.get())
 
 
-@contextmanager
-def alone() -> Iterator[None]:
+def alone() -> AbstractContextManager[None]:
     """Compute with all rows in this worker inside the context."""
-    token = _place.set(_ALONE)
-    try:
-        yield
-    finally:
-        _place.reset(token)
+    return _set(_place, _ALONE)
 
 
 def count() -> int:
@@ -131,11 +129,8 @@ def together(total: int, encode: Callable[[], dict[Name, Tensor]]) -> dict[Name,
     """
     if not _is_divided():
         return encode()
-    token = _encoding.set(total)
-    try:
+    with _set(_encoding, total):
         parts = encode()
-    finally:
-        _encoding.reset(token)
     gather: Callable[..., tuple[Tensor, ...]] = _Gathered.apply
     return dict(zip(parts, gather(own(total), total, *parts.values()), strict=True))
 
@@ -252,11 +247,10 @@ def _from_first(data: bytes) -> bytes:
     with _answered():
         size = torch.tensor(len(data))
         distributed.broadcast(size, 0)
-        wire = (
-            torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else torch.empty(int(size), dtype=torch.uint8)
-        )
-        if len(wire):
-            distributed.broadcast(wire, 0)
+        if not size:
+            return b""
+        wire = torch.frombuffer(bytearray(data) or bytearray(int(size)), dtype=torch.uint8)
+        distributed.broadcast(wire, 0)
     return wire.numpy().tobytes()
 
 

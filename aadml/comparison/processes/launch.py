@@ -5,6 +5,7 @@ import signal
 import sys
 from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from types import FrameType
 
 _STORE_SECONDS = 5.0  # the store of the job is in the launcher, which outlives its workers
@@ -50,21 +51,17 @@ def one_voice() -> None:
 
 def claim_last_word() -> bool:
     """Return True if this worker is the first of the job to report why it ends, and enable its stderr."""
-    if not started() or _Claim.won:
-        return True
-    if _Claim.attempted:
-        return False
-    _Claim.attempted = True
+    return not started() or _claim()
+
+
+@cache
+def _claim() -> bool:
     _ignore_stop()  # this worker ends already, with its own reason
-    _Claim.won = _first_in_store()
-    sys.stderr = sys.__stderr__ if _Claim.won else open(os.devnull, "w")  # noqa: SIM115, PTH123
-    if _Claim.won and process_rank() and sys.stderr is not None:
+    won = _first_in_store()
+    sys.stderr = sys.__stderr__ if won else open(os.devnull, "w")  # noqa: SIM115, PTH123
+    if won and process_rank() and sys.stderr is not None:
         sys.stderr.write("\n")  # rank 0 may have written an unfinished progress bar
-    return _Claim.won
-
-
-class _Claim:
-    attempted = won = False
+    return won
 
 
 def _first_in_store() -> bool:

@@ -1,4 +1,4 @@
-"""What a loss receives: anchors against candidates, relevance, and the types that all rooms share."""
+"""Input of losses: anchors against candidates, relevance, and types shared by all rooms."""
 
 from typing import TYPE_CHECKING
 

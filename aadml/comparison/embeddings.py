@@ -1,4 +1,4 @@
-"""Embeddings of clips, after the encoder."""
+"""Embeddings of clips, the outputs of encoders."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,16 +17,17 @@ class Embeddings:
     """Embedded clips, ready for retrieval.
 
     Attributes:
-        vectors: modality -> (n, d) tensor; (m, d) where clips share their vectors.
-        labels: (n,) int64; UNLABELLED where there is no class.
+        vectors: modality -> (n, d) tensor; (m, d) if clips share vectors.
+        labels: (n,) int64; UNLABELLED for a clip without a class.
         ids: n names.
-        similarity: the name under which two vectors are compared (a key of `aadml.retrieval`'s SIMILARITIES).
-        class_names: C names in the order of the labels; empty where unknown.
-        once: modalities whose rows repeat: one row a label is ranked (sound with five captions a clip).
-        rows: modality whose vectors are shared -> (n,) which of them is each clip's.
-        all_labels: (n, C) bool, all classes of each clip; None where none has several.
-        relevance: what makes relevant; None decides it by the data, as `Clips` do.
-        present: modality -> (n,) bool, whether a clip has it; who lacks it neither asks nor is ranked in it.
+        similarity: name of the similarity of two vectors (a key of SIMILARITIES in `aadml.retrieval`).
+        class_names: C names in the order of the labels; empty if unknown.
+        once: modalities with repeated rows, of which one row per label is ranked (sound with five captions per clip).
+        rows: modality with shared vectors -> (n,) row of the vector of each clip.
+        all_labels: (n, C) bool, all classes of each clip; None if no clip has several.
+        relevance: rule of relevance; None selects one by the data, as in `Clips`.
+        present: modality -> (n,) bool, False for a clip without the modality, which is then neither a query nor ranked
+            in it.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -42,8 +43,8 @@ class Embeddings:
 
     def __post_init__(self) -> None:
         count = len(self.ids)
-        for modality, there in self.present.items():
-            check_present(modality, there, count)
+        for modality, flags in self.present.items():
+            check_present(modality, flags, count)
         if self.labels.shape != (count,):
             raise InputError(f"embeddings: {count} ids but labels of shape {tuple(self.labels.shape)}")
         for modality, vectors in self.vectors.items():
@@ -59,24 +60,24 @@ class Embeddings:
 
     @property
     def relevant(self) -> Relevance:
-        """Give what makes relevant: the rule that was set, or what the data decide."""
+        """Rule of relevance: the one that was set, or the one selected by the data."""
         return self.relevance or relevance_of(self)
 
     def of(self, modality: Modality, index: Tensor) -> Tensor:
-        """Give the vectors of the clips `index` (b,) in a modality: (b, d); all of them, in order, are not copied."""
+        """Return the vectors (b, d) of the clips `index` (b,) in a modality; all vectors in order are not copied."""
         vectors = self.vectors[modality]
-        own = self.rows[modality][index] if modality in self.rows else index
-        return vectors if torch.equal(own, torch.arange(len(vectors))) else vectors[own]
+        rows = self.rows[modality][index] if modality in self.rows else index
+        return vectors if torch.equal(rows, torch.arange(len(vectors))) else vectors[rows]
 
     def there(self, modality: Modality) -> Tensor:
-        """Give the vectors (m, d) of the clips that have a modality."""
-        own = self.present.get(modality)
-        return self.matrix(modality) if own is None else self.matrix(modality)[own]
+        """Return the vectors (m, d) of the clips that have a modality."""
+        flags = self.present.get(modality)
+        return self.matrix(modality) if flags is None else self.matrix(modality)[flags]
 
     def matrix(self, modality: Modality) -> Tensor:
-        """Give a vector for each clip: (n, d), with those that clips share repeated."""
+        """Return a vector for each clip (n, d); shared vectors are repeated."""
         return self.of(modality, torch.arange(len(self)))
 
     def directions(self) -> Sequence[Direction]:
-        """List the ordered pairs of modalities present: who can query whom."""
+        """Return all ordered pairs of modalities, (queries, gallery)."""
         return [(q, g) for q in self.vectors for g in self.vectors if q != g]

@@ -1,4 +1,4 @@
-"""Features by modality: vectors in memory, vectors in a file, or what is made batch by batch."""
+"""Features by modality: vectors in memory, vectors in a file, or features computed batch by batch."""
 
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
@@ -20,44 +20,42 @@ Direction = tuple[Modality, Modality]
 
 @runtime_checkable
 class Source(Protocol):
-    """Features of one modality that are made batch by batch (waveforms, token ids) instead of lying in memory."""
+    """Features of one modality that are computed batch by batch (waveforms, token ids)."""
 
     def __len__(self) -> int:
-        """Count the items n."""
+        """Return the number of items n."""
 
     def select(self, index: Tensor) -> "Source":
-        """Return the source of the items `index` (m,) alone, in that order."""
+        """Return the source of the items `index` (m,), in that order."""
 
     def batch(self, index: Tensor) -> object:
-        """Return the padded features of the items `index` (b,), as the encoder of this modality takes them."""
+        """Return the padded features of the items `index` (b,), as input of the encoder of this modality."""
 
 
 @runtime_checkable
 class StoredSource(Source, Protocol):
-    """A source as it lies on disk, before a method lays its inputs over it: it can be told from another."""
+    """Source on disk with identifiable content, before a method adds its transformations."""
 
     def content(self) -> Iterator[bytes]:
-        """Give what identifies the items: their bytes, or sums of their files."""
+        """Yield bytes that identify the items: their own bytes, or checksums of their files."""
 
 
 Features = Tensor | Source
 Matrix = Tensor | StoredRows
-"""Features that are vectors, all of one width."""
+"""Features that are vectors of equal width."""
 
 
-def check_present(modality: str, there: Tensor, count: int) -> None:
-    """Refuse what does not say of n clips whether they have a modality: (n,) bool is wanted."""
-    if there.shape != (count,) or there.dtype != torch.bool:
-        raise InputError(f"{modality}: present is {there.dtype} {tuple(there.shape)}; bool ({count},) is wanted")
+def check_present(modality: str, flags: Tensor, count: int) -> None:
+    """Raise InputError if the presence flags of n clips are not (n,) bool."""
+    if flags.shape != (count,) or flags.dtype != torch.bool:
+        raise InputError(f"{modality}: present is {flags.dtype} {tuple(flags.shape)}; pass bool ({count},)")
 
 
 def check_features(modality: str, features: Features, count: int) -> None:
-    """Refuse features that no method could take: another count than n, no floats (n, d), NaN, or no possible name."""
+    """Raise InputError for a wrong number of features, other types than floats (n, d), NaN, or an invalid name."""
     check_modality(modality, "clips")
-    if hasattr(nn.ModuleDict, modality):  # networks are kept under the names of their modalities
-        raise InputError(
-            f"clips: '{modality}' is a word of torch and cannot be the name of a modality here; take another"
-        )
+    if hasattr(nn.ModuleDict, modality):  # networks are stored by the names of their modalities
+        raise InputError(f"clips: '{modality}' is reserved by torch and cannot be a modality; choose another name")
     if not isinstance(features, Tensor | Source):
         raise InputError(f"clips: the {modality} features are not a tensor but {type(features).__name__}; see Clips.of")
     if len(features) != count:

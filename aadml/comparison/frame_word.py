@@ -1,4 +1,4 @@
-"""Relevance of two sequences, frame by word (Xie et al., Unsupervised audio-caption aligning, ICASSP 2022)."""
+"""Frame-by-word relevance of two sequences (Xie et al., Unsupervised audio-caption aligning, ICASSP 2022)."""
 
 from typing import Any, Literal, get_args
 
@@ -11,7 +11,7 @@ from aadml.feature_extraction.ground.errors import InputError
 Form = Literal["mean", "max-frame", "max-word"]
 
 BLOCK = 1 << 22
-"""Frame-word products held at once: 16 MiB in float32, and a few times that while their gradient is computed."""
+"""Maximum number of frame-word products in memory: 16 MiB in float32, and a few times that for their gradient."""
 
 
 def relevance(
@@ -25,30 +25,30 @@ def relevance(
     legacy_padding: bool = False,
     block: int = BLOCK,
 ) -> Tensor:
-    """Score every sequence of frames f against every sequence of words g by their inner products.
+    """Compute the relevance of every sequence of frames f and every sequence of words g from their inner products.
 
         "mean":       S = mean over t, w of  max(0, f_t . g_w)        ("trimmed" products)
         "max-frame":  S = mean over w of  max over t of  f_t . g_w
         "max-word":   S = mean over t of  max over w of  f_t . g_w
 
     Either side may be of any modality: frames against frames is the similarity within audio. Memory is bounded by
-    `block`: products are made a block of pairs at a time, and made again for the gradient. Float32 also in autocast.
+    `block`: products are computed for a block of pairs at a time, and again for the gradient. Float32 also in autocast.
 
     Args:
         frames: (a, t, d), padded at the end.
-        frame_lengths: (a,) int64, how many frames are real.
+        frame_lengths: (a,) int64, number of frames before the padding.
         words: (c, w, d), padded at the end.
         word_lengths: (c,) int64.
         form: "mean" (the paper), "max-frame" or "max-word" (the authors' earlier code).
-        normalize: scale every frame and word to length one first, as the released code does; the paper does not say so.
+        normalize: scale every frame and word to unit length first, as in the released code; the paper omits it.
         legacy_padding: average over the padding too, as the released code does in training.
-        block: products held at once.
+        block: maximum number of products in memory.
 
     Returns:
-        (a, c); a sequence of length 0 has relevance 0 with everything.
+        (a, c); 0 for a sequence of length 0.
 
     Raises:
-        InputError: another form.
+        InputError: an unknown form.
     """
     if form not in get_args(Form):
         raise InputError(f"relevance: no form '{form}'; there are {', '.join(get_args(Form))}")
@@ -73,7 +73,7 @@ def relevance(
 
 
 def _cleaned(vectors: Tensor, lengths: Tensor, normalize: bool) -> Tensor:
-    """Zero the padding, whatever it held, and scale to unit length."""
+    """Set the padding to zero and scale to unit length."""
     values = vectors if vectors.dtype == torch.float64 else vectors.float()
     values = values.masked_fill(~_real(lengths, vectors.shape[1])[..., None], 0)
     return F.normalize(values, dim=-1, eps=1e-12) if normalize else values
@@ -84,7 +84,7 @@ def _real(lengths: Tensor, count: int) -> Tensor:
 
 
 class _Recomputed(torch.autograd.Function):
-    """A block whose products are not kept but made again for the gradient."""
+    """Block of products that are not saved, but computed again for the gradient."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
@@ -103,7 +103,7 @@ class _Recomputed(torch.autograd.Function):
 
 
 def _block(frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor, form: str) -> Tensor:
-    """Score a block of pairs, cut to its longest sequences: (a, t, d), (a,), (c, w, d), (c,) -> (a, c)."""
+    """Compute a block of pairs, truncated to its longest sequences: (a, t, d), (a,), (c, w, d), (c,) -> (a, c)."""
     frames = frames[:, : max(int(frame_lengths.max()), 1)]
     words = words[:, : max(int(word_lengths.max()), 1)]
     with torch.autocast(frames.device.type, enabled=False):

@@ -1,4 +1,4 @@
-"""Hard negatives made up on the lines between embeddings (Ko and Gu, Embedding Expansion, CVPR 2020)."""
+"""Synthetic hard negatives on lines between embeddings (Ko and Gu, Embedding Expansion, CVPR 2020)."""
 
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -18,20 +18,20 @@ Lines = Annotated[tuple[Literal["same-class", "anchor-negative"], ...], Len(0, 2
 def interpolated(comparison: Comparison, generator: torch.Generator, *, shares: Shares, lines: Lines) -> Comparison:
     """Add points on lines between embeddings to the candidates; gradients flow into both ends.
 
-        same-class:       s y_i + (1 - s) y_j,  y_j a random other candidate of i's class: it counts as one of the class
-        anchor-negative:  s x_i + (1 - s) y_n,  y_n the anchor's nearest negative: a negative of that anchor alone
+        same-class:       s y_i + (1 - s) y_j,  y_j a random other candidate of the class of i; has the class of i
+        anchor-negative:  s x_i + (1 - s) y_n,  y_n the nearest negative of the anchor; a negative of that anchor alone
 
-    Distance is convex, so that on a same-class line the farthest positive is always an end, while the nearest negative
-    may lie between the ends. A point between anchor and negative is (1 - s) times as far as the negative.
+    Distance is convex, so the farthest positive of a same-class line is always an end, but the nearest negative may be
+    between the ends. The distance of a point on an anchor-negative line is (1 - s) times that of the negative.
 
     Args:
-        comparison: a anchors against c candidates, whose classes it carries.
+        comparison: a anchors against c candidates with classes.
         generator: draws the partners on same-class lines.
         shares: s, each in 0..1.
-        lines: which lines.
+        lines: kinds of lines.
 
     Returns:
-        The comparison against c + m candidates, the first c as they were.
+        Comparison against c + m candidates, the first c unchanged.
     """
     anchors, candidates = comparison.vectors("interpolation")
     points, positives, negatives = [candidates], [comparison.positives], [comparison.negatives]
@@ -39,15 +39,15 @@ def interpolated(comparison: Comparison, generator: torch.Generator, *, shares: 
         if "same-class" in lines:
             other = _other_of_the_class(comparison, generator)
             points.append(share * candidates + (1 - share) * candidates[other])
-            # a candidate that an anchor ignores, such as the anchor itself, makes no point that counts for it
+            # a point of a candidate that an anchor ignores, such as the anchor itself, is ignored too
             positives.append(comparison.positives & comparison.positives[:, other])
             negatives.append(comparison.negatives & comparison.negatives[:, other])
         if "anchor-negative" in lines:
             nearest = lowest(comparison.squared_distance, comparison.negatives)
             points.append(share * anchors + (1 - share) * candidates[nearest.int().argmax(1)])
-            mine = torch.eye(len(anchors), dtype=torch.bool, device=anchors.device)
-            positives.append(torch.zeros_like(mine))
-            negatives.append(mine & nearest.any(1, keepdim=True))
+            itself = torch.eye(len(anchors), dtype=torch.bool, device=anchors.device)
+            positives.append(torch.zeros_like(itself))
+            negatives.append(itself & nearest.any(1, keepdim=True))
     return replace(
         comparison,
         candidates=torch.cat(points),
@@ -62,7 +62,7 @@ def interpolated(comparison: Comparison, generator: torch.Generator, *, shares: 
 
 
 def _other_of_the_class(comparison: Comparison, generator: torch.Generator) -> Tensor:
-    """Draw for each candidate another one of its class, itself where there is none: -> (c,) int64."""
+    """Draw another candidate of its class for each candidate, or itself if there is none: -> (c,) int64."""
     classes = comparison.need("candidate_class", "interpolation")
     itself = torch.eye(len(classes), dtype=torch.bool, device=classes.device)
     others = (classes[:, None] == classes[None, :]) & ~itself

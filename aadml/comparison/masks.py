@@ -1,4 +1,4 @@
-"""Masks (a, c) that are made when they are asked for: whole, or a few rows at a time."""
+"""Masks (a, c) that are computed on access: complete, or a few rows at a time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from torch import Tensor
 
 M = TypeVar("M", Tensor, Tensor | None)
 RowsOfMask = Callable[[slice, torch.dtype], Tensor]
-"""Gives some rows of a mask, as true and false, or as zeros and ones."""
+"""Function that returns some rows of a mask as booleans, or as zeros and ones."""
 
 
 class Mask(Generic[M]):
-    """A field of a dataclass that is set to a mask (a, c), or to what gives its rows, and is read as a mask.
+    """Field of a dataclass that is set to a mask (a, c), or to a function that computes its rows, and read as a mask.
 
     Args:
-        optional: whether the field may be left out, and is None then.
+        optional: the default of the field is None.
     """
 
     def __init__(self, *, optional: bool = False) -> None:
@@ -26,13 +26,14 @@ class Mask(Generic[M]):
         self._name = name
 
     def __get__(self, instance: object | None, owner: type) -> M:
-        kept = None if instance is None else instance.__dict__[self._name]
-        if instance is None and not self._optional:
-            raise AttributeError(self._name)  # how a dataclass sees that there is no default
-        if callable(kept):
-            assert instance is not None
-            kept = instance.__dict__[self._name] = kept(slice(None), torch.bool)
-        return cast(M, kept)
+        if instance is None:
+            if not self._optional:
+                raise AttributeError(self._name)  # for a dataclass, this is a field without a default
+            return cast(M, None)
+        value = instance.__dict__[self._name]
+        if callable(value):
+            value = instance.__dict__[self._name] = value(slice(None), torch.bool)
+        return cast(M, value)
 
     def __set__(self, instance: object, value: M | RowsOfMask) -> None:
         instance.__dict__[self._name] = value
@@ -40,13 +41,13 @@ class Mask(Generic[M]):
 
 @dataclass(frozen=True)
 class MaskCodes:
-    """Who belongs to whom, by codes of anchors and candidates, from which any rows of the masks are made.
+    """Codes of anchors and candidates, from which any rows of the masks are computed.
 
     Attributes:
-        groups: (a,) and (c,) codes; what is of another group is a negative.
-        clips: (a,) and (c,) codes that make a positive; None where the group does.
-        itself: (a,) the column that holds the anchor itself, which is neither, or -1; None where there are none.
-        sides: (a,) and (c,) modalities, for the mask `within`; None where nobody asks.
+        groups: (a,) and (c,) codes; candidates of other groups are negatives.
+        clips: (a,) and (c,) codes; candidates of equal code are positives. None uses the groups.
+        itself: (a,) column of the anchor itself, which is neither, or -1; None if no anchor is a candidate.
+        sides: (a,) and (c,) modalities for the mask `within`; None without this mask.
     """
 
     groups: tuple[Tensor, Tensor]
@@ -55,57 +56,60 @@ class MaskCodes:
     sides: tuple[Tensor, Tensor] | None = None
     _prepared: dict[tuple[str, torch.dtype], tuple[Tensor, Tensor]] = field(
         default_factory=dict, init=False, repr=False, compare=False
-    )  # codes as they are compared, kept from one block of rows to the next
+    )  # cache of converted codes for all blocks of rows
 
-    def leave_nobody_out(self) -> bool:
-        """Say whether what is no positive is a negative."""
+    def cover_all_pairs(self) -> bool:
+        """Return True if every candidate that is not a positive is a negative."""
         return self.clips is None and self.itself is None
 
     def positives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
-        """Mark the positives of some anchors (r, c)."""
+        """Return the mask of positives of some anchors (r, c)."""
         same = self._compared(torch.eq, "groups" if self.clips is None else "clips", rows, kind)
         if self.itself is None or not same.numel():
             return same
         column = self.itself[rows, None]
-        place = column.clamp_min(0)
-        return same.scatter_(1, place, same.gather(1, place) * (column < 0))
+        index = column.clamp_min(0)
+        return same.scatter_(1, index, same.gather(1, index) * (column < 0))
 
     def negatives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
-        """Mark the negatives of some anchors (r, c)."""
+        """Return the mask of negatives of some anchors (r, c)."""
         return self._compared(torch.ne, "groups", rows, kind)
 
     def within(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
-        """Mark the candidates of the anchors' own modality (r, c)."""
+        """Return the mask of candidates of the same modality as the anchors (r, c)."""
         return self._compared(torch.eq, "sides", rows, kind)
 
     def _compared(self, compare: Callable[..., Tensor], codes: str, rows: slice, kind: torch.dtype) -> Tensor:
-        """Compare codes, as zeros and ones of the type of scores: several times as fast to make and to use as bits."""
-        made = (codes, kind) in self._prepared
-        one, other = self._prepared[codes, kind] if made else _as_numbers(getattr(self, codes), kind)
-        if not made and not torch.compiler.is_compiling():
-            self._prepared[codes, kind] = one, other
-        one = one[rows]
-        return compare(one, other, out=torch.empty(len(one), other.shape[1], dtype=kind, device=one.device))
+        """Compare codes, with zeros and ones in the type of scores as output, which is several times as fast as bits.
+
+        The cache is not filled in compiled code.
+        """
+        cached = self._prepared.get((codes, kind))
+        left, right = _as_numbers(getattr(self, codes), kind) if cached is None else cached
+        if cached is None and not torch.compiler.is_compiling():
+            self._prepared[codes, kind] = left, right
+        left = left[rows]
+        return compare(left, right, out=torch.empty(len(left), right.shape[1], dtype=kind, device=left.device))
 
 
 def _as_numbers(codes: tuple[Tensor, Tensor], kind: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Give codes (a, 1) and (1, c) for a comparison, on a processor as scores if their type holds them exactly."""
-    one, other = codes[0][:, None], codes[1][None, :]
-    if kind != torch.bool and one.device.type == "cpu" and _are_small(codes):
-        return one.to(kind), other.to(kind)
-    return one, other
+    """Return codes (a, 1) and (1, c), on the CPU in the type of scores if it represents them exactly."""
+    left, right = codes[0][:, None], codes[1][None, :]
+    if kind != torch.bool and left.device.type == "cpu" and _are_small(codes):
+        return left.to(kind), right.to(kind)
+    return left, right
 
 
 def _are_small(codes: tuple[Tensor, Tensor]) -> bool:
-    """Say whether codes are whole numbers that every type of scores holds exactly."""
-    if torch.compiler.is_compiling():  # what values are is not known there
+    """Return True if codes are whole numbers that every type of scores represents exactly."""
+    if torch.compiler.is_compiling():  # values are unknown
         return False
-    whole = not any(one.is_floating_point() for one in codes)
-    return whole and all(not one.numel() or int(one.abs().max()) < 1 << 24 for one in codes)
+    integers = not any(side.is_floating_point() for side in codes)
+    return integers and all(not side.numel() or int(side.abs().max()) < 1 << 24 for side in codes)
 
 
 def rows_of(mask: Tensor | RowsOfMask, rows: slice, kind: torch.dtype) -> Tensor:
-    """Give some rows (r, c) of a mask, or of what gives them, as zeros and ones; a mask (c,) is that of every row."""
+    """Return some rows (r, c) of a mask, or of its function, as zeros and ones; a mask (c,) holds for every row."""
     if not isinstance(mask, Tensor):
         return mask(rows, kind)
     bits = mask[rows] if mask.ndim == 2 else mask.expand(rows.stop - rows.start, -1)

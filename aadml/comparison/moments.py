@@ -1,4 +1,4 @@
-"""Mean and spread of each column of features, block by block in double precision."""
+"""Mean, standard deviation and maximum of each column of features, block by block in double precision."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,18 +8,17 @@ from torch import Tensor
 
 from aadml.comparison.features import Matrix
 
-_NUMBERS_AT_ONCE = 1 << 22
-"""Of which statistics are taken in double precision: 32 MiB."""
+_NUMBERS_AT_ONCE = 1 << 22  # 32 MiB in double precision
 
 
 @dataclass(frozen=True)
-class Moments:
-    """What the columns of features (n, d) are like, in double precision.
+class ColumnMoments:
+    """Statistics of the columns of features (n, d), in double precision.
 
     Attributes:
         mean: (d,).
-        deviation: (d,) the standard deviation, of the whole population.
-        largest: (d,) the largest absolute value.
+        deviation: (d,) standard deviation of the population.
+        largest: (d,) largest absolute value.
     """
 
     mean: Tensor
@@ -27,8 +26,8 @@ class Moments:
     largest: Tensor
 
 
-def moments(values: Matrix) -> Moments:
-    """Look through features (n, d), n at least 1, twice: for the mean, and for the squares of the distances from it."""
+def moments(values: Matrix) -> ColumnMoments:
+    """Compute the statistics of features (n, d), n at least 1, in two passes: mean, then squared deviations."""
     total, largest, squares = torch.zeros(3, values.shape[1], dtype=torch.float64)
     for part in parts(values):
         exact = part.double()
@@ -37,9 +36,9 @@ def moments(values: Matrix) -> Moments:
     mean = total / len(values)
     for part in parts(values):
         squares += (part.double() - mean).square_().sum(0)
-    return Moments(mean, (squares / len(values)).sqrt(), largest)
+    return ColumnMoments(mean, (squares / len(values)).sqrt(), largest)
 
 
 def parts(values: Matrix) -> Iterator[Tensor]:
-    """Take rows together that make 32 MiB in double precision, in order."""
+    """Yield blocks of rows, in order, of at most 32 MiB each in double precision."""
     yield from values.split(max(1, _NUMBERS_AT_ONCE // values.shape[1]))

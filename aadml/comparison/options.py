@@ -1,4 +1,4 @@
-"""Types of options that recur, with what is valid; `aadml.feature_extraction.ground.options` makes them the schema."""
+"""Types of common options with valid ranges; `aadml.feature_extraction.ground.options` builds the schema from them."""
 
 from typing import Annotated, Literal
 
@@ -7,40 +7,40 @@ from annotated_types import Interval, Len
 from aadml.feature_extraction.ground.option_types import NoOption
 
 Share = Annotated[float, Interval(ge=0, le=1)]
-"""A part of a whole."""
+"""Share of a total."""
 Dropout = Annotated[float, Interval(ge=0, lt=1)]
-"""The share of units, or of attention weights, that is dropped while training."""
+"""Share of units, or of attention weights, dropped in training."""
 Momentum = Annotated[float, Interval(ge=0, lt=1)]
-"""The share of a running mean that stays."""
+"""Weight of the previous value in a running mean."""
 Weight = Annotated[float, Interval(ge=0, le=1e6)]
-"""A factor of one term beside others."""
+"""Factor of a term in a sum."""
 Margin = Annotated[float, Interval(ge=0, le=1e4)]
-"""How much nearer is near enough, in units of a score."""
+"""Required difference of scores."""
 Temperature = Annotated[float, Interval(ge=1e-4, le=1e4)]
-"""What divides scores before a softmax."""
+"""Divisor of scores before a softmax."""
 Scale = Annotated[float, Interval(ge=1e-4, le=1e4)]
-"""What multiplies scores before a softmax."""
+"""Factor of scores before a softmax."""
 Cosine = Annotated[float, Interval(ge=-1, le=1)]
-"""A cosine similarity."""
+"""Cosine similarity."""
 Ridge = Annotated[float, Interval(ge=0, le=1e6)]
-"""What is added to the diagonal of a covariance."""
+"""Constant added to the diagonal of a covariance."""
 LearningRate = Annotated[float, Interval(ge=0, le=10)]
-"""A step of an optimizer."""
+"""Learning rate of an optimizer."""
 Length = Annotated[float, Interval(ge=1e-4, le=1e4)]
-"""The Euclidean length of a vector."""
+"""Euclidean norm of a vector."""
 Width = Annotated[int, Interval(ge=1, le=65_536)]
 """Units of a layer, or dimensions of a vector."""
 Layers = Annotated[tuple[Width, ...], Len(0, 64)]
-"""Hidden layers; none is possible."""
+"""Widths of hidden layers, may be empty."""
 SomeLayers = Annotated[tuple[Width, ...], Len(1, 64)]
-"""Layers, of which there is at least one."""
+"""Widths of layers, at least one."""
 Count = Annotated[int, Interval(ge=1, le=1_000_000)]
-"""A number of things, of which there is at least one."""
+"""Positive count."""
 CountOrZero = Annotated[int, Interval(ge=0, le=1_000_000)]
-"""A number of things; 0 is possible, and the option says what it means."""
+"""Count or 0, whose meaning the option describes."""
 Size = Annotated[int, NoOption()]
-"""A width or a number of classes that the data decide, not the user."""
+"""Width or number of classes of the data, not an option."""
 Fidelity = Literal["source", "repaired"]
-"""Whether a formula is that of the released code, or that without its slips; the option says which."""
+"""Formula of the released code, or without its errors; the option describes the difference."""
 Seed = Annotated[int, Interval(ge=0, le=2**63 - 1)]
-"""What draws begin with."""
+"""Seed of random draws."""

@@ -1,4 +1,4 @@
-"""What is relevant to what: decided once, and asked by validation, every metric, pages and criteria alike."""
+"""Rules of relevance, shared by validation, metrics, pages and criteria."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -17,158 +17,141 @@ Grades = NDArray[np.float32]
 
 
 class Items(Protocol):
-    """What relevance may look at: clips, or their embeddings."""
+    """Items with labels and ids: clips, or their embeddings."""
 
     @property
     def labels(self) -> Tensor:
-        """Class of each item (n,); UNLABELLED where it has none."""
+        """Class of each item (n,); UNLABELLED for none."""
 
     @property
     def all_labels(self) -> Tensor | None:
-        """All classes of each item (n, C), where some have several."""
+        """All classes of each item (n, C); None if no item has several."""
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Name of each item; rows of one name are of one clip."""
+        """Names of the items; equal names mean the same clip."""
 
 
 class Relevant(ABC):
-    """Which of n gallery items are relevant to each of q queries.
+    """Relevance of n gallery items to q queries.
 
     Attributes:
-        some: (q,) whether a query has anything relevant; one that has not is left out and counted.
-        graded: whether some items are more relevant than others.
+        shape: numbers of queries q and gallery items n.
+        some: (q,) True for a query with relevant items; others are skipped and counted.
+        graded: True if relevant items have different grades.
     """
 
+    shape: tuple[int, int]
     some: NDArray[np.bool_]
     graded: bool = False
 
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Queries q and gallery items n."""
-
     @abstractmethod
     def block(self, index: Rows) -> NDArray[np.bool_]:
-        """Say what is relevant to the queries `index` (b,): (b, n)."""
+        """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
 
     @abstractmethod
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Say whether to each query the item in one place (q,) is relevant: (q,)."""
+        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
 
     def grades(self, index: Rows) -> Grades:
-        """Say how relevant: (b, n), 0 where not at all."""
+        """Return the grades (b, n) of items for the queries `index` (b,), 0 for items that are not relevant."""
         return self.block(index).astype(np.float32)
 
 
 class Grouped(Relevant):
-    """An item is relevant to the queries of its group.
+    """Relevance of items to queries of the same group.
 
     Args:
-        queries: (q,) the group of each query: a class, or the number of a clip.
+        queries: (q,) group of each query: a class, or the number of a clip.
         gallery: (n,) likewise.
     """
 
     def __init__(self, queries: NDArray[Any], gallery: NDArray[Any]) -> None:
         values, codes = np.unique(gallery, return_inverse=True)
         self._codes = codes.astype(np.int32)
-        own: Rows = np.minimum(np.searchsorted(values, queries), len(values) - 1)
-        self.some = np.asarray(values[own] == queries, dtype=bool)
-        self._own = np.where(self.some, own, -1).astype(np.int32)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Queries q and gallery items n."""
-        return len(self._own), len(self._codes)
+        query_codes: Rows = np.minimum(np.searchsorted(values, queries), len(values) - 1)
+        self.some = np.asarray(values[query_codes] == queries, dtype=bool)
+        self._query_codes = np.where(self.some, query_codes, -1).astype(np.int32)
+        self.shape = len(queries), len(gallery)
 
     def block(self, index: Rows) -> NDArray[np.bool_]:
-        """Say what is relevant to the queries `index` (b,): (b, n)."""
-        return np.asarray(self._own[index, None] == self._codes[None, :])
+        """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
+        return np.asarray(self._query_codes[index, None] == self._codes[None, :])
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Say whether to each query the item in one place (q,) is relevant: (q,)."""
-        return np.asarray(self._own == self._codes[places])
+        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
+        return np.asarray(self._query_codes == self._codes[places])
 
 
 class Sharing(Relevant):
-    """An item is relevant to the queries with which it shares a class.
+    """Relevance of items to queries with a class in common.
 
     Args:
-        queries: (q, C) booleans, the classes of each query.
+        queries: (q, C) booleans, classes of each query.
         gallery: (n, C) likewise.
-        graded: whether the grade is the share of the classes of both that they have in common (Jaccard index);
-            otherwise every relevant item has grade 1.
+        graded: use the Jaccard index of the classes as grade; otherwise every relevant item has grade 1.
     """
 
     def __init__(self, queries: NDArray[np.bool_], gallery: NDArray[np.bool_], *, graded: bool = False) -> None:
         self._queries, self._gallery = queries.astype(np.float32), gallery.astype(np.float32)
         self.some = np.asarray(queries[:, gallery.any(axis=0)].any(axis=1), dtype=bool)
         self.graded = graded
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Queries q and gallery items n."""
-        return len(self._queries), len(self._gallery)
+        self.shape = len(queries), len(gallery)
 
     def block(self, index: Rows) -> NDArray[np.bool_]:
-        """Say what is relevant to the queries `index` (b,): (b, n)."""
+        """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
         return np.asarray(self._queries[index] @ self._gallery.T > 0)
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Say whether to each query the item in one place (q,) is relevant: (q,)."""
+        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
         return np.asarray((self._queries * self._gallery[places]).any(axis=1))
 
     def grades(self, index: Rows) -> Grades:
-        """Say how relevant: (b, n)."""
+        """Return the grades (b, n) of items for the queries `index` (b,)."""
         if not self.graded:
             return super().grades(index)
-        own = self._queries[index]
-        common = own @ self._gallery.T
-        either = own.sum(axis=1, keepdims=True) + self._gallery.sum(axis=1) - common
+        queries = self._queries[index]
+        common = queries @ self._gallery.T
+        either = queries.sum(axis=1, keepdims=True) + self._gallery.sum(axis=1) - common
         return np.asarray(common / np.maximum(either, 1), dtype=np.float32)
 
 
 class Judged(Relevant):
-    """What a list of judgments says.
+    """Relevance by a list of judgments.
 
     Args:
-        grades: of each query, the gallery's rows that are relevant to it and how much, both (m,).
+        grades: for each query, the columns of its relevant gallery items and their grades, both (m,).
         items: n.
     """
 
     def __init__(self, grades: Sequence[tuple[Rows, Grades]], items: int) -> None:
-        self._grades, self._items = grades, items
+        self._grades, self.shape = grades, (len(grades), items)
         self.some = np.array([len(rows) > 0 for rows, _ in grades], dtype=bool)
         self.graded = len(np.unique(np.concatenate([np.empty(0), *(values for _, values in grades)]))) > 1
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Queries q and gallery items n."""
-        return len(self._grades), self._items
-
     def block(self, index: Rows) -> NDArray[np.bool_]:
-        """Say what is relevant to the queries `index` (b,): (b, n)."""
+        """Return the mask (b, n) of items relevant to the queries `index` (b,)."""
         return self.grades(index) > 0
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Say whether to each query the item in one place (q,) is relevant: (q,)."""
+        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
         return np.array([place in rows for place, (rows, _) in zip(places, self._grades, strict=True)], dtype=bool)
 
     def grades(self, index: Rows) -> Grades:
-        """Say how relevant: (b, n)."""
-        found = np.zeros((len(index), self._items), dtype=np.float32)
+        """Return the grades (b, n) of items for the queries `index` (b,)."""
+        grades = np.zeros((len(index), self.shape[1]), dtype=np.float32)
         for row, query in enumerate(index.tolist()):
-            places, values = self._grades[query]
-            found[row, places] = values
-        return found
+            columns, values = self._grades[query]
+            grades[row, columns] = values
+        return grades
 
 
 class Relevance(ABC):
-    """A rule by which items are relevant to queries.
+    """Rule that decides which items are relevant to a query.
 
     Attributes:
-        name: by which it is chosen and reported.
-        words: what it says, as the end of "relevant is ...".
+        name: name in options and reports.
+        words: description, as the end of "relevant is ...".
     """
 
     name: ClassVar[str]
@@ -179,23 +162,23 @@ class Relevance(ABC):
         """Apply the rule.
 
         Args:
-            items: all there are.
-            queries: (q,) rows that ask.
-            gallery: (n,) rows that are ranked.
+            items: all items.
+            queries: (q,) rows of the queries.
+            gallery: (n,) rows of the ranked items.
         """
 
     def along(self, direction: tuple[str, str], items: Items, queries: Rows, gallery: Rows) -> Relevant:
-        """Apply the rule to queries of one modality and a gallery of another; most rules do not tell them apart."""
+        """Apply the rule to queries of one modality and a gallery of another; most rules ignore the modalities."""
         return self.between(items, queries, gallery)
 
     def groups(self, items: Items) -> NDArray[np.int64] | None:
-        """Give the class (n,) by which figures are tabled; None where there are none, or several a clip."""
+        """Return the class (n,) for tables by class; None without classes, or with several per clip."""
         return None
 
 
 @dataclass(frozen=True)
 class OwnPartner(Relevance):
-    """A query's own partner alone is relevant: what else shows the clip of its name."""
+    """Relevance of the own partner of a query alone: the rows with its name."""
 
     name = "own"
     words = "the query's own partner alone"
@@ -208,7 +191,7 @@ class OwnPartner(Relevance):
 
 @dataclass(frozen=True)
 class SameLabel(Relevance):
-    """What is of the query's class is relevant; an unlabelled clip is relevant to nothing."""
+    """Relevance of items of the class of the query; an unlabelled clip is relevant to nothing."""
 
     name = "label"
     words = "of the query's class"
@@ -216,17 +199,17 @@ class SameLabel(Relevance):
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Apply the rule."""
         labels = items.labels.cpu().numpy()
-        nobody = UNLABELLED - 1  # the class of queries without one, which no item has
-        return Grouped(np.where(labels == UNLABELLED, nobody, labels)[queries], labels[gallery])
+        absent = UNLABELLED - 1  # the class of unlabelled queries, which no item has
+        return Grouped(np.where(labels == UNLABELLED, absent, labels)[queries], labels[gallery])
 
     def groups(self, items: Items) -> NDArray[np.int64]:
-        """Give the class (n,) of each item."""
+        """Return the class (n,) of each item."""
         return np.asarray(items.labels.cpu().numpy())
 
 
 @dataclass(frozen=True)
 class SharedLabels(Relevance):
-    """What shares a class with the query is relevant."""
+    """Relevance of items that share a class with the query."""
 
     graded: ClassVar[bool] = False
     name = "labels"
@@ -240,7 +223,7 @@ class SharedLabels(Relevance):
 
 @dataclass(frozen=True)
 class GradedLabels(SharedLabels):
-    """What shares a class with the query is relevant, the more of the classes of both they share."""
+    """Relevance of items that share a class with the query, graded by the share of common classes."""
 
     graded = True
     name = "labels-graded"
@@ -249,10 +232,10 @@ class GradedLabels(SharedLabels):
 
 @dataclass(frozen=True)
 class Judgments(Relevance):
-    """What a file says is relevant.
+    """Relevance by judgments of a file.
 
     Attributes:
-        grades: name of a query -> name of an item -> how relevant it is, above 0.
+        grades: name of a query -> name of an item -> grade above 0.
     """
 
     grades: Mapping[str, Mapping[str, float]]
@@ -261,28 +244,28 @@ class Judgments(Relevance):
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Apply the rule."""
-        places: dict[str, list[int]] = {}
-        for place, row in enumerate(gallery.tolist()):
-            places.setdefault(items.ids[row], []).append(place)
-        found = []
+        columns: dict[str, list[int]] = {}
+        for column, row in enumerate(gallery.tolist()):
+            columns.setdefault(items.ids[row], []).append(column)
+        judged = []
         for row in queries.tolist():
-            named = self.grades.get(items.ids[row], {}).items()
-            pairs = [(place, grade) for name, grade in named for place in places.get(name, ())]
-            rows, grades = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
-            found.append((rows.astype(np.int64), grades.astype(np.float32)))
-        return Judged(found, len(gallery))
+            by_name = self.grades.get(items.ids[row], {}).items()
+            pairs = [(column, grade) for name, grade in by_name for column in columns.get(name, ())]
+            relevant, grades = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
+            judged.append((relevant.astype(np.int64), grades.astype(np.float32)))
+        return Judged(judged, len(gallery))
 
 
 @dataclass(frozen=True)
 class Perceived(Relevance):
-    """What shares an event with the query is relevant, where both sides let it be perceived.
+    """Relevance of items that share an event with the query that is perceptible in the modalities of both.
 
-    An event that is heard but not seen is none of the clip's picture: in the gallery of pictures the clip is not
-    relevant to whom asks for that event by a sound, not even to its own.
+    An event that is heard but not seen is not an event of the picture of the clip. In a gallery of pictures, the clip
+    is then not relevant to sounds of this event, not even to its own.
 
     Attributes:
-        events: modality -> name of a clip -> the events that are perceived in that modality of it; a clip that is not
-            named is relevant to nothing.
+        events: modality -> name of a clip -> events perceptible in that modality; an absent clip is relevant to
+            nothing.
     """
 
     events: Mapping[str, Mapping[str, frozenset[str]]]
@@ -290,7 +273,7 @@ class Perceived(Relevance):
     words = "what lets an event be perceived that the query lets be perceived"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
-        """Refuse: what is relevant depends on the modalities."""
+        """Raise InputError, since this rule depends on the modalities."""
         raise InputError("relevance 'events': what is relevant depends on the modalities of queries and gallery")
 
     def along(self, direction: tuple[str, str], items: Items, queries: Rows, gallery: Rows) -> Relevant:
@@ -307,17 +290,17 @@ class Perceived(Relevance):
 
     def _of(self, modality: str, items: Items, rows: Rows) -> list[frozenset[str]]:
         if modality not in self.events:
-            raise InputError(f"relevance 'events': says nothing of {modality}; it names {', '.join(self.events)}")
+            raise InputError(f"relevance 'events': no events of {modality}; there are {', '.join(self.events)}")
         return [self.events[modality].get(items.ids[row], frozenset()) for row in rows.tolist()]
 
 
 OWN, LABEL, LABELS = OwnPartner(), SameLabel(), SharedLabels()
 RULES: dict[str, Relevance] = {rule.name: rule for rule in (OWN, LABEL, LABELS, GradedLabels())}
-"""Rules that need no file, by name."""
+"""Rules without a file, by name."""
 
 
 def relevance_of(items: Items) -> Relevance:
-    """Decide by the data what is relevant: a shared class, the class, or the own partner where there are no classes."""
+    """Return the rule for the data: a shared class, the class, or the own partner without classes."""
     if items.all_labels is not None:
         return LABELS
     labels = items.labels
@@ -325,7 +308,7 @@ def relevance_of(items: Items) -> Relevance:
 
 
 def labels_of(items: Items) -> NDArray[np.bool_]:
-    """Mark all classes of each item: (n, C)."""
+    """Return the mask (n, C) of all classes of each item."""
     if items.all_labels is not None:
         return np.asarray(items.all_labels.cpu().numpy()).astype(bool)
     labels = items.labels.cpu().numpy()
@@ -333,13 +316,13 @@ def labels_of(items: Items) -> NDArray[np.bool_]:
 
 
 def check_relevance(rule: Relevance, items: Items, place: str) -> None:
-    """Refuse a rule that the data cannot follow.
+    """Check that a rule can be applied to data.
 
     Raises:
-        InputError: classes are asked for where there are none, or one class where there are several.
+        InputError: the rule needs classes but no item has one, or one class but some items have several.
     """
     unlabelled = bool((items.labels == UNLABELLED).all())
     if rule.name in RULES and rule is not OWN and unlabelled:
-        raise InputError(f"{place}: relevance '{rule.name}' needs class labels, and its clips have none; take own")
+        raise InputError(f"{place}: relevance '{rule.name}' needs class labels, but the clips have none; use own")
     if rule.name == "label" and items.all_labels is not None:
-        raise InputError(f"{place}: relevance 'label' needs one class a clip, and some have several; take labels")
+        raise InputError(f"{place}: relevance 'label' needs one class per clip, but some have several; use labels")

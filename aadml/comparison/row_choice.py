@@ -1,4 +1,4 @@
-"""Choosing one entry a row of a mask: the nearest, the farthest, one at random. No gradient passes a choice."""
+"""Selection of one entry per row of a mask: the nearest, the farthest, or a random one, without gradient."""
 
 from typing import Literal, get_args
 
@@ -10,13 +10,15 @@ from aadml.comparison.pairwise import counted
 from aadml.feature_extraction.ground.errors import InputError
 
 Positive = Literal["all", "random", "own", "hardest", "easiest"]
-"""Which positives a selection keeps: every one, one at random, the partner, the farthest, the nearest."""
+"""Positives of a selection: all, a random one, the partner, the farthest, or the nearest."""
 OnePositive = Literal["random", "own", "hardest", "easiest"]
-"""Which one positive a selection keeps, where it has scores."""
+"""Single positive of a selection with scores."""
 
 
 def lowest(values: Tensor, mask: Tensor) -> Tensor:
-    """Mark, in each row, the entry of `mask` with the lowest value: (a, c) -> (a, c) bool, nothing in an empty row.
+    """Return a mask of the entry of `mask` with the lowest value in each row: (a, c) -> (a, c) bool.
+
+    An empty row remains empty.
 
     Args:
         values: (a, c) of any float type.
@@ -29,16 +31,16 @@ def lowest(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def drawn(mask: Tensor, generator: torch.Generator) -> Tensor:
-    """Mark one entry of `mask` a row, uniformly at random: (a, c) -> (a, c) bool, nothing in an empty row."""
+    """Draw one entry of `mask` per row, uniformly: (a, c) -> (a, c) bool; an empty row remains empty."""
     every = torch.arange(len(mask), device=mask.device)
     rows = mask.any(1).nonzero()[:, 0]
-    one = torch.zeros_like(mask)
-    one[rows, columns_by_lot(mask, every, generator)[rows]] = True
-    return one
+    marks = torch.zeros_like(mask)
+    marks[rows, columns_by_lot(mask, every, generator)[rows]] = True
+    return marks
 
 
 def columns_by_lot(mask: Tensor, rows: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw a column of `mask` (a, c) for each of `rows` (m,), uniformly: -> (m,), any column for an empty row."""
+    """Draw a column of `mask` (a, c) for each of `rows` (m,), uniformly: -> (m,); arbitrary for an empty row."""
     counts = counted(mask)
     columns = mask.nonzero()[:, 1]
     lots = torch.rand(len(rows), generator=generator, device=generator.device, dtype=torch.float64).to(mask.device)
@@ -49,20 +51,20 @@ def columns_by_lot(mask: Tensor, rows: Tensor, generator: torch.Generator) -> Te
 def chosen_positives(
     comparison: Comparison, positive: str, generator: torch.Generator, far: Tensor | None = None
 ) -> Tensor:
-    """Narrow the positives of every anchor.
+    """Return the selected positives of every anchor.
 
     Args:
         comparison: a anchors against c candidates.
         positive: one of `Positive`.
-        generator: of the lots.
-        far: (a, c) smaller is nearer; without it there is no hardest and no easiest.
+        generator: of the random choice.
+        far: (a, c) dissimilarity; required for "hardest" and "easiest".
 
     Returns:
-        (a, c) bool; at most one a row unless `positive` is "all". With "own" an anchor whose partner is not a positive
-        of it, or is absent, has none.
+        (a, c) bool; at most one per row unless `positive` is "all". With "own", an anchor whose partner is absent or
+        not a positive has none.
 
     Raises:
-        InputError: another word.
+        InputError: an unknown value of `positive`.
     """
     positives = comparison.positives
     if positive == "all":
@@ -77,7 +79,7 @@ def chosen_positives(
     raise InputError(f"selection.positive: no '{positive}' here; there are {', '.join(possible)}")
 
 
-def value_at(values: Tensor, one: Tensor) -> Tensor:
-    """Return the detached value at the one marked entry of each row: (a, c) -> (a, 1); NaN in an empty row."""
-    found = values.detach().masked_fill(~one, 0).sum(1, keepdim=True)
-    return found.masked_fill(~one.any(1, keepdim=True), torch.nan)
+def value_at(values: Tensor, mark: Tensor) -> Tensor:
+    """Return the detached value at the single marked entry of each row: (a, c) -> (a, 1); NaN in an empty row."""
+    marked = values.detach().masked_fill(~mark, 0).sum(1, keepdim=True)
+    return marked.masked_fill(~mark.any(1, keepdim=True), torch.nan)

@@ -1,4 +1,4 @@
-"""SCORES: how far a candidate is from an anchor, by the name of the score; smaller is nearer under every one."""
+"""SCORES: dissimilarities of anchors and candidates by name; smaller is nearer."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -15,17 +15,17 @@ SCORES: dict[str, Callable[[Comparison], Tensor]] = {
     "cosine": lambda comparison: -comparison.cosine,
     "dot": lambda comparison: -comparison.dot,
 }
-"""A similarity enters with a minus sign, so that `far_ap - far_an + margin` is the hinge of distances and of
-similarities alike. Where a comparison carries a relevance (frame/word scores), that is its cosine and its dot."""
+"""Similarities are negated, so that `far_ap - far_an + margin` is the hinge of both distances and similarities. The
+relevance of a comparison (frame/word scores), if any, replaces its cosine and its dot."""
 
 Score = Annotated[str, Choice(SCORES)]
-"""What nearness is measured in."""
+"""Name of a dissimilarity."""
 
 
 def dissimilarity(comparison: Comparison, score: Score) -> Tensor:
-    """Return how far every candidate is from every anchor (a, c), differentiable.
+    """Return the dissimilarity of every anchor and candidate (a, c), differentiable.
 
     Raises:
-        InputError: no such score, or a distance of a comparison that carries a relevance instead of vectors.
+        InputError: an unknown score, or a distance of a comparison that has a relevance instead of vectors.
     """
     return lookup(SCORES, score, "score")(comparison)

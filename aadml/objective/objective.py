@@ -215,7 +215,7 @@ class Objective(nn.Module):
     ) -> list[Comparison]:
         """Put other vectors into comparisons of the same clips."""
         return [
-            comparison.seen_as(stacked(anchors, direction[0]), stacked(candidates, direction[1]))
+            comparison.with_vectors(stacked(anchors, direction[0]), stacked(candidates, direction[1]))
             for comparison, direction in zip(laid, self.directions, strict=True)
         ]
 

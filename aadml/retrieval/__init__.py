@@ -1,6 +1,6 @@
-"""Retrieval: rankings, their metrics with exact ties, significance. METRICS: what can be asked of a ranking, by name.
+"""Retrieval: rankings, their metrics with exact ties, significance. METRICS: metrics of a ranking, by name.
 
-All names but METRICS are imported on first use, so that listing the metrics does not wait for torch.
+All names but METRICS are imported on first use, so that listing the metrics does not import torch.
 """
 
 from collections.abc import Callable
@@ -50,9 +50,11 @@ METRICS: Registry["Callable[..., Values]"] = Registry(
     },
     group="aadml.metrics",
 )
-"""name -> `(ranking) -> (b,)`, or `(ranking, *, cutoff) -> (b,)`: one value for each of b queries, whose mean over all
-queries is the figure (the median under "median-rank"), larger is better save for ranks. A cutoff is named behind an @:
-"recall@10"."""
+"""name -> `(ranking) -> (b,)`, or `(ranking, *, cutoff) -> (b,)`: one value for each of b queries.
+
+The metric is the mean over all queries (the median for "median-rank"); larger is better except for ranks. A cutoff
+follows an @: "recall@10".
+"""
 
 __getattr__ = imported_on_demand(
     __name__,

@@ -1,4 +1,4 @@
-"""The evaluation of one direction: rankings in blocks, and what is kept of them."""
+"""Evaluation of one direction: rankings in blocks, and the statistics computed from them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ def score_direction(
 
     Args:
         source: scores of q queries against n items.
-        query_groups: (q,) integers: class labels, or the numbers of clips where an instance is looked for.
+        query_groups: (q,) integers: class labels, or the numbers of clips for instance retrieval.
         gallery_groups: (n,) integers.
         options: of `score_relevance`.
 
     Raises:
-        InputError: no query has anything relevant, a NaN score, or an unknown metric.
+        InputError: no query has a relevant item, a score is NaN, or a metric is unknown.
     """
     relevant = Grouped(np.asarray(query_groups), np.asarray(gallery_groups))
     return score_relevance(source, relevant, groups=np.asarray(query_groups), **options)
@@ -57,39 +57,39 @@ def score_relevance(
     exclude_partner: bool = False,
     threads: int | None = None,
 ) -> DirectionResult:
-    """Score one direction, whatever makes the scores and whatever makes relevant.
+    """Score one direction with any scores and any relevance.
 
     Args:
         source: scores of q queries against n items.
-        relevant: what is relevant to whom; a query without any relevant item is left out and counted.
+        relevant: items relevant to each query; a query without relevant items is skipped and counted.
         groups: (q,) integers, the class of each query, for the table by class; None for no such table.
         direction: names of the two sides.
         ids: names of the queries.
         names: group -> name, for the table by class.
-        extra: further metrics: names of METRICS, with a cutoff where they take one ("recall@3").
-        cutoffs: the K of precision@K and the like, beside the scope curve; those above n are left out.
-        partner: (q,) the place of each query's own clip in the gallery, where that is known; MAP without it then stands
-            beside MAP.
-        exclude_partner: take the own clip out of every figure: of the gallery, and of what is relevant.
+        extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
+        cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above n is dropped.
+        partner: (q,) column of the clip of each query in the gallery, if known; MAP without that clip is then added.
+        exclude_partner: exclude the clip of the query from the gallery and from the relevant items in every metric.
         threads: by default as many as torch uses.
 
     Raises:
-        InputError: no query has anything relevant, a NaN score, or an unknown metric.
+        InputError: no query has a relevant item, a score is NaN, or a metric is unknown.
     """
     queries, items = source.shape
     if source.shape != relevant.shape:
-        asked = "scores of {} queries against {} items, but groups of {} and {}"
-        raise InputError(asked.format(*source.shape, *relevant.shape))
+        shapes = (*source.shape, *relevant.shape)
+        raise InputError("scores of {} queries against {} items, but groups of {} and {}".format(*shapes))
     if partner is not None and not relevant.at(partner)[relevant.some].all():
         raise InputError(f"{'-'.join(direction)}: a query and its own clip are of different groups")
     items -= exclude_partner
     wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
     shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
     functions = requested(extra, [int(k) for k in shown], items)
-    measure: Callable[[Indices, Ranking], _Part | None] = partial(_measure, wanted=wanted, functions=functions)
+    measure: Callable[[Indices, Ranking], _DirectionPart | None]
+    measure = partial(_measure, wanted=wanted, functions=functions)
     measure = partial(of_others, measure) if exclude_partner else measure
-    found = over_rankings(source, relevant, measure, partner=partner, threads=threads)
-    parts = [part for part in found if part is not None]
+    measured = over_rankings(source, relevant, measure, partner=partner, threads=threads)
+    parts = [part for part in measured if part is not None]
     if not parts:
         why = "no clip shares its class with another" if exclude_partner else "queries and gallery share no label"
         raise InputError(f"{'-'.join(direction)}: no query has a relevant item; {why}")
@@ -116,8 +116,8 @@ def score_relevance(
 
 
 @dataclass(frozen=True)
-class _Part:
-    """What is kept of a block of rankings: values of queries, and sums where each query's would take too much."""
+class _DirectionPart:
+    """Statistics of a block of rankings: values per query, and sums where values per query would use much memory."""
 
     index: Indices
     average_precision: Values
@@ -128,16 +128,16 @@ class _Part:
     curves: Values
     figures: dict[tuple[str, ...], float]
     others: tuple[Values, Values] | None
-    """Average precision and chance of the queries that keep something relevant without their own clip."""
+    """Average precision and chance level of the queries with a relevant item other than their own clip."""
 
 
-def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Requested) -> _Part:
+def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Requested) -> _DirectionPart:
     hits = metrics.hits_at(ranking, wanted)
     recall, rate = hits / ranking.relevant[:, None], metrics.hit_rate_at(ranking, wanted)
     figures: dict[tuple[str, ...], Values] = {("map_at_r",): metrics.average_precision_at_r(ranking)}
     figures |= {place: function(ranking) for place, function in functions.items()}
     figures |= {(CHANCE_OF, *place): values for place, values in _by_chance(ranking, functions).items()}
-    return _Part(
+    return _DirectionPart(
         index,
         metrics.average_precision(ranking),
         np.stack(metrics.average_precision_bounds(ranking)),
@@ -151,17 +151,17 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
 
 
 def _by_chance(ranking: Ranking, functions: Requested) -> dict[tuple[str, ...], Values]:
-    """Give what a scorer that knows nothing has of each metric that was asked for."""
+    """Compute the chance level of every requested metric."""
     running = place_of("running")
-    if running in functions:  # as a function of rankings it would cost items times relevant items
+    if running in functions:  # computed from rankings, the cost would be items times relevant items
         others = {place: function for place, function in functions.items() if place != running}
         return {running: running_by_chance(ranking.relevant, ranking.items), **_by_chance(ranking, others)}
-    if not functions or ranking.grades is not None:
-        blind = ranking.without_scores()
-        return {place: function(blind) for place, function in functions.items()}
-    first, query = np.unique(ranking.relevant, return_index=True, return_inverse=True)[1:]
-    blind = ranking.without_scores().at(first)
-    return {place: function(blind)[query] for place, function in functions.items()}
+    if ranking.grades is not None:
+        tied = Ranking.by_chance(ranking.relevant, ranking.items, ranking.grades)
+        return {place: function(tied) for place, function in functions.items()}
+    counts, query = np.unique(ranking.relevant, return_inverse=True)
+    tied = Ranking.by_chance(counts, ranking.items)
+    return {place: function(tied)[query] for place, function in functions.items()}
 
 
 def _of_others(ranking: Ranking) -> tuple[Values, Values]:
@@ -169,10 +169,10 @@ def _of_others(ranking: Ranking) -> tuple[Values, Values]:
     return metrics.average_precision(rest), ties.chance(rest.relevant, rest.items)
 
 
-def _without_partner(parts: Sequence[_Part]) -> dict[tuple[str, ...], float]:
-    """Give MAP and chance without the own clip, and of how many queries; nothing where nothing is relevant then."""
-    both = [part.others for part in parts if part.others is not None]
-    precision, chance = (np.concatenate(values) for values in zip(*both, strict=True))
+def _without_partner(parts: Sequence[_DirectionPart]) -> dict[tuple[str, ...], float]:
+    """Return MAP, chance level and number of queries without the own clips; empty if nothing is relevant then."""
+    others = [part.others for part in parts if part.others is not None]
+    precision, chance = (np.concatenate(values) for values in zip(*others, strict=True))
     if not len(precision):
         return {}
     figures = {"map": float(precision.mean()), "chance": float(chance.mean()), "queries": len(precision)}

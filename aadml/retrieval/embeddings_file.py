@@ -1,4 +1,4 @@
-"""Embeddings made elsewhere: npz or HDF5 files with `audio`, `visual` or `text`, and what else is known of them."""
+"""Embeddings of other programs: npz or HDF5 files with `audio`, `visual` or `text`, and optional labels and ids."""
 
 import os
 from collections import Counter
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aadml.comparison.arrays import to_flags
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import UNLABELLED, check_modality, in_order
@@ -17,20 +18,21 @@ from aadml.feature_extraction.feature_file.columns import LISTED, PRESENT, Colum
 from aadml.feature_extraction.foreign import npz_arrays, open_hdf5
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import lookup
+from aadml.feature_extraction.ground.registry import require_entry
+from aadml.feature_extraction.ground.strings import as_text
 from aadml.feature_extraction.manifest import ALIASES
 from aadml.retrieval.frame_word import FRAME_WORD
 
 KEYS = ("label", "id", "split", "class_names")
 FORMAT = "aadml-embeddings"
-"""The attribute `format` of what `aadml embed` writes."""
+"""Attribute `format` of files that `aadml embed` writes."""
 
 ONCE = "once"
-"""The attribute that names the modalities of which one row a label is ranked: sound that stands in a row a caption."""
+"""Attribute that lists the modalities in which one row per label is ranked: sound repeated for each caption."""
 
 
 def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
-    """Tell whether `path` was written by `aadml embed`."""
+    """Return True if `path` was written by `aadml embed`."""
     try:
         with open_hdf5(path) as file:
             return bool(file.attrs.get("format") == FORMAT)
@@ -44,113 +46,121 @@ def read_embeddings(
     """Read embeddings.
 
     Args:
-        path: npz or HDF5 with `audio`, `visual` or `text` (n, d), or modalities of other names that `modalities`
-            lists, two of them at least; optionally `label` (n,) integers or text, `id` (n,), `split` (n,),
-            `class_names` (C,), `audio_present` (n,) where some clips lack a modality, and in HDF5 attributes
-            `similarity` and `once`, the modalities of which one row a label is ranked.
-            Without `label`, a row's own partner is what is relevant. Several captions a clip stand as `text`
-            (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each; then the other modalities are ranked
-            once a clip, and a clip's own captions are what is relevant. `labels`, `ids` and `splits` will do too.
-        split: which clips, where the file has a `split`; by default "test". A file without one is read whole.
-        on_note: called with a line about what is left out.
+        path: npz or HDF5 with at least two of `audio`, `visual` and `text` (n, d), or of other modalities that
+            `modalities` lists. Optional: `label` (n,) integers or text, `id` (n,), `split` (n,), `class_names` (C,),
+            `audio_present` (n,) if some clips lack a modality, and in HDF5 the attributes `similarity` and `once`,
+            the modalities in which one row per label is ranked. Without `label`, only the other modality of the same
+            row is relevant. Several captions per clip are `text` (n, c, d), or `text` (m, d) with `text_row` (m,), the
+            clip of each; then each clip is ranked once in the other modalities, and the captions of a clip are relevant
+            to it. `labels`, `ids` and `splits` are accepted as names.
+        split: split to read, if the file has `split`; by default "test". A file without splits is read completely.
+        on_note: called with a line about ignored arrays.
 
     Returns:
-        The embeddings, labels recoded to 0..C-1, and the name of the split: "all" where the file has none.
+        Embeddings, with labels recoded to 0..C-1, and the name of the split: "all" if the file has none.
 
     Raises:
-        InputError: no such file, another format, something missing or malformed, NaN, or no clip of that split.
+        InputError: the file is absent, has another format, lacks data, is malformed, holds NaN, or lacks the split.
     """
     place = Path(path)
     columns = read_columns(place)
-    similarity, stated = _stated(place)
-    left = [key for key in columns.left if key != "similarity"]
-    arrays, once = _one_row_a_caption(columns)
-    vectors = {
-        modality: _matrix(arrays[modality], f"{place}: {modality}")
-        for modality in in_order(key for key in arrays if key not in KEYS)
-    }
-    if len(vectors) < 2:
-        found = ", ".join([*arrays, *left]) or "nothing"
-        raise InputError(
-            f"{place}: has {found}; wanted 'audio', 'visual', 'text' or what '{LISTED}' lists (two at least)"
-        )
-    if left:
-        on_note(f"{place}: left out: {', '.join(left)} ('{LISTED}' lists modalities of other names)")
-    widths = {modality: matrix.shape[1] for modality, matrix in vectors.items()}
-    if similarity != FRAME_WORD and len(set(widths.values())) > 1:
-        found = ", ".join(f"{modality} has {width}" for modality, width in widths.items())
-        raise InputError(f"{place}: {found} dimensions, so they share no space; are these features? (`aadml embed`)")
+    similarity, attribute = _attributes(place)
+    arrays, repeated = _one_row_per_caption(columns)
+    ignored = [key for key in columns.left if key != "similarity"]
+    vectors = _vectors(arrays, place, ignored, shared_space=similarity != FRAME_WORD)
+    if ignored:
+        on_note(f"{place}: ignored: {', '.join(ignored)} ('{LISTED}' lists modalities of other names)")
     count = len(next(iter(vectors.values())))
-    for modality, matrix in vectors.items():
-        if len(matrix) != count:
-            raise InputError(f"{place}: {len(matrix)} {modality} rows, but {count} of {next(iter(vectors))}")
     beside = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
     codes, names = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
     if "label" in beside:
         codes, names = _classes(beside["label"], columns)
     ids = beside.get("id", np.arange(count)).astype(str)
     _check_unique(names, f"{place}: class_names")
-    if "text" not in vectors:  # a clip with several captions stands in several rows
+    if "text" not in vectors:  # a clip with several captions has several rows
         _check_unique(ids.tolist(), f"{place}: id")
-    masks = {m: _flags(there, count, f"{place}: {m}{PRESENT}") for m, there in columns.present.items()}
-    vectors = {
-        m: v if m not in masks else np.where(masks[m][:, None], v, 0).astype(v.dtype) for m, v in vectors.items()
+    masks = {
+        m: to_flags(_column(flags, where := f"{place}: {m}{PRESENT}", count), where).numpy()
+        for m, flags in columns.present.items()
     }
-    kept, chosen = _rows(beside.get("split"), split, count, place)
-    parts: dict[Modality, torch.Tensor] = {
-        modality: torch.from_numpy(matrix[kept]) for modality, matrix in vectors.items()
-    }
+    rows, chosen = _rows(beside.get("split"), split, count, place)
+    vectors = {modality: matrix[rows] for modality, matrix in vectors.items()}
+    for modality in masks.keys() & vectors.keys():
+        vectors[modality][~masks[modality][rows]] = 0
     try:
-        labels = torch.from_numpy(codes[kept])
-        own = {m: torch.from_numpy(there[kept]) for m, there in masks.items() if m in parts}
-        read = Embeddings(parts, labels, tuple(ids[kept].tolist()), similarity, names, once or stated, present=own)
-        check_once(read, stated, f"{ONCE}: ")
-        return read, chosen
+        embeddings = Embeddings(
+            {modality: torch.from_numpy(matrix) for modality, matrix in vectors.items()},
+            torch.from_numpy(codes[rows]),
+            tuple(ids[rows].tolist()),
+            similarity,
+            names,
+            repeated or attribute,
+            present={m: torch.from_numpy(flags[rows]) for m, flags in masks.items() if m in vectors},
+        )
+        check_once(embeddings, attribute, f"{ONCE}: ")
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
+    return embeddings, chosen
 
 
-def _stated(path: Path) -> tuple[str, tuple[Modality, ...]]:
-    """Read the similarity, and which modalities are ranked once a label, as far as a file says so."""
+def _vectors(
+    arrays: dict[str, NDArray[Any]], place: Path, ignored: Sequence[str], *, shared_space: bool
+) -> dict[Modality, NDArray[Any]]:
+    """Return the checked matrix of each modality."""
+    modalities = in_order(key for key in arrays if key not in KEYS)
+    if len(modalities) < 2:
+        names = ", ".join([*arrays, *ignored]) or "no arrays"
+        raise InputError(
+            f"{place}: has {names}; at least two of 'audio', 'visual', 'text' or the names in '{LISTED}' are required"
+        )
+    vectors = {modality: _matrix(arrays[modality], f"{place}: {modality}") for modality in modalities}
+    if shared_space and len({matrix.shape[1] for matrix in vectors.values()}) > 1:
+        widths = ", ".join(f"{modality} has {matrix.shape[1]}" for modality, matrix in vectors.items())
+        raise InputError(
+            f"{place}: {widths} dimensions, so they share no space; if these are features, run `aadml embed` first"
+        )
+    count = len(vectors[modalities[0]])
+    for modality, matrix in vectors.items():
+        if len(matrix) != count:
+            raise InputError(f"{place}: {len(matrix)} {modality} rows, but {count} of {modalities[0]}")
+    return vectors
+
+
+def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:
+    """Read the similarity and the modalities ranked once per label; defaults if a file has no such attributes."""
     if is_archive(path):
         return str(npz_arrays(path, ("similarity",)).get("similarity", "cosine")), ()
     with open_hdf5(path) as file:
-        once = tuple(_text(name) for name in np.asarray(file.attrs.get(ONCE, ()), dtype=object).ravel().tolist())
+        once = tuple(as_text(name) for name in np.asarray(file.attrs.get(ONCE, ()), dtype=object).ravel().tolist())
         for name in once:
             check_modality(name, f"{path}: {ONCE}")
-        return _text(file.attrs.get("similarity", "cosine")), once
-
-
-def _flags(values: NDArray[Any], count: int, where: str) -> NDArray[np.bool_]:
-    if values.shape != (count,) or values.dtype.kind not in "biu" or not np.isin(values, (0, 1)).all():
-        raise InputError(f"{where}: {values.dtype} of shape {values.shape}; wanted booleans ({count},)")
-    return values.astype(np.bool_)
+        return as_text(file.attrs.get("similarity", "cosine")), once
 
 
 def check_once(embeddings: Embeddings, once: Collection[str], place: str = "--once ") -> None:
-    """Refuse to rank a modality once a label where the rows of a label differ in it.
+    """Check that the rows of each label are equal in every modality that is to be ranked once per label.
 
     Args:
-        embeddings: that are to be ranked.
-        once: the modalities.
-        place: where they were named, for the message.
+        embeddings: the vectors.
+        once: names of the modalities.
+        place: start of the message.
 
     Raises:
-        InputError: such a modality, or one that is not there.
+        InputError: the rows of a label differ, or a modality is absent.
     """
-    first = np.unique(embeddings.labels.numpy(), return_index=True, return_inverse=True)[1:]
+    first, label = np.unique(embeddings.labels.numpy(), return_index=True, return_inverse=True)[1:]
     for modality in once:
-        known: dict[str, Modality] = {str(name): name for name in embeddings.vectors}
-        vectors = embeddings.matrix(lookup(known, modality, "modality to rank once"))
-        if not torch.equal(vectors, vectors[torch.from_numpy(first[0][first[1]])]):
+        require_entry(embeddings.vectors, modality, "modality to rank once")
+        vectors = embeddings.matrix(modality)
+        if not torch.equal(vectors, vectors[torch.from_numpy(first[label])]):
             raise InputError(
-                f"{place}{modality}: its rows of one label differ; only what stands in several equal rows (the sound "
-                "of a clip with several captions, the clip as label) can be ranked once"
+                f"{place}{modality}: rows of one label differ; only a modality with equal rows per label (the sound of "
+                "a clip with several captions, where the clip is the label) can be ranked once"
             )
 
 
-def _one_row_a_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tuple[Modality, ...]]:
-    """Repeat clips for each of their captions; give the arrays and the modalities that repeat by it."""
+def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tuple[Modality, ...]]:
+    """Repeat clips for each of their captions; return the arrays and the repeated modalities."""
     arrays = columns.features | {key: columns.beside[key] for key in KEYS if key in columns.beside}
     others: tuple[Modality, ...] = in_order(key for key in columns.features if key != "text")
     count = len(arrays[others[0]]) if others else 0
@@ -161,7 +171,8 @@ def _one_row_a_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tuple
     labels = arrays.get("label", np.arange(count)).reshape(-1)
     if len(np.unique(labels)) < count:
         raise InputError(
-            f"{columns.path}: with several captions a clip, each clip is a label of its own; leave 'label' out"
+            f"{columns.path}: several clips share a label, but with several captions per clip each clip is a label; "
+            "remove 'label'"
         )
     clips = {key: arrays[key] for key in (*others, "id", "split") if key in arrays} | {"label": labels}
     for key, values in clips.items():
@@ -172,13 +183,9 @@ def _one_row_a_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tuple
 
 def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:
     try:
-        return tuple(_text(value) for value in values.ravel().tolist())
+        return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.ravel().tolist())
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: holds strings that are not UTF-8") from error
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:
@@ -201,11 +208,11 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
 def _check_unique(names: Sequence[str], where: str) -> None:
     if len(set(names)) < len(names):
         name, times = Counter(names).most_common(1)[0]
-        raise InputError(f"{where}: {name!r} stands there {times} times; each name must stand for one thing")
+        raise InputError(f"{where}: {name!r} occurs {times} times; names must be unique")
 
 
 def _classes(labels: NDArray[Any], columns: Columns) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Give labels 0..C-1 and the names of the classes: the file's where its labels are positions among them."""
+    """Return labels 0..C-1 and class names: those of the file if its labels are positions in them."""
     if columns.labels_are_positions():
         return labels.astype(np.int64), _words(columns.beside["class_names"], f"{columns.path}: class_names")
     values, codes = np.unique(labels, return_inverse=True)

@@ -1,4 +1,4 @@
-"""The evaluation of embeddings: every direction, every metric, with ties, bounds and chance beside each figure."""
+"""Evaluation of embeddings: every direction and metric, with ties, bounds and chance levels."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,13 +7,12 @@ from typing import get_args
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction, Modality
 from aadml.comparison.relevance import LABEL, Relevant
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import lookup
+from aadml.feature_extraction.ground.registry import require_entry
 from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, score_relevance
 from aadml.retrieval.galleries import Sides, of_others, sides_of
@@ -23,11 +22,9 @@ from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.results import DirectionResult, Evaluation, both_ways
-from aadml.retrieval.sampling import QuerySample, asked_by, drawn
+from aadml.retrieval.sampling import QuerySample, drawn, restricted
 from aadml.retrieval.scores import Indices, MatrixScores, ScoreSource, score_source
 from aadml.retrieval.ties import Values
-
-NDCG_AT = 10
 
 
 def mean_average_precision(
@@ -37,20 +34,20 @@ def mean_average_precision(
     queries: Indices | None = None,
     similarity: str | None = None,
 ) -> float:
-    """MAP of one direction: the whole gallery is ranked, ties count by exact expectation.
+    """Compute MAP of one direction: the whole gallery is ranked, ties count by exact expectation.
 
     Args:
         embeddings: of both modalities.
         direction: (queries, gallery).
-        queries: the rows that ask; by default all.
-        similarity: instead of the one that belongs to the embeddings.
+        queries: rows to use as queries; by default all.
+        similarity: replaces the similarity of the embeddings.
     """
-    function = metrics.average_precision
-    return float(_over_direction(embeddings, direction, function, asking=queries, similarity=similarity).mean())
+    values = _over_direction(embeddings, direction, metrics.average_precision, rows=queries, similarity=similarity)
+    return float(values.mean())
 
 
 def mean_figure(embeddings: Embeddings, metric: str) -> float:
-    """Give one figure ("recall@10"), the mean over the queries of a direction, as its mean over all directions.
+    """Return a metric ("recall@10") as its mean over all directions, of its means over the queries.
 
     Raises:
         InputError: an unknown metric, or a cutoff beyond the size of a gallery.
@@ -59,7 +56,7 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
     gallery: Gallery = OTHER_GALLERIES.get(metric, "full")
     for direction in directions:
         check_cutoff(metric, len(sides_of(embeddings, direction, "full")[0].gallery))
-    means = [float(_over_direction(embeddings, one, function, gallery).mean()) for one in directions]
+    means = [float(_over_direction(embeddings, direction, function, gallery).mean()) for direction in directions]
     return sum(means) / len(means)
 
 
@@ -82,37 +79,37 @@ def evaluate(
     """Score embeddings in every direction.
 
     Args:
-        embeddings: what is relevant, they say themselves (see `Embeddings.relevance`).
-        directions: (queries, gallery) pairs; by default all there are.
-        similarity: instead of the one that belongs to the embeddings.
-        protocol: how the embeddings were made; every figure carries it.
-        split: which clips these are.
-        extra: further metrics: names of METRICS, with a cutoff where they take one ("recall@3").
-        cutoffs: the K of precision@K and the like, beside the scope curve; those above the gallery's size are left out.
-        precision: of the scores, "float32" or "float64": scores equal in it are ties.
-        once: modalities of which one item a label is ranked, by default those the embeddings name. Sound with five
-            captions a clip comes as five rows a clip, the clip as label: `once=("audio",)` makes it n clips against
+        embeddings: vectors and their relevance (see `Embeddings.relevance`).
+        directions: (queries, gallery) pairs; by default all.
+        similarity: replaces the similarity of the embeddings.
+        protocol: how the embeddings were made, for the record.
+        split: name of the split, for the record.
+        extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
+        cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above the gallery size is dropped.
+        precision: of the scores, "float32" or "float64"; scores that are equal in this precision are ties.
+        once: modalities in which one item per label is ranked, by default those of the embeddings. Sound with five
+            captions per clip has five rows per clip, and the clip is the label: `once=("audio",)` ranks n clips against
             5 n captions.
-        gallery: what each query ranks: all clips ("full"), all but its own, which is then not relevant either
-            ("without-partner"), or the half of the clips that it is not of, both halves in turn ("disjoint").
-        queries: how many ask in each direction, drawn at random; every one ranks the whole gallery all the same. None
-            lets all ask.
+        gallery: items ranked by each query: all clips ("full"), all clips except its own, which is then not relevant
+            either ("without-partner"), or the half of the clips without the query, both halves in turn ("disjoint").
+        queries: number of queries drawn at random in each direction; each ranks the whole gallery. None uses all.
         query_seed: of that draw.
         threads: by default as many as torch uses.
 
     Raises:
-        InputError: fewer than two modalities, different dimensions, NaN, an unknown name, nothing relevant anywhere, or
-            more queries than there are.
+        InputError: fewer than two modalities, different dimensions, NaN, an unknown name, no relevant item for any
+            query, or more queries than exist.
     """
     pairs = tuple(embeddings.directions() if directions is None else directions)
     if not pairs:
-        raise InputError(f"embeddings of {', '.join(embeddings.vectors) or 'nothing'} alone; retrieval needs two kinds")
-    lookup(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
+        modalities = ", ".join(embeddings.vectors) or "no modality"
+        raise InputError(f"the embeddings have {modalities} only; retrieval needs two modalities")
+    require_entry(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity
     embeddings = embeddings if once is None else replace(embeddings, once=tuple(once))
     task = _Task(embeddings, gallery, chosen, precision, tuple(extra), tuple(cutoffs), threads)
-    asking, sample = _sample(embeddings, pairs, gallery, queries, query_seed)
-    results = tuple(_with_other_galleries(task, direction, asking[direction]) for direction in pairs)
+    rows, sample = _sample(embeddings, pairs, gallery, queries, query_seed)
+    results = tuple(_with_other_galleries(task, direction, rows[direction]) for direction in pairs)
     relevance = embeddings.relevant.name
     return Evaluation(protocol, split, chosen, results, _label_space(embeddings), gallery, relevance, sample)
 
@@ -120,20 +117,20 @@ def evaluate(
 def _sample(
     embeddings: Embeddings, pairs: Sequence[Direction], gallery: Gallery, queries: int | None, seed: int
 ) -> tuple[dict[Direction, Indices | None], QuerySample | None]:
-    """Draw who asks in each direction; None where all do."""
+    """Draw the rows to use as queries in each direction; None where all are used."""
     if queries is None and seed:
-        raise InputError(f"query_seed: {seed} given, but no queries are drawn; say how many (queries)")
+        raise InputError(f"query_seed is {seed}, but no queries are drawn; also pass queries, their number")
     if queries is None:
         return dict.fromkeys(pairs), None
     ways = {direction: sides_of(embeddings, direction, gallery) for direction in pairs}
-    rows: dict[Direction, Indices | None] = {one: drawn(ways[one], one, queries, seed) for one in pairs}
-    there = {"-".join(one): sum(len(way.queries) for way in ways[one]) for one in pairs}
-    return rows, None if set(there.values()) == {queries} else QuerySample(queries, seed, there)
+    rows: dict[Direction, Indices | None] = {d: drawn(ways[d], d, queries, seed) for d in pairs}
+    counts = {"-".join(d): sum(len(sides.queries) for sides in ways[d]) for d in pairs}
+    return rows, None if set(counts.values()) == {queries} else QuerySample(queries, seed, counts)
 
 
 @dataclass(frozen=True)
 class _Task:
-    """What is the same in all directions of an evaluation; see `evaluate`."""
+    """Settings shared by all directions of an evaluation; see `evaluate`."""
 
     embeddings: Embeddings
     gallery: Gallery
@@ -142,24 +139,24 @@ class _Task:
     extra: tuple[str, ...]
     cutoffs: tuple[int, ...]
     threads: int | None
-    made: dict[tuple[object, ...], MatrixScores] = field(default_factory=dict)
+    matrices: dict[tuple[object, ...], MatrixScores] = field(default_factory=dict)
 
     def scores(self, direction: Direction, sides: Sides) -> ScoreSource:
-        """Score the queries against the gallery; a matrix of scores serves both ways."""
-        one, other = ((m, rows.tobytes()) for m, rows in zip(direction, (sides.queries, sides.gallery), strict=True))
-        if (other, one) in self.made:
-            return MatrixScores(np.ascontiguousarray(self.made[other, one].matrix.T))
-        rows = sides.queries, sides.gallery
-        queries, candidates = (_vectors(self.embeddings, m, own) for m, own in zip(direction, rows, strict=True))
-        source = score_source(queries, candidates, self.similarity, precision=self.precision)
+        """Return the scores of the queries against the gallery; a matrix of scores is reused for the other way."""
+        key = direction[0], sides.queries.tobytes(), direction[1], sides.gallery.tobytes()
+        reverse = (*key[2:], *key[:2])
+        if reverse in self.matrices:
+            return MatrixScores(np.ascontiguousarray(self.matrices[reverse].matrix.T))
+        source = _source(self.embeddings, direction, sides, self.similarity, self.precision)
         if isinstance(source, MatrixScores):
-            self.made[one, other] = source
+            self.matrices[key] = source
         return source
 
     def result(self, direction: Direction, sides: Sides, items: int) -> DirectionResult:
-        """Score the queries of one pair of sides; `items` is the smallest gallery of the direction."""
+        """Score the queries of one pair of sides; `items` is the size of the smallest gallery of the direction."""
         relevance, names = self.embeddings.relevant, self.embeddings.class_names
-        relevant, groups = _relevant(self.embeddings, direction, sides), relevance.groups(self.embeddings)
+        relevant = relevance.along(direction, self.embeddings, sides.queries, sides.gallery)
+        groups = relevance.groups(self.embeddings)
         return score_relevance(
             self.scores(direction, sides),
             relevant,
@@ -167,53 +164,57 @@ class _Task:
             direction=direction,
             ids=[self.embeddings.ids[i] for i in sides.queries],
             names=dict(enumerate(names)),
-            extra=self.extra if relevance is LABEL else self._also(items),
+            extra=self.extra if relevance is LABEL else self._with_usual_metrics(items),
             cutoffs=self.cutoffs,
             partner=_partner(relevant, sides, self.gallery),
             exclude_partner=self.gallery == "without-partner",
             threads=self.threads,
         )
 
-    def _also(self, items: int) -> tuple[str, ...]:
-        """Name the metrics that are usual where relevance is not that of a class, beside those asked for."""
-        usual = ("precision", "recall", "hit-rate", "mrr", "ndcg@10" if items >= NDCG_AT else "ndcg")
+    def _with_usual_metrics(self, items: int) -> tuple[str, ...]:
+        """Return the requested metrics and those that are usual where relevance is not by class."""
+        usual = ("precision", "recall", "hit-rate", "mrr", "ndcg@10" if items >= 10 else "ndcg")
         return (*self.extra, *(name for name in usual if name not in self.extra))
 
 
-def _with_other_galleries(task: _Task, direction: Direction, asking: Indices | None) -> DirectionResult:
-    """Score a direction, with the figures of other galleries that were asked for by name; None lets all ask."""
-    ways = asked_by(sides_of(task.embeddings, direction, task.gallery), asking)
+def _with_other_galleries(task: _Task, direction: Direction, rows: Indices | None) -> DirectionResult:
+    """Score a direction, including the requested metrics of other galleries; `rows` are the queries, None for all."""
+    ways = restricted(sides_of(task.embeddings, direction, task.gallery), rows)
     items = min(len(sides.gallery) for sides in ways) - (task.gallery == "without-partner")
-    found = [task.result(direction, sides, items) for sides in ways]
-    result = found[0] if len(found) == 1 else both_ways(*found)
+    results = [task.result(direction, sides, items) for sides in ways]
+    result = results[0] if len(results) == 1 else both_ways(*results)
     figures = dict(result.figures)
     for metric in task.extra:
         gallery = OTHER_GALLERIES.get(metric)
         if gallery is not None and place_of(metric) not in figures:
-            other = _with_other_galleries(replace(task, gallery=gallery, extra=()), direction, asking)
+            other = _with_other_galleries(replace(task, gallery=gallery, extra=()), direction, rows)
             place = place_of(metric)[0]
             values = {"map": other.map, "chance": float(other.chance.mean()), "queries": len(other.ids)}
             figures |= {(place, name): value for name, value in values.items()}
     return replace(result, figures=figures)
 
 
-def _relevant(embeddings: Embeddings, direction: Direction, sides: Sides) -> Relevant:
-    return embeddings.relevant.along(direction, embeddings, sides.queries, sides.gallery)
-
-
 def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
-    """Give the place of each query's own clip where that is relevant to every query that has anything relevant."""
-    own = sides.partner
-    if own is not None and relevant.at(own)[relevant.some].all():
-        return own
+    """Return the column of the own clip of each query if it is relevant to every query with a relevant item."""
+    partner = sides.partner
+    if partner is not None and relevant.at(partner)[relevant.some].all():
+        return partner
     if gallery == "without-partner":
-        raise InputError("without-partner: a query's own clip is not always relevant here, so taking it out is no task")
+        raise InputError(
+            "without-partner: the own clip of a query is not always relevant here, so it cannot be excluded; "
+            "use the gallery full"
+        )
     return None
 
 
-def _vectors(embeddings: Embeddings, modality: Modality, rows: Indices) -> Tensor:
-    known: dict[str, Modality] = {str(name): name for name in embeddings.vectors}
-    return embeddings.of(lookup(known, modality, "modality among the embeddings"), torch.from_numpy(rows))
+def _source(
+    embeddings: Embeddings, direction: Direction, sides: Sides, similarity: str, precision: str = "float32"
+) -> ScoreSource:
+    for modality in direction:
+        require_entry(embeddings.vectors, modality, "modality among the embeddings")
+    queries = embeddings.of(direction[0], torch.from_numpy(sides.queries))
+    gallery = embeddings.of(direction[1], torch.from_numpy(sides.gallery))
+    return score_source(queries, gallery, similarity, precision=precision)
 
 
 def _label_space(embeddings: Embeddings) -> dict[str, tuple[float, float]]:
@@ -221,8 +222,8 @@ def _label_space(embeddings: Embeddings) -> dict[str, tuple[float, float]]:
     classes = len(embeddings.class_names) or int(labels.max()) + 1
     inside = bool((labels >= 0).all()) and int(labels.max()) < classes
     spaces = [m for m, v in embeddings.vectors.items() if inside and v.shape[1] == classes > 1]
-    own = {m: labels if m not in embeddings.present else labels[embeddings.present[m]] for m in spaces}
-    return {m: label_space_quality(embeddings.there(m).cpu(), own[m].cpu()) for m in spaces if len(own[m])}
+    known = {m: labels if m not in embeddings.present else labels[embeddings.present[m]] for m in spaces}
+    return {m: label_space_quality(embeddings.there(m).cpu(), known[m].cpu()) for m in spaces if len(known[m])}
 
 
 def running_average_precisions(
@@ -233,9 +234,9 @@ def running_average_precisions(
     queries: Indices | None = None,
     similarity: str | None = None,
 ) -> Values:
-    """The running variant of AP for each query (q,), see `aadml.retrieval.legacy_running_map`."""
+    """Compute the running variant of AP for each query (q,), see `aadml.retrieval.legacy_running_map`."""
     return _over_direction(
-        embeddings, direction, running_average_precision, gallery, asking=queries, similarity=similarity
+        embeddings, direction, running_average_precision, gallery, rows=queries, similarity=similarity
     )
 
 
@@ -245,24 +246,22 @@ def _over_direction(
     metric: Function,
     gallery: Gallery = "full",
     *,
-    asking: Indices | None = None,
+    rows: Indices | None = None,
     similarity: str | None = None,
 ) -> Values:
-    """Measure each query of a direction that has something relevant (q,)."""
+    """Compute a metric for each query of a direction that has a relevant item (q,)."""
 
     def measured(_: Indices, ranking: Ranking) -> Values:
         return metric(ranking)
 
     measure = partial(of_others, measured) if gallery == "without-partner" else measured
-    found: list[Values] = []
-    for sides in asked_by(sides_of(embeddings, direction, gallery), asking):
-        rows = sides.queries, sides.gallery
-        queries, candidates = (_vectors(embeddings, m, own) for m, own in zip(direction, rows, strict=True))
-        source = score_source(queries, candidates, similarity or embeddings.similarity)
-        relevant = _relevant(embeddings, direction, sides)
+    values: list[Values] = []
+    for sides in restricted(sides_of(embeddings, direction, gallery), rows):
+        source = _source(embeddings, direction, sides, similarity or embeddings.similarity)
+        relevant = embeddings.relevant.along(direction, embeddings, sides.queries, sides.gallery)
         partner = _partner(relevant, sides, gallery) if gallery == "without-partner" else None
         parts = over_rankings(source, relevant, measure, partner=partner)
-        found += [part for part in parts if part is not None]
-    if not found:
+        values += [part for part in parts if part is not None]
+    if not values:
         raise InputError(f"{'-'.join(direction)}: no query has a relevant item")
-    return np.concatenate(found)
+    return np.concatenate(values)

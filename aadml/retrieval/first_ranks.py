@@ -1,4 +1,4 @@
-"""The ranks of the best relevant items: means and medians over queries and over all orders of tied items."""
+"""Ranks of the best relevant items: means and medians over queries and over all orders of tied items."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,19 +29,19 @@ class FirstRanks:
 
     @classmethod
     def of(cls, ranking: Ranking) -> "FirstRanks":
-        """Take them from rankings."""
+        """Return the first group of each ranking."""
         first = ranking.offsets[:-1]
         return cls(ranking.above[first], ranking.size[first], ranking.hits[first])
 
     @classmethod
     def by_chance(cls, relevant: Indices, items: int) -> "FirstRanks":
-        """Say where a random order of n items has them; `relevant` (q,) counts what is relevant to each query."""
+        """Return the groups of a random order of n items; `relevant` (q,) counts the relevant items of each query."""
         return cls(np.zeros_like(relevant), np.full_like(relevant, items), relevant)
 
     @classmethod
     def joined(cls, parts: Sequence["FirstRanks"]) -> "FirstRanks":
-        """Put queries together."""
-        return cls(*(np.concatenate([getattr(one, name) for one in parts]) for name in ("above", "size", "hits")))
+        """Concatenate the queries of several parts."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("above", "size", "hits")))
 
     @property
     def expected(self) -> Values:
@@ -49,17 +49,17 @@ class FirstRanks:
         return np.asarray(self.above + (self.size + 1) / (self.hits + 1))
 
     def within(self, rank: int) -> float:
-        """Give the share of queries and orders of ties that have a relevant item at this rank or above it."""
+        """Return the share of queries and orders of ties with a relevant item at this rank or above."""
         places = np.clip(rank - self.above, 0, self.size)
         return float((1 - ties.no_hit(self.size, self.hits, places)).mean())
 
     @property
     def median(self) -> float:
-        """The rank that half of all queries and orders of ties reach; between two ranks, their mean."""
+        """Median rank over queries and orders of ties; between two ranks, their mean."""
         return (self._first_above(0.5 - _ROUNDING) + self._first_above(0.5 + _ROUNDING)) / 2
 
     def _first_above(self, share: float) -> int:
-        """Find the first rank within which more than a share have a relevant item."""
+        """Find the first rank within which more than this share has a relevant item."""
         low, high = 1, int((self.above + self.size - self.hits).max()) + 1
         while low < high:
             middle = (low + high) // 2

@@ -1,8 +1,8 @@
-"""Sequences as rows of numbers, and their relevance frame by word: the similarity `frame-word`.
+"""Sequences packed into rows of numbers, and their frame-by-word relevance: the similarity `frame-word`.
 
-A row holds [length % 1024, d, side, form + 16 (length // 1024), values...]: the sequence's own length in two parts, so
-that it is exact in half precision too, the dimension of its vectors, whether they are frames (0) or words (1), the
-number of the relevance's form, and the vectors one after the other, then zeros.
+A row holds [length % 1024, d, side, form + 16 (length // 1024), values...]: the length of the sequence in two parts,
+so that half precision is also exact, the dimension of the vectors, the side (frames 0, words 1), the number of the
+form, and the vectors in order, then zeros.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ FRAME_WORD = "frame-word"
 FORMS: tuple[str, ...] = get_args(Form)
 SIDES = ("frames", "words")
 BUDGET = 1 << 25
-"""Bytes of frame-word products held at once."""
+"""Maximum bytes of frame-word products in memory."""
 
 _HEADER = 4
 _WHOLE = 1024  # whole numbers up to twice this are exact in half precision
@@ -29,34 +29,34 @@ _FRAMES = 512  # of one sequence at a time
 
 
 def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> Tensor:
-    """Write sequences as rows.
+    """Return padded sequences as rows.
 
     Args:
         values: (n, t, d).
-        lengths: (n,) how many of the t are real.
+        lengths: (n,) number of vectors before the padding.
         side: "frames" or "words".
         form: of the relevance, see `aadml.comparison.frame_word`.
 
     Returns:
         (n, 4 + t d) of the type of `values`.
     """
-    parts = [own[:length] for own, length in zip(values, lengths.tolist(), strict=True)]
-    return pack_each(parts, side=side, form=form, steps=values.shape[1])
+    sequences = [sequence[:length] for sequence, length in zip(values, lengths.tolist(), strict=True)]
+    return pack_each(sequences, side=side, form=form, steps=values.shape[1])
 
 
 def pack_each(sequences: list[Tensor], *, side: str, form: str = "mean", steps: int = 0) -> Tensor:
-    """Write sequences (t, d) of any length as rows; the list is emptied, so that nothing lies in memory twice.
+    """Return sequences (t, d) of any length as rows; empties the list, so that no sequence is in memory twice.
 
     Args:
         sequences: at least one.
         side: see `pack`.
         form: see `pack`.
-        steps: room for so many vectors at least.
+        steps: minimum t of the rows.
 
     Returns:
-        (n, 4 + t d), t of the longest.
+        (n, 4 + t d), t of the longest sequence.
     """
-    lengths = torch.tensor([len(one) for one in sequences])
+    lengths = torch.tensor([len(sequence) for sequence in sequences])
     dimension = sequences[0].shape[1]
     rows = sequences[0].new_zeros(len(sequences), _HEADER + max(steps, int(lengths.max())) * dimension)
     header = torch.tensor([0.0, dimension, SIDES.index(side), FORMS.index(form)]).repeat(len(sequences), 1)
@@ -70,7 +70,7 @@ def pack_each(sequences: list[Tensor], *, side: str, form: str = "mean", steps: 
 
 
 def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
-    """Read rows back: values (n, t, d) in the type of the rows, lengths (n,), side, form.
+    """Return packed rows as values (n, t, d) in the type of the rows, lengths (n,), side and form.
 
     Raises:
         InputError: the rows are not packed sequences.
@@ -79,8 +79,8 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
     thousands = header[:, 3] // _FORMS
     header[:, 3] %= _FORMS
     dimension, side, form = header[0, 1:].tolist() if len(rows) else (1, 0, 0)
-    whole = rows.shape[1] - _HEADER
-    fits = dimension > 0 and whole % max(dimension, 1) == 0 and side in (0, 1) and form in range(len(FORMS))
+    width = rows.shape[1] - _HEADER
+    fits = dimension > 0 and width % max(dimension, 1) == 0 and side in (0, 1) and form in range(len(FORMS))
     if not fits or bool((header[:, 1:] != header[:1, 1:]).any()):
         raise InputError("frame-word: the rows are not sequences written by a method of this similarity")
     values = rows[:, _HEADER:].view(len(rows), -1, dimension)
@@ -89,16 +89,15 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
 
 @torch.no_grad()
 def frame_word_scores(queries: Tensor, gallery: Tensor, *, budget: int = BUDGET) -> Tensor:
-    """Score packed queries (q, ...) against packed gallery items (n, ...): their relevance (q, n) float32.
+    """Compute the relevance (q, n) float32 of packed queries (q, ...) and packed gallery items (n, ...).
 
     See `aadml.comparison.frame_word` for the formula. Products and sums are in float64 and rounded once, so that a
-    score does not depend on how the work is cut; one sequence of frames at a time meets as many words as the budget
-    allows.
+    score does not depend on the size of blocks. A block is one sequence of frames and as many words as fit the budget.
 
     Args:
         queries: frames or words.
-        gallery: the other of the two.
-        budget: bytes of products held at once.
+        gallery: the other side.
+        budget: maximum bytes of products in memory.
 
     Raises:
         InputError: not packed sequences, both of the same side, or of different forms.
@@ -119,12 +118,11 @@ class _Sequences:
     form: str
 
     def at(self, number: int) -> Tensor:
-        """Give the vectors of one sequence, of unit length (t, d) float64."""
+        """Return the unit-norm vectors of one sequence (t, d) float64."""
         return F.normalize(self.values[number, : int(self.lengths[number])].double(), dim=-1, eps=1e-12)
 
 
 def _scores(frames: _Sequences, words: _Sequences, budget: int) -> Tensor:
-    """Score frames against words: (a, c) float32."""
     scores = torch.zeros(len(frames.lengths), len(words.lengths))
     longest = min(max(int(frames.lengths.max()), 1), _FRAMES)
     for start, stop in _tiles(words.lengths.tolist(), budget // (8 * longest)):
@@ -137,18 +135,18 @@ def _scores(frames: _Sequences, words: _Sequences, budget: int) -> Tensor:
 
 
 def _tiles(lengths: list[int], wide: int) -> Iterator[tuple[int, int]]:
-    """Cut sequences into runs of at most `wide` vectors, or of one sequence that is longer."""
-    start, held = 0, 0
+    """Yield bounds of runs of sequences with at most `wide` vectors, or of one longer sequence."""
+    start, total = 0, 0
     for number, length in enumerate(lengths):
-        if number > start and held + length > wide:
+        if number > start and total + length > wide:
             yield start, number
-            start, held = number, 0
-        held += length
+            start, total = number, 0
+        total += length
     yield start, len(lengths)
 
 
 def _relevance(frames: Tensor, words: Tensor, lengths: Tensor, form: str) -> Tensor:
-    """Score one sequence (t, d) against c sequences that lie one after the other (w, d): (c,); 0 for an empty one."""
+    """Score one sequence (t, d) against c concatenated sequences (w, d): (c,); 0 for an empty sequence."""
     if form == "max-word":
         parts = [_best_word(words @ part.T, lengths).sum(1) for part in frames.split(_FRAMES)]
         return torch.stack(parts).sum(0) / len(frames)
@@ -161,6 +159,6 @@ def _relevance(frames: Tensor, words: Tensor, lengths: Tensor, form: str) -> Ten
 
 
 def _best_word(products: Tensor, lengths: Tensor) -> Tensor:
-    """Take the best word of each sequence for each frame: (w, t) -> (c, t); 0 for a sequence without words."""
+    """Return the highest product of each sequence with each frame: (w, t) -> (c, t); 0 for an empty sequence."""
     best = torch.segment_reduce(products, "max", lengths=lengths, axis=0)
     return best.masked_fill((lengths == 0)[:, None], 0)

@@ -1,4 +1,4 @@
-"""What a query ranks: the whole gallery, the gallery without its own clip, or the half of the clips it is not of."""
+"""Galleries of a query: all clips, all except its own clip, or the half of the clips without the query."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ HALVES_SEED = 0
 
 @dataclass(frozen=True)
 class Sides:
-    """Who asks and who is ranked, as rows of embeddings.
+    """Queries and gallery of a ranking, as rows of embeddings.
 
     Attributes:
         queries: (q,) rows.
         gallery: (n,) rows.
-        partner: (q,) the place of each query's own clip in the gallery; None where it has none, or several.
+        partner: (q,) column of the own clip of each query in the gallery; None if a query has none, or several.
     """
 
     queries: Indices
@@ -36,10 +36,10 @@ class Sides:
 
 
 def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> list[Sides]:
-    """Lay out who ranks what in a direction; both ways where the gallery is disjoint from the queries.
+    """Return the queries and gallery of a direction; two pairs for the disjoint gallery.
 
     Raises:
-        InputError: there is no such gallery for these embeddings, or they are too few.
+        InputError: the embeddings have no such gallery, or are too few.
     """
     sides = [items(embeddings, modality) for modality in direction]
     if gallery == "disjoint":
@@ -50,28 +50,27 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
         return ways
     repeated = len(set(embeddings.ids)) < len(embeddings) or any(m in embeddings.once for m in direction)
     if gallery == "without-partner" and repeated:
-        raise InputError("without-partner: clips stand in several rows here (captions), so no row is the partner")
-    partner = None if repeated else _places(*sides)
+        raise InputError("without-partner: clips have several rows (captions), so no single row is the partner")
+    partner = None if repeated else _columns(*sides)
     if partner is None or (partner >= 0).all():
         return [Sides(sides[0], sides[1], partner)]
-    if gallery == "without-partner":  # who has no partner to take out is left out
-        asking = partner >= 0
-        return [Sides(sides[0][asking], sides[1], partner[asking])]
+    if gallery == "without-partner":  # queries without a partner are skipped
+        paired = partner >= 0
+        return [Sides(sides[0][paired], sides[1], partner[paired])]
     return [Sides(sides[0], sides[1])]
 
 
-def halves(ids: Sequence[str], labels: NDArray[Any], *, seed: int = HALVES_SEED) -> NDArray[np.int64]:
-    """Halve clips at random, every class as evenly as it goes: 0 or 1 for each row (n,).
+def halves(ids: Sequence[str], labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Divide clips into random halves, balanced by class: 0 or 1 for each row (n,).
 
-    A clip falls by its name, wherever it stands; rows of one name stay together.
+    The half depends on the name of a clip, not on its row; rows with the same name are in the same half.
 
     Args:
         ids: n names.
         labels: (n,) of the classes.
-        seed: of the draw.
     """
     names, first, name = np.unique(np.asarray(ids), return_index=True, return_inverse=True)
-    drawn = np.random.default_rng(seed).permutation(len(names))
+    drawn = np.random.default_rng(HALVES_SEED).permutation(len(names))
     drawn = drawn[np.argsort(labels[first][drawn], kind="stable")]
     half = np.empty(len(names), dtype=np.int64)
     half[drawn] = np.arange(len(names)) % 2
@@ -79,75 +78,75 @@ def halves(ids: Sequence[str], labels: NDArray[Any], *, seed: int = HALVES_SEED)
 
 
 def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:
-    """Take each query's own clip, which is relevant, out of its ranking.
+    """Remove the own clip of each query, which is relevant, from its ranking.
 
     Args:
         ranking: of b queries, with `above_partner`.
 
     Returns:
-        The queries (c,) that keep something relevant, by their number, and their rankings.
+        Numbers (c,) of the queries with another relevant item, and their rankings.
     """
     assert ranking.above_partner is not None
     query, count = ranking.query, len(ranking)
     reached = ranking.above <= ranking.above_partner[query]  # groups are in order: the partner is in the last of these
-    own = ranking.offsets[:-1] + np.bincount(query, weights=reached, minlength=count).astype(np.int64) - 1
-    later = (np.arange(len(query)) > own[query]).astype(np.int64)
-    shared = ranking.size[own]
+    partner = ranking.offsets[:-1] + np.bincount(query, weights=reached, minlength=count).astype(np.int64) - 1
+    later = (np.arange(len(query)) > partner[query]).astype(np.int64)
+    shared = ranking.size[partner]
     size, hits = ranking.size.copy(), ranking.hits.copy()
-    size[own] -= 1
-    hits[own] -= 1
-    kept, groups = np.flatnonzero(ranking.relevant > 1), np.flatnonzero(hits)
-    grades = None if ranking.grades is None else _without_own(ranking.grades, own, kept, groups)
-    counts = np.bincount(query[groups], minlength=count)[kept]
-    return kept, Ranking(
+    size[partner] -= 1
+    hits[partner] -= 1
+    remaining, groups = np.flatnonzero(ranking.relevant > 1), np.flatnonzero(hits)
+    grades = None if ranking.grades is None else _without_partner(ranking.grades, partner, remaining, groups)
+    counts = np.bincount(query[groups], minlength=count)[remaining]
+    return remaining, Ranking(
         items=ranking.items - 1,
         offsets=np.concatenate([[0], np.cumsum(counts)]),
         above=(ranking.above - later)[groups],
         size=size[groups],
         hits_above=(ranking.hits_above - later)[groups],
         hits=hits[groups],
-        relevant=ranking.relevant[kept] - 1,
-        tied=(ranking.tied - np.where(shared == 2, 2, shared > 2))[kept],
+        relevant=ranking.relevant[remaining] - 1,
+        tied=(ranking.tied - np.where(shared == 2, 2, shared > 2))[remaining],
         grades=grades,
     )
 
 
-def _without_own(grades: Grades, own: Indices, kept: Indices, groups: Indices) -> Grades:
-    """Take the grade of each query's own clip out of its group `own` (b,) and out of the ideal ranking."""
-    assert grades.own is not None
+def _without_partner(grades: Grades, partner: Indices, remaining: Indices, groups: Indices) -> Grades:
+    """Remove the grade of the own clip of each query from its group `partner` (b,) and from the ideal ranking."""
+    assert grades.partner is not None
     gains, ideal = grades.gains.copy(), grades.ideal.copy()
-    gains[own] -= grades.own
+    gains[partner] -= grades.partner
     rows = np.arange(len(ideal))
-    ideal[rows, np.argmax(ideal == grades.own[:, None], axis=1)] = 0
-    return Grades(gains[groups], -np.sort(-ideal, axis=1)[kept])
+    ideal[rows, np.argmax(ideal == grades.partner[:, None], axis=1)] = 0
+    return Grades(gains[groups], -np.sort(-ideal, axis=1)[remaining])
 
 
 def of_others(measure: Callable[[Indices, Ranking], T], index: Indices, ranking: Ranking) -> T | None:
-    """Measure the rankings of queries `index` (b,) without their own clips; None where nothing is relevant then."""
-    kept, rest = without_partner(ranking)
-    return measure(index[kept], rest) if len(kept) else None
+    """Measure the rankings of queries `index` (b,) without their own clips; None if nothing else is relevant."""
+    remaining, rest = without_partner(ranking)
+    return measure(index[remaining], rest) if len(remaining) else None
 
 
 def average_precision_without_partner(ranking: Ranking) -> Values:
-    """AP where the query's own clip is neither in the gallery nor relevant."""
+    """AP where the own clip of the query is neither in the gallery nor relevant."""
     return average_precision(ranking)
 
 
 def average_precision_disjoint(ranking: Ranking) -> Values:
-    """AP over the half of the clips that the query is not of, both halves in turn (by class, one fixed draw)."""
+    """AP over the half of the clips without the query, both halves in turn (balanced by class, one fixed draw)."""
     return average_precision(ranking)
 
 
 def items(embeddings: Embeddings, modality: Modality) -> Indices:
-    """Number the rows that count in a modality: those of clips that have it, one a label where rows repeat."""
-    there = embeddings.present.get(modality)
-    rows = np.arange(len(embeddings)) if there is None else np.flatnonzero(there.cpu().numpy())
+    """Return the rows of the clips that have a modality, one row per label if rows repeat."""
+    present = embeddings.present.get(modality)
+    rows = np.arange(len(embeddings)) if present is None else np.flatnonzero(present.cpu().numpy())
     if modality not in embeddings.once:
         return rows
     return rows[np.sort(np.unique(embeddings.labels.cpu().numpy()[rows], return_index=True)[1])]
 
 
-def _places(queries: Indices, gallery: Indices) -> Indices:
-    """Find the place (q,) of each query's own clip in the gallery, both in order; -1 where it is not there."""
-    places = np.minimum(np.searchsorted(gallery, queries), max(len(gallery) - 1, 0))
-    return np.where(gallery[places] == queries, places, -1) if len(gallery) else np.full(len(queries), -1)
+def _columns(queries: Indices, gallery: Indices) -> Indices:
+    """Return the column (q,) of the own clip of each query in the gallery, both in order; -1 if absent."""
+    columns = np.minimum(np.searchsorted(gallery, queries), max(len(gallery) - 1, 0))
+    return np.where(gallery[columns] == queries, columns, -1) if len(gallery) else np.full(len(queries), -1)

@@ -1,4 +1,4 @@
-"""Intervals of a mean over queries, by the percentile bootstrap (Efron and Tibshirani, 1993, chapter 13)."""
+"""Intervals of a mean over queries by the percentile bootstrap (Efron and Tibshirani, 1993, chapter 13)."""
 
 import numpy as np
 
@@ -9,18 +9,18 @@ _AT_ONCE = 1 << 22  # drawn indices held at a time
 
 
 def bootstrap_interval(values: Values, *, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
-    """Give the interval of the mean of `values` (q,) over resampled queries.
+    """Return the interval of the mean of `values` (q,) over resampled queries.
 
-    It says how far the mean would move with other queries of the same kind; another training moves it too, which only
-    more seeds show.
+    The interval covers the variation between queries of the same kind, not the variation between trainings, which
+    requires several seeds.
 
     Args:
-        values: (q,) one figure a query.
+        values: (q,) one value per query.
         level: share of resampled means inside.
         seed: same seed, same interval.
 
     Returns:
-        Lower and upper end; both the value itself where there is one query.
+        Lower and upper end; both equal the value if there is one query.
     """
     generator = np.random.default_rng(seed)
     count = max(1, _AT_ONCE // len(values))

@@ -1,4 +1,4 @@
-"""How well one modality alone knows the class, where its vectors have one dimension a class."""
+"""Classification quality of one modality whose vectors have one dimension per class."""
 
 import numpy as np
 import torch
@@ -6,21 +6,21 @@ from torch import Tensor
 
 
 def label_space_quality(vectors: Tensor, labels: Tensor) -> tuple[float, float]:
-    """Score label-space vectors as classifiers: what cross-modal retrieval of classes can build on.
+    """Return accuracy and log-loss of label-space vectors as classifiers.
 
     Args:
-        vectors: (n, C): probabilities (rows of non-negative values that sum to 1), or any scores, which are read
-            through a softmax.
+        vectors: (n, C): probabilities (rows of non-negative values that sum to 1), or any scores, to which a softmax is
+            applied.
         labels: (n,) int64 in 0..C-1.
 
     Returns:
-        Accuracy (a label that shares the highest value with others counts as one over their number), and log-loss in
-        nats (probabilities below 1e-12 count as 1e-12).
+        Accuracy (of k classes that share the highest value, each counts 1/k), and log-loss in nats (probabilities
+        below 1e-12 count as 1e-12).
     """
     wide = vectors.double()
-    own = wide.gather(1, labels[:, None])
+    scores = wide.gather(1, labels[:, None])
     best = (wide == wide.amax(1, keepdim=True)).double()
     accuracy = (best.gather(1, labels[:, None])[:, 0] / best.sum(1)).mean()
     probable = bool((wide >= 0).all()) and bool(torch.allclose(wide.sum(1), torch.ones(1).double(), atol=1e-4))
-    log = own.log() if probable else own - torch.logsumexp(wide, 1, keepdim=True)
+    log = scores.log() if probable else scores - torch.logsumexp(wide, 1, keepdim=True)
     return float(accuracy), float(-log.clamp_min(np.log(1e-12)).mean())

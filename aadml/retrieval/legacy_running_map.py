@@ -1,4 +1,4 @@
-"""The "running" variant of AP, by that name only: what one line indented too far computes."""
+"""The "running" variant of AP: the result of published code in which one line is indented too far."""
 
 from functools import lru_cache
 
@@ -10,21 +10,19 @@ from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 
-_CELLS = 1 << 20  # of the table over places and hits of one group, held at a time
+_CELLS = 1 << 20  # maximum size of the table over places and hits of one group
 
 
 def running_average_precision(ranking: Ranking) -> Values:
-    """Average AP@j over all ranks j = 1..N, AP@j being divided by the hits so far and 0 before the first: (b,).
+    """Average AP@j over all ranks j = 1..N, where AP@j is over the hits so far and 0 before the first: (b,).
 
-    This is not an average precision: it favors early ranks, and chance scores higher (0.123 where AP has 0.099 on 189
-    clips of 15 classes). Published evaluation code of this field computes it, so old tables can be explained with it.
-    Ties are expectations here too; a group of n tied items with m relevant costs n m once.
+    This is not an average precision: it favors early ranks, and its chance level is higher (0.123 where AP has 0.099,
+    on 189 clips of 15 classes). Published evaluation code of this field computes it, so old tables can be explained.
+    Ties count by expectation here too; a group of n tied items with m relevant ones requires O(n m) once.
     """
     sums = precision_sums(ranking)
     before, inside = np.zeros_like(sums), np.zeros_like(sums)
-    for group in np.flatnonzero(
-        ranking.size > 1
-    ):  # ranks inside the group save its last, where the sum of the group is complete
+    for group in np.flatnonzero(ranking.size > 1):  # all ranks inside the group but its last, where its sum is complete
         key = (ranking.above[group], ranking.hits_above[group], ranking.size[group], ranking.hits[group])
         inside[group], before[group] = _inside(*(int(value) for value in key))
     total = np.cumsum(sums)
@@ -38,21 +36,21 @@ def running_average_precision(ranking: Ranking) -> Values:
 
 
 def running_by_chance(relevant: Indices, items: int) -> Values:
-    """Expected running variant of a random order of N items, R relevant: (b,) -> (b,).
+    """Compute the expected running variant of a random order of N items, R relevant: (b,) -> (b,).
 
-    With X of the first j items relevant, their mean AP@j is s + (1 - s) H_j / j for s = (X - 1) / (j - 1), and 0 where
-    X is 0: a straight line in X, so X counts by its expectation j R / N and by the probability of being above 0.
+    With X of the first j items relevant, their mean AP@j is s + (1 - s) H_j / j for s = (X - 1) / (j - 1), and 0 if X
+    is 0. This is linear in X, so only the expectation of X, j R / N, and the probability of X > 0 are required.
     """
     counts, query = np.unique(relevant, return_inverse=True)
     places = np.arange(1, items + 1)
     mean_reciprocal = np.cumsum(1 / places) / places
-    found = []
+    values = []
     for count in counts:
         some = 1 - ties.no_hit(np.full_like(places, items), np.full_like(places, count), places)
         further = (places * count / items - some) / np.maximum(places - 1, 1)
         further[0] = 0.0
-        found.append((further + (some - further) * mean_reciprocal).mean())
-    return np.asarray(found)[query]
+        values.append((further + (some - further) * mean_reciprocal).mean())
+    return np.asarray(values)[query]
 
 
 @lru_cache(maxsize=4096)

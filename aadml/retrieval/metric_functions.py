@@ -1,4 +1,4 @@
-"""Metrics on request: from the names of METRICS, with a cutoff where they take one, to functions of rankings."""
+"""Requested metrics: from names of METRICS, with or without a cutoff, to functions of rankings."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -16,85 +16,80 @@ from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.ties import Values
 
 FAMILIES = {"map-at-k": ("map", "map-min", "map-hits")}
-"""A name for several metrics, each at all cutoffs of the tables."""
+"""Name of a family -> its metrics, each at all cutoffs of the tables."""
 
 Function = Callable[[Ranking], Values]
 Requested = Mapping[tuple[str, ...], Function]
-"""Place in the JSON -> function of a ranking, one value a query (b,)."""
+"""Place in the JSON -> function of a ranking, one value per query (b,)."""
 
 
 def requested(names: Iterable[str], cutoffs: Sequence[int], items: int) -> Requested:
-    """Find the functions of metrics.
+    """Return the functions of metrics.
 
     Args:
-        names: of METRICS, alone or with a cutoff; one that needs a cutoff and has none is computed at all of `cutoffs`;
-            those of another gallery are checked and left out.
-        cutoffs: those of the tables.
-        items: the size of the gallery.
+        names: of METRICS, with or without a cutoff. A metric that requires a cutoff and has none is computed at all
+            `cutoffs`. Metrics of other galleries are checked and omitted.
+        cutoffs: of the tables.
+        items: size of the gallery.
 
     Raises:
-        InputError: an unknown metric, a cutoff that it does not take, or one beyond the gallery's size.
+        InputError: a metric is unknown, has a cutoff that it does not accept, or a cutoff above the gallery size.
     """
     functions: dict[tuple[str, ...], Function] = {}
-    for name in names:
-        for one in _spelled_out(name, cutoffs):
-            check_cutoff(one, items)
-            if one not in ALWAYS and one not in OTHER_GALLERIES:
-                functions[place_of(one)] = function_of(one)
+    for metric in (metric for name in names for metric in _single_metrics(name, cutoffs)):
+        check_cutoff(metric, items)
+        if metric not in ALWAYS and metric not in OTHER_GALLERIES:
+            functions[place_of(metric)] = function_of(metric)
     return functions
 
 
 def check_cutoff(metric: str, items: int) -> None:
-    """Refuse a cutoff beyond the size of the gallery.
-
-    Raises:
-        InputError: says how many items there are.
-    """
+    """Raise InputError if the cutoff of a metric is above the size of the gallery."""
     cutoff = split_name(metric)[1]
     if cutoff is not None and cutoff > items:
-        raise InputError(f"metric {metric}: the gallery holds {items} items; take a cutoff up to {items}, or map")
+        raise InputError(f"metric {metric}: the gallery holds {items} items; use a cutoff up to {items}, or map")
 
 
 def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Check metrics each of which is to be one figure: a column of a table, or the criterion of an epoch.
+    """Return metrics after checking that each is a single number: a column of a table, or a criterion.
 
     Raises:
-        InputError: an unknown metric, one without the cutoff it needs, or with one that it does not take.
+        InputError: a metric is unknown, lacks a required cutoff, or has a cutoff that it does not accept.
     """
-    found = tuple(dict.fromkeys(listed(names)))
-    for name in found:
-        if list(_spelled_out(name, (1, 2))) != [name]:
+    metrics = tuple(dict.fromkeys(listed(names)))
+    for name in metrics:
+        if _single_metrics(name, (1, 2)) != [name]:
             raise InputError(f"metric {name}: needs a cutoff here, as in {FAMILIES.get(name, (name,))[0]}@10")
-    return found
+    return metrics
 
 
 def check_criterion(name: str) -> str:
-    """Check a metric that is to choose the epoch.
+    """Return a metric after checking that it can select the epoch.
 
     Raises:
-        InputError: not one figure, or one that is better when it is smaller.
+        InputError: the metric is not a single number, or smaller values are better.
     """
-    (found,) = check_columns([name])
-    if found in SMALLER_IS_BETTER:
-        raise InputError(f"training.criterion: {name} is better when smaller; take one that is better when larger")
-    return found
+    (metric,) = check_columns([name])
+    if metric in SMALLER_IS_BETTER:
+        raise InputError(f"training.criterion: {name} is better when smaller; use a metric that is better when larger")
+    return metric
 
 
 def function_of(name: str) -> Function:
-    """Find the function of one figure ("map", "recall@10").
+    """Return the function of a single metric ("map", "recall@10").
 
     Raises:
-        InputError: an unknown metric, or a cutoff that it does not take.
+        InputError: the metric is unknown, or has a cutoff that it does not accept.
     """
     base, cutoff = split_name(name)
     entry = lookup(METRICS, base, "metric")
     return partial(_checked, entry if cutoff is None else partial(entry, cutoff=cutoff), name)
 
 
-def _spelled_out(name: str, cutoffs: Sequence[int]) -> list[str]:
-    """Name single figures: a metric that needs a cutoff and has none stands for one at each."""
+def _single_metrics(name: str, cutoffs: Sequence[int]) -> list[str]:
+    """Return the single metrics of a name: one per cutoff if a required cutoff is missing."""
     if name in FAMILIES:
-        return [f"{one}@{k}" for one in FAMILIES[name] for k in cutoffs]
+        return [f"{metric}@{k}" for metric in FAMILIES[name] for k in cutoffs]
     base, cutoff = split_name(name)
     options = schema(lookup(METRICS, base, "metric"))
     if cutoff is not None and "cutoff" not in options:
@@ -106,5 +101,7 @@ def _spelled_out(name: str, cutoffs: Sequence[int]) -> list[str]:
 def _checked(function: Function, name: str, ranking: Ranking) -> Values:
     values: NDArray[np.float64] = np.asarray(function(ranking), dtype=np.float64)
     if values.shape != (len(ranking),):
-        raise InputError(f"metric {name}: gave {values.shape} for {len(ranking)} queries; one value a query is needed")
+        raise InputError(
+            f"metric {name}: returned {values.shape} for {len(ranking)} queries; one value per query is required"
+        )
     return values

@@ -1,43 +1,43 @@
-"""How metrics are named ("map", "recall@10", "package.module:name@5"), and where their figures stand in the JSON."""
+"""Names of metrics ("map", "recall@10", "package.module:name@5"), and their places in the JSON."""
 
 from typing import Literal
 
 from aadml.feature_extraction.ground.errors import InputError
 
 ALWAYS = ("map", "map-at-r", "mean-rank", "median-rank")
-"""Metrics that every evaluation has; those of AT_CUTOFFS it has at the cutoffs of its tables."""
+"""Metrics of every evaluation, in addition to those of AT_CUTOFFS at the cutoffs of the tables."""
 
 SMALLER_IS_BETTER = ("mean-rank", "median-rank")
 
 Gallery = Literal["full", "without-partner", "disjoint"]
-"""What a query ranks: all clips, all but its own, or the half of the clips that it is not of."""
+"""Gallery of a query: all clips, all clips except its own, or the half of the clips without the query."""
 
 OTHER_GALLERIES: dict[str, Gallery] = {"map-without-partner": "without-partner", "map-disjoint": "disjoint"}
-"""Metrics of another gallery than the full one."""
+"""Metrics of galleries other than the full one."""
 
 CHANCE_OF = "chance_of"
-"""Under this key of a direction stands what chance has of ranks, and of each metric that was asked for."""
+"""Key of a direction for the chance levels of ranks and of requested metrics."""
 
 AT_CUTOFFS = {"precision": "precision_at", "recall": "recall_at", "hit-rate": "hit_rate_at"}
 NORMALIZED = {"map": "all", "map-min": "min(R,k)", "map-hits": "hits"}
 
 
 def split_name(metric: str) -> tuple[str, int | None]:
-    """Read a name: "recall@10" -> ("recall", 10), "map" -> ("map", None).
+    """Split a name at the @: "recall@10" -> ("recall", 10), "map" -> ("map", None).
 
     Raises:
-        InputError: what stands behind the @ is not a cutoff.
+        InputError: the text after the @ is not a cutoff.
     """
     name, at, cutoff = metric.partition("@")
     if not at:
         return name, None
     if not cutoff.isdecimal() or int(cutoff) < 1:
-        raise InputError(f"metric {metric}: write a cutoff of at least 1 behind the @, as in recall@10")
+        raise InputError(f"metric {metric}: a cutoff of at least 1 must follow the @, as in recall@10")
     return name, int(cutoff)
 
 
 def place_of(metric: str) -> tuple[str, ...]:
-    """Say under which keys of a direction the figure of a metric stands."""
+    """Return the keys of a metric in the JSON of a direction."""
     name, cutoff = split_name(metric)
     if cutoff is not None and name in AT_CUTOFFS:
         return AT_CUTOFFS[name], str(cutoff)

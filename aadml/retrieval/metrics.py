@@ -1,4 +1,4 @@
-"""Metrics of rankings, each the exact expectation over all orders of tied items; one value a query, (b,)."""
+"""Metrics of rankings, each the exact expectation over all orders of tied items; one value per query, (b,)."""
 
 from typing import Literal, get_args
 
@@ -17,24 +17,24 @@ NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)
 
 
 def average_precision(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """AP: the mean precision at the ranks of all relevant items of the gallery, or of those among the first K."""
+    """AP: mean precision at the ranks of all relevant items of the gallery, or of those among the first K."""
     if cutoff is not None:
         return average_precision_at(ranking, cutoff)
     return ranking.per_query(precision_sums(ranking)) / ranking.relevant
 
 
 def average_precision_over_reachable(ranking: Ranking, *, cutoff: int) -> Values:
-    """AP over the first K items, divided by min(R, K): the best ranking has 1."""
+    """AP over the first K items, divided by min(R, K); 1 for the best ranking."""
     return average_precision_at(ranking, cutoff, "min(R,k)")
 
 
 def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
-    """AP over the first K items, divided by the hits among them: one early hit has 1 (DSCMR's released code)."""
+    """AP over the first K items, divided by the hits among them; 1 for one early hit (DSCMR's released code)."""
     return average_precision_at(ranking, cutoff, "hits")
 
 
 def average_precision_at_r(ranking: Ranking) -> Values:
-    """AP over as many items as are relevant: MAP@R (Musgrave et al., ECCV 2020)."""
+    """AP over the first R items, where R are relevant: MAP@R (Musgrave et al., ECCV 2020)."""
     return average_precision_at(ranking, ranking.relevant)
 
 
@@ -49,12 +49,12 @@ def recall(ranking: Ranking, *, cutoff: int) -> Values:
 
 
 def hit_rate(ranking: Ranking, *, cutoff: int) -> Values:
-    """Probability that at least one relevant item is among the first K: the "recall@K" of instance retrieval."""
+    """Probability of a relevant item among the first K: the "recall@K" of instance retrieval."""
     return hit_rate_at(ranking, np.array([cutoff]))[:, 0]
 
 
 def precision_sums(ranking: Ranking, places: Indices | None = None) -> Values:
-    """Expected sum of the precisions at the relevant items of each group (t,), of its first `places` (t,) if given."""
+    """Return the expected sum of precisions at the relevant items of each group (t,), or of its first `places` (t,)."""
     sums = np.asarray((ranking.hits_above + 1) / (ranking.above + 1))
     if places is not None:
         sums[places == 0] = 0.0
@@ -66,7 +66,7 @@ def precision_sums(ranking: Ranking, places: Indices | None = None) -> Values:
 
 
 def average_precision_bounds(ranking: Ranking) -> tuple[Values, Values]:
-    """AP with the relevant items last, and first, in every group of tied items: lower and upper bound, (b,) each."""
+    """Return lower and upper bound of AP, (b,) each: the relevant items last, or first, in every group of ties."""
     low = (ranking.hits_above + 1) / (ranking.above + 1)
     high = low.copy()
     tied = np.flatnonzero(ranking.size > 1)
@@ -77,13 +77,13 @@ def average_precision_bounds(ranking: Ranking) -> tuple[Values, Values]:
 
 
 def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: Normalizer = "all") -> Values:
-    """AP over the first K items alone.
+    """Compute AP over the first K items.
 
     Args:
         ranking: b queries.
-        cutoff: K, one for all or one a query (b,). With K = R and "all" this is MAP@R (Musgrave et al., ECCV 2020).
-        normalizer: what the sum of precisions is divided by: "all" relevant items of the gallery, "min(R,k)" (the best
-            ranking then has 1), or the "hits" found (DSCMR's released code; one early hit then has 1).
+        cutoff: K for all queries, or for each (b,). With K = R and "all" this is MAP@R (Musgrave et al., ECCV 2020).
+        normalizer: divisor of the sum of precisions: "all" relevant items of the gallery, "min(R,k)" (1 for the best
+            ranking), or the "hits" among the K items (DSCMR's released code; 1 for one early hit).
     """
     if normalizer not in NORMALIZERS:
         raise InputError(f"no normalizer '{normalizer}'; {suggestion(normalizer, NORMALIZERS)}")
@@ -97,11 +97,11 @@ def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: No
 
 
 def _per_hit(ranking: Ranking, places: Indices, sums: Values) -> Values:
-    whole = places == ranking.size
-    total = ranking.per_query(np.where(whole, sums, 0.0))
-    found = ranking.per_query(np.where(whole, ranking.hits, 0).astype(np.float64))
-    result = total / np.maximum(found, 1)
-    split = np.flatnonzero((places > 0) & ~whole)  # at most one group a query
+    complete = places == ranking.size
+    total = ranking.per_query(np.where(complete, sums, 0.0))
+    hits = ranking.per_query(np.where(complete, ranking.hits, 0).astype(np.float64))
+    result = total / np.maximum(hits, 1)
+    split = np.flatnonzero((places > 0) & ~complete)  # at most one group per query
     if len(split):
         query = ranking.query[split]
         groups = (values[split] for values in (ranking.above, ranking.hits_above, ranking.size, ranking.hits, places))
@@ -111,7 +111,10 @@ def _per_hit(ranking: Ranking, places: Indices, sums: Values) -> Values:
 
 
 def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
-    """Relevant items among the first K, for increasing cutoffs (c,): (b, c). Over K precision@K, over R recall@K."""
+    """Count the relevant items among the first K for increasing cutoffs (c,): (b, c).
+
+    Over K these are precision@K, over R recall@K.
+    """
     slot = np.searchsorted(cutoffs, np.arange(ranking.items + 1))  # rank -> first cutoff that reaches it
     shape = len(ranking), len(cutoffs) + 1
     row = ranking.query * shape[1]
@@ -122,7 +125,7 @@ def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
         return np.asarray(np.cumsum(counts.reshape(shape), axis=1)[:, :-1])
 
     hits = summed(full, ranking.hits.astype(np.float64))
-    split = np.flatnonzero(begun < full)  # groups that a cutoff splits: there the hits grow in a straight line with K
+    split = np.flatnonzero(begun < full)  # groups split by a cutoff: their hits are linear in K
     if len(split):
         slope = ranking.hits[split] / ranking.size[split]
         where, signs = np.concatenate([begun[split], full[split]]), np.repeat([1.0, -1.0], len(split))
@@ -132,7 +135,7 @@ def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
 
 
 def hit_rate_at(ranking: Ranking, cutoffs: Indices) -> Values:
-    """Probability that at least one relevant item is among the first K, for cutoffs (c,): (b, c)."""
+    """Compute the probability of a relevant item among the first K for cutoffs (c,): (b, c)."""
     first = ranking.offsets[:-1]
     size, hits = ranking.size[first][:, None], ranking.hits[first][:, None]
     places = np.clip(cutoffs[None, :] - ranking.above[first][:, None], 0, size)
@@ -143,23 +146,23 @@ def hit_rate_at(ranking: Ranking, cutoffs: Indices) -> Values:
 
 
 def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """One over the rank of the first relevant item; 0 where it is not among the first K."""
+    """One over the rank of the first relevant item; 0 if it is not among the first K."""
     first = ranking.offsets[:-1]
     groups = np.stack([ranking.above[first], ranking.size[first], ranking.hits[first]])
-    distinct, place = np.unique(groups, axis=1, return_inverse=True)
+    distinct, index = np.unique(groups, axis=1, return_inverse=True)
     limit = ranking.items if cutoff is None else cutoff
     values = np.array([ties.reciprocal_of_first(*map(int, group), limit) for group in distinct.T])
-    return np.asarray(values[place.reshape(-1)])
+    return np.asarray(values[index.reshape(-1)])
 
 
 def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Grades found, each over log2(rank + 1), over what the best order of all graded items has (nDCG, linear gain)."""
+    """Sum of grades over log2(rank + 1), divided by that of the best order of all graded items (nDCG, linear gain)."""
     limit = ranking.items if cutoff is None else cutoff
     total = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, ranking.items + 1) + 1))])
     begun, end = np.minimum(ranking.above, limit), np.minimum(ranking.above + ranking.size, limit)
-    found = ranking.per_query(ranking.gains / ranking.size * (total[end] - total[begun]))
+    gained = ranking.per_query(ranking.gains / ranking.size * (total[end] - total[begun]))
     ideal = ranking.ideal[:, :limit]
-    return np.asarray(found / (ideal @ np.diff(total[: ideal.shape[1] + 1])))
+    return np.asarray(gained / (ideal @ np.diff(total[: ideal.shape[1] + 1])))
 
 
 def best_rank(ranking: Ranking) -> Values:

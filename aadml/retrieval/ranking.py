@@ -1,6 +1,6 @@
-"""Rankings with their ties: what every metric needs to know, and nothing else.
+"""Rankings with ties, in the form that all metrics require.
 
-A ranking is kept as its groups of equally scored items, those alone that hold something relevant, best first.
+A ranking is stored as groups of equally scored items, best first; groups without relevant items are omitted.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,15 +26,15 @@ class Ranking:
 
     Attributes:
         items: n, the size of the gallery.
-        offsets: (b + 1,) the groups of query i are offsets[i] up to offsets[i + 1], best first; every query has one.
+        offsets: (b + 1,) groups of query i are offsets[i] up to offsets[i + 1], best first; every query has a group.
         above: (t,) items scored better than the group.
-        size: (t,) items in the group; 1 where nothing is tied.
+        size: (t,) items in the group; 1 without ties.
         hits_above: (t,) relevant items scored better than the group.
         hits: (t,) relevant items in the group, at least 1.
         relevant: (b,) relevant items in the whole gallery.
         tied: (b,) items that share their score with another item.
-        above_partner: (b,) items scored better than the query's own clip; None where that is not known.
-        grades: how relevant what is relevant is, where that differs; None where every relevant item has grade 1.
+        above_partner: (b,) items scored better than the own clip of the query; None if unknown.
+        grades: grades of the relevant items; None if every relevant item has grade 1.
     """
 
     items: int
@@ -58,62 +58,51 @@ class Ranking:
 
     @property
     def ideal(self) -> NDArray[np.float64]:
-        """Grades (b, m) of all that is relevant, the best first, then zeros."""
+        """Grades (b, m) of all relevant items, the best first, then zeros."""
         if self.grades is not None:
             return self.grades.ideal
         most = int(self.relevant.max(initial=0))
         return (np.arange(most)[None, :] < self.relevant[:, None]).astype(np.float64)
 
-    def without_scores(self) -> "Ranking":
-        """Give the rankings in which all items are tied, as a scorer that knows nothing has them: their mean is chance.
+    @classmethod
+    def by_chance(cls, relevant: Indices, items: int, grades: "Grades | None" = None) -> "Ranking":
+        """Return rankings in which all n items are tied, whose metrics are chance levels.
 
-        The own clip is forgotten.
+        Args:
+            relevant: (b,) number of relevant items of each query.
+            items: n.
+            grades: as in the rankings by scores.
         """
-        count = len(self)
-        nothing, everything = np.zeros(count, dtype=np.int64), np.full(count, self.items)
-        ideal = self.ideal
-        grades = None if self.grades is None else Grades(ideal.sum(axis=1), ideal)
-        return Ranking(
-            self.items, np.arange(count + 1), nothing, everything, nothing, self.relevant, self.relevant, everything,
-            grades=grades,
+        nothing, everything = np.zeros_like(relevant), np.full_like(relevant, items)
+        tied_grades = None if grades is None else Grades(grades.ideal.sum(axis=1), grades.ideal)
+        return cls(
+            items, np.arange(len(relevant) + 1), nothing, everything, nothing, relevant, relevant, everything,
+            grades=tied_grades,
         )  # fmt: skip
-
-    def at(self, queries: Indices) -> "Ranking":
-        """Keep some queries of rankings that are one group each, as those without scores are."""
-        return replace(
-            self,
-            offsets=np.arange(len(queries) + 1),
-            above=self.above[queries],
-            size=self.size[queries],
-            hits_above=self.hits_above[queries],
-            hits=self.hits[queries],
-            relevant=self.relevant[queries],
-            tied=self.tied[queries],
-        )
 
     @property
     def query(self) -> Indices:
-        """The query (t,) that each group belongs to."""
+        """Query (t,) of each group."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def per_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum values of groups (t,) over each query (b,)."""
+        """Return the sums over each query (b,) of values of groups (t,)."""
         return np.add.reduceat(values, self.offsets[:-1]) if len(self) else np.zeros(0)
 
 
 @dataclass(frozen=True)
 class Grades:
-    """How relevant the items of b rankings are.
+    """Grades of the items of b rankings.
 
     Attributes:
-        gains: (t,) the sum of the grades of each group.
-        ideal: (b, m) the grades of all that is relevant, the best first, then zeros.
-        own: (b,) the grade of each query's own clip; None where that is not known.
+        gains: (t,) sum of the grades of each group.
+        ideal: (b, m) grades of all relevant items, the best first, then zeros.
+        partner: (b,) grade of the own clip of each query; None if unknown.
     """
 
     gains: NDArray[np.float64]
     ideal: NDArray[np.float64]
-    own: NDArray[np.float64] | None = None
+    partner: NDArray[np.float64] | None = None
 
 
 def rank(
@@ -127,8 +116,8 @@ def rank(
     Args:
         scores: (b, n) floats; higher is better; ties are equal values (minus zero equals zero).
         relevant: (b, n) booleans, at least one true in each row.
-        partner: (b,) the column of each query's own clip, which is relevant; None where that is not known.
-        grades: (b, n) how relevant, above 0 where relevant; None where that is the same for all.
+        partner: (b,) column of the own clip of each query, which is relevant; None if unknown.
+        grades: (b, n) grades, above 0 for relevant items; None if equal for all.
 
     Raises:
         InputError: a score is NaN or infinite.
@@ -154,30 +143,30 @@ def rank(
     better = None
     if partner is not None:
         better = (scores > np.take_along_axis(scores, partner[:, None], axis=1)).sum(axis=1, dtype=np.int64)
-    found = Ranking(items, offsets, above, sizes, order, inside, np.diff(first), tied, better)
-    return found if grades is None else replace(found, grades=_graded(found, scores, grades, partner))
+    ranking = Ranking(items, offsets, above, sizes, order, inside, np.diff(first), tied, better)
+    return ranking if grades is None else replace(ranking, grades=_graded(ranking, scores, grades, partner))
 
 
 def _graded(ranking: Ranking, scores: Scores, grades: NDArray[np.float32], partner: Indices | None) -> Grades:
-    """Sum the grades of each group: its items stand together wherever the scores are sorted."""
+    """Return the grades of each group, whose items are adjacent in sorted scores."""
     values = grades.astype(np.float64)
     sorted_values = np.take_along_axis(values, np.argsort(-scores, axis=1, kind="stable"), axis=1)
     total = np.concatenate([np.zeros((len(values), 1)), np.cumsum(sorted_values, axis=1)], axis=1)
     row = ranking.query
     gains = total[row, ranking.above + ranking.size] - total[row, ranking.above]
     ideal = -np.sort(-values, axis=1)[:, : int(ranking.relevant.max(initial=0))]
-    own = None if partner is None else np.take_along_axis(values, partner[:, None], axis=1)[:, 0]
-    return Grades(gains, ideal, own)
+    partner_grades = None if partner is None else np.take_along_axis(values, partner[:, None], axis=1)[:, 0]
+    return Grades(gains, ideal, partner_grades)
 
 
 def _first_of_groups(hits: int, low: Indices, high: Indices) -> Indices:
-    """Number the hits (t,) but those that follow another in a group of ties: of hits low..high the first stays."""
+    """Return the numbers of hits (t,) without those that follow another in a group of ties, low..high."""
     later = high - low - 1
     if not later.any():
         return np.arange(hits)
-    kept = np.ones(hits, dtype=bool)
-    kept[np.repeat(low + 1 - np.cumsum(later) + later, later) + np.arange(later.sum())] = False
-    return np.flatnonzero(kept)
+    first = np.ones(hits, dtype=bool)
+    first[np.repeat(low + 1 - np.cumsum(later) + later, later) + np.arange(later.sum())] = False
+    return np.flatnonzero(first)
 
 
 def over_rankings(
@@ -188,47 +177,47 @@ def over_rankings(
     partner: Indices | None = None,
     threads: int | None = None,
 ) -> Iterator[T]:
-    """Rank a gallery for many queries and measure the rankings, in blocks of bounded memory.
+    """Yield measurements of the rankings of many queries, in blocks of bounded memory.
 
     Args:
         source: scores of q queries against n items.
-        relevant: what is relevant to whom; a query that has no relevant item is left out.
-        measure: called with the numbers of b queries and their rankings, by several threads.
-        partner: (q,) the place of each query's own clip in the gallery, where it is relevant to the query.
-        threads: how many work at a time; by default as many as torch uses, 16 at most.
+        relevant: items relevant to each query; a query without relevant items is skipped.
+        measure: called with the numbers of b queries and their rankings, in several threads.
+        partner: (q,) column of the own clip of each query in the gallery, if it is relevant to the query.
+        threads: by default as many as torch uses, 16 at most.
 
     Yields:
-        What `measure` returned, in the order of the queries.
+        Results of `measure`, in the order of the queries.
     """
     queries, items = source.shape
     rows, step = block_rows(items), max(1, CHUNK // items)
 
     def measured(start: int) -> list[T]:
         block = source.block(start, min(start + rows, queries))
-        found = []
+        results = []
         for first in range(0, len(block), step):
             local = first + np.flatnonzero(relevant.some[start + first : start + min(first + step, len(block))])
             if len(local):
                 scores = block[first : first + step] if len(local) == min(step, len(block) - first) else block[local]
                 index = start + local
-                places = None if partner is None else partner[index]
+                columns = None if partner is None else partner[index]
                 grades = relevant.grades(index) if relevant.graded else None
-                found.append(measure(index, rank(scores, relevant.block(index), places, grades)))
-        return found
+                results.append(measure(index, rank(scores, relevant.block(index), columns, grades)))
+        return results
 
-    for found in _in_threads(measured, range(0, queries, rows), threads):
-        yield from found
+    for results in _in_threads(measured, range(0, queries, rows), threads):
+        yield from results
 
 
 def _in_threads(work: Callable[[int], T], tasks: Sequence[int], threads: int | None) -> Iterator[T]:
-    """Map `work` over tasks by several threads, inside each of which torch keeps to one."""
+    """Map `work` over tasks in several threads, in each of which torch uses one thread."""
     count = min(threads or min(torch.get_num_threads(), 16), len(tasks))
     if count <= 1:
         yield from map(work, tasks)
         return
     inside = torch.get_num_threads()
     try:
-        # threads inside threads wait for each other; torch holds this number for each thread on its own
+        # nested threads slow each other down; torch stores this number per thread
         with ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             yield from pool.map(work, tasks)
     finally:

@@ -1,4 +1,4 @@
-"""What `evaluation.json` holds, typed: written from an evaluation, and read back by everything that tabulates runs."""
+"""Typed content of `evaluation.json`: written from an evaluation, and read wherever runs are tabulated."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -15,7 +15,7 @@ _RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "train_map", "seco
 
 @dataclass(frozen=True)
 class ScopeCurve:
-    """Figures at K = 10, 20, ... as far as the gallery goes."""
+    """Metrics at K = 10, 20, ... up to the size of the gallery."""
 
     k: list[int]
     precision: list[float]
@@ -25,7 +25,7 @@ class ScopeCurve:
 
 @dataclass(frozen=True)
 class PerQuery:
-    """The average precision of each query, with its name."""
+    """Name and average precision of each query."""
 
     id: list[str]
     average_precision: list[float]
@@ -33,10 +33,10 @@ class PerQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectionRecord:
-    """The figures of one direction; see `aadml.retrieval.results.DirectionResult`.
+    """Metrics of one direction; see `aadml.retrieval.results.DirectionResult`.
 
     Attributes:
-        figures: every other figure, under its place in the JSON ("map_at_r", "recall_at", "metrics"...).
+        figures: all other metrics, as in the JSON ("map_at_r", "recall_at", "metrics"...).
     """
 
     map: float
@@ -53,52 +53,51 @@ class DirectionRecord:
     figures: JsonObject = field(default_factory=dict)
 
     def figure(self, metric: str) -> float | None:
-        """Give the figure of a metric ("map", "recall@10"); None where it was not computed."""
+        """Return a metric ("map", "recall@10"); None if it was not computed."""
         value = inner({"map": self.map, **self.figures}, *place_of(metric))
         return None if value is None else number(value)
 
     def chance_of(self, metric: str) -> float | None:
-        """Give what a random order has of a metric; None where that was not computed."""
+        """Return the chance level of a metric; None if it was not computed."""
         place = place_of(metric)
         path = (place[0], "chance") if metric in OTHER_GALLERIES else (CHANCE_OF, *place)
         value = self.chance if metric == "map" else inner(self.figures, *path)
         return None if value is None else number(value)
 
     def to_json(self) -> JsonObject:
-        """Give every figure under its name."""
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "figures"}
+        """Return every metric by name."""
+        nested_fields = ("figures", "scope", "by_class", "per_query")
+        numbers = {name: value for name, value in vars(self).items() if name not in nested_fields}
         curves = {"scope": vars(self.scope), "by_class": dict(self.by_class)}
         queries = {} if self.per_query is None else {"per_query": vars(self.per_query)}
-        plain = {key: value for key, value in own.items() if key not in ("scope", "by_class", "per_query")}
-        return plain | dict(self.figures) | curves | queries
+        return numbers | dict(self.figures) | curves | queries
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRecord:
-    """The evaluation of a model: the figures of every direction, and the facts of the run that made them.
+    """Evaluation of a model: the metrics of every direction, and facts about the run.
 
     Attributes:
         protocol: how the embeddings were made.
-        split: that was scored.
-        similarity: under which vectors were compared.
-        gallery: what each query ranked: "full" (its own clip included), "without-partner" or "disjoint".
-        relevance: by what items are relevant; left out of the JSON where it is the class ("label").
-        sample: of the queries; left out of the JSON where all asked.
+        split: scored split.
+        similarity: similarity of two vectors.
+        gallery: gallery of each query: "full" (its own clip included), "without-partner" or "disjoint".
+        relevance: rule of relevance; omitted from the JSON if it is the class ("label").
+        sample: sample of the queries; omitted from the JSON if all clips were queries.
         chance: mean chance level of MAP.
         tie_rate: mean over the directions.
         map_mean: mean MAP of the directions.
-        directions: name ("audio-visual") -> figures.
-        label_space: modality -> accuracy and log-loss, where vectors have a dimension a class.
-        label: what was trained; None, as all that follows, where no run is behind it.
+        directions: name ("audio-visual") -> metrics.
+        label_space: modality -> accuracy and log-loss, if vectors have one dimension per class.
+        label: name of the trained method; this and all following fields are None without a run.
         seed: of the run.
-        selected_epoch: None where none was chosen.
-        epochs: that were trained.
+        selected_epoch: None if no epoch was selected.
+        epochs: number of trained epochs.
         steps: of the optimizers, over all epochs.
-        train_map: mean MAP of the training clips under the weights that were kept; of a sample of queries where they
-            are many.
-        seconds: that fitting took.
-        parameters: how many were fitted.
-        verdicts: what a person must know before believing the figures.
+        train_map: mean MAP of the training clips under the selected weights; of a query sample if the clips are many.
+        seconds: duration of the fit.
+        parameters: number of fitted parameters.
+        verdicts: warnings about the results.
     """
 
     protocol: str
@@ -123,73 +122,74 @@ class EvaluationRecord:
     verdicts: list[str] | None = None
 
     def figure(self, metric: str, direction: str | None = None) -> float | None:
-        """Give the figure of a metric in a direction, or its mean over all; None where it was not computed."""
+        """Return a metric of a direction, or its mean over all directions; None if it was not computed."""
         chosen = self.directions.values() if direction is None else [self.directions[direction]]
-        return _mean([one.figure(metric) for one in chosen])
+        return _mean([record.figure(metric) for record in chosen])
 
     def chance_of(self, metric: str) -> float | None:
-        """Give the mean over all directions of what a random order has of a metric; None where it was not computed."""
-        return _mean([one.chance_of(metric) for one in self.directions.values()])
+        """Return the chance level of a metric as its mean over all directions; None if it was not computed."""
+        return _mean([record.chance_of(metric) for record in self.directions.values()])
 
     def with_figures(self, metrics: Iterable[str], other: "EvaluationRecord") -> "EvaluationRecord":
-        """Take over the figures of some metrics from another evaluation of the same embeddings."""
+        """Return this record with some metrics of another evaluation of the same embeddings."""
         directions = dict(self.directions)
         for metric in metrics:
-            for name, one in directions.items():
+            for name, record in directions.items():
                 value = other.directions[name].figure(metric)
-                directions[name] = replace(one, figures=placed(one.figures, place_of(metric), value))
+                directions[name] = replace(record, figures=placed(record.figures, place_of(metric), value))
         return replace(self, directions=directions)
 
     def to_json(self) -> JsonObject:
-        """Give every figure and fact under its name, ready for `json.dumps`; what does not apply is left out."""
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        own["directions"] = {name: one.to_json() for name, one in self.directions.items()}
-        own["sample"] = None if self.sample is None else asdict(self.sample)
-        if not self.label_space:
-            del own["label_space"]
-        if self.relevance == LABEL.name:
-            del own["relevance"]
-        absent = {
-            key for key in ("sample", *_RUN) if own[key] is None and (key != "selected_epoch" or self.label is None)
+        """Return every field by name, ready for `json.dumps`; fields that do not apply are omitted."""
+        content = {
+            **vars(self),
+            "directions": {name: record.to_json() for name, record in self.directions.items()},
+            "sample": None if self.sample is None else asdict(self.sample),
         }
-        return {key: value for key, value in own.items() if key not in absent}
+        omitted = {key for key in ("sample", *_RUN) if content[key] is None}
+        if self.label is not None:
+            omitted.discard("selected_epoch")
+        if not self.label_space:
+            omitted.add("label_space")
+        if self.relevance == LABEL.name:
+            omitted.add("relevance")
+        return {key: value for key, value in content.items() if key not in omitted}
 
     @classmethod
     def from_json(cls, content: JsonObject, where: str | Path) -> "EvaluationRecord":
-        """Read what `to_json` wrote.
+        """Read the result of `to_json`.
 
         Args:
             content: as read from JSON.
             where: its file, for the message.
 
         Raises:
-            InputError: something else stands there.
+            InputError: the content is not an evaluation.
         """
-        names = {one.name for one in fields(cls)}
-        own = {key: value for key, value in content.items() if key in names}
-        own["directions"] = {name: _grouped(one) for name, one in nested(content, "directions").items()}
+        names = {entry.name for entry in fields(cls)}
+        values = {key: value for key, value in content.items() if key in names}
+        values["directions"] = {name: _grouped(record) for name, record in nested(content, "directions").items()}
         try:
-            return read_as(cls, own, where)
+            return read_as(cls, values, where)
         except InputError as error:
             raise InputError(f"{error}; evaluate the run again") from error
 
 
 def _grouped(direction: Json) -> Json:
-    """Put the figures of a direction that have no field of their own where its record has them."""
+    """Move metrics of a direction without a field of their own to "figures"."""
     if not isinstance(direction, Mapping):
         return direction
-    names = {one.name for one in fields(DirectionRecord)} - {"figures"}
-    own = {key: value for key, value in direction.items() if key in names}
-    return {**own, "figures": {key: value for key, value in direction.items() if key not in names}}
+    names = {entry.name for entry in fields(DirectionRecord)} - {"figures"}
+    values = {key: value for key, value in direction.items() if key in names}
+    return {**values, "figures": {key: value for key, value in direction.items() if key not in names}}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Average what is known of all; None where something is not."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def placed(figures: JsonObject, place: tuple[str, ...], value: float | None) -> JsonObject:
-    """Return figures with one more, at a place of nested keys."""
+    """Return metrics with another value at a place of nested keys."""
     key, *rest = place
     return {**figures, key: placed(nested(figures, key), tuple(rest), value) if rest else value}

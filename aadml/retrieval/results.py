@@ -1,4 +1,4 @@
-"""What an evaluation found, for people, for JSON and for tests of significance."""
+"""Results of an evaluation, for people, for JSON and for tests of significance."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 
 SCOPE = tuple(range(10, 1001, 10))
-"""The K of the scope curve, as far as the gallery goes."""
+"""K of the scope curve, up to the size of the gallery."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,19 @@ class Curves:
     hit_rate: Values
 
     def at(self, cutoffs: tuple[int, ...]) -> "Curves":
-        """Keep some cutoffs."""
-        kept = np.searchsorted(self.cutoffs, cutoffs)
-        return Curves(self.cutoffs[kept], self.precision[kept], self.recall[kept], self.hit_rate[kept])
+        """Return the curves at some of their cutoffs."""
+        index = np.searchsorted(self.cutoffs, cutoffs)
+        return Curves(self.cutoffs[index], self.precision[index], self.recall[index], self.hit_rate[index])
 
     @property
     def scope(self) -> "Curves":
-        """The scope curve: K = 10, 20, ... 1000, as far as the gallery goes."""
+        """Scope curve: K = 10, 20, ... 1000, up to the size of the gallery."""
         return self.at(tuple(np.intersect1d(self.cutoffs, SCOPE).tolist()))
 
 
 @dataclass(frozen=True)
 class ClassRow:
-    """A class of queries: its name, how many queries, their MAP and chance level."""
+    """Class of queries: its name, number of queries, their MAP and chance level."""
 
     name: str
     queries: int
@@ -63,23 +63,23 @@ class ClassRow:
 
 @dataclass(frozen=True, repr=False)
 class DirectionResult:
-    """One direction. Ties count by expectation over all orders of tied items everywhere.
+    """Result of one direction. All ties count by expectation over all orders of tied items.
 
     Attributes:
         direction: (queries, gallery).
-        ids: names of the q queries scored.
-        groups: (q,) what each query is about; None where that is no class.
+        ids: names of the q scored queries.
+        groups: (q,) class of each query; None if relevance is not by class.
         names: group -> name.
-        gallery: n, the number of items ranked.
-        without_relevant: queries left out because the gallery holds nothing relevant to them.
+        gallery: n, the number of ranked items.
+        without_relevant: number of queries skipped because the gallery has no item relevant to them.
         average_precision: (q,).
         bounds: (2, q) AP of the worst and the best order of tied items.
         chance: (q,) expected AP of a random order.
-        first: where the best relevant items stand.
-        first_by_chance: where a random order has them.
+        first: ranks of the best relevant items.
+        first_by_chance: the same for a random order.
         tie_rate: share of ranked items that share their score with another item of the same ranking.
         curves: precision@K, recall@K, hit rate@K.
-        cutoffs: those K that stand in tables.
+        cutoffs: K of the tables.
         figures: further means, by their place in the JSON.
     """
 
@@ -104,7 +104,7 @@ class DirectionResult:
 
     @property
     def name(self) -> str:
-        """The direction in one word, "audio-visual"."""
+        """Direction as one name, "audio-visual"."""
         return "-".join(self.direction)
 
     @property
@@ -133,14 +133,14 @@ class DirectionResult:
         """MAP by class of the query."""
         rows: list[ClassRow] = []
         for group in () if self.groups is None else np.unique(self.groups):
-            own = self.groups == group
+            members = self.groups == group
             name = self.names.get(int(group), str(group))
-            values = float(self.average_precision[own].mean()), float(self.chance[own].mean())
-            rows.append(ClassRow(name, int(own.sum()), *values))
+            values = float(self.average_precision[members].mean()), float(self.chance[members].mean())
+            rows.append(ClassRow(name, int(members.sum()), *values))
         return tuple(rows)
 
     def record(self, *, queries: bool = False) -> DirectionRecord:
-        """Give every figure under its name; with `queries` the AP of each query too."""
+        """Return every metric by name; with `queries`, also the AP of each query."""
         table, scope = self.curves.at(self.cutoffs), self.curves.scope
         names = ("precision", "recall", "hit_rate")
         at = {f"{name}_at": _by_cutoff(table.cutoffs, getattr(table, name)) for name in names}
@@ -166,9 +166,9 @@ class DirectionResult:
 
 
 def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResult:
-    """Join the results of two disjoint halves, each of which was the other's gallery: every clip has asked once.
+    """Return the joint result of two disjoint halves, each the gallery of the other: every clip is a query once.
 
-    The galleries differ by one clip at most; the size of the smaller one is given.
+    The galleries differ by at most one clip; the result contains the smaller size.
     """
     parts, items = (first, second), min(first.gallery, second.gallery)
     weights = np.array([len(part.ids) for part in parts]) / (len(first.ids) + len(second.ids))
@@ -193,7 +193,7 @@ def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResul
         tie_rate=float(mean(part.tie_rate for part in parts)),
         curves=Curves(
             curves[0].cutoffs,
-            *(mean(getattr(one, name) for one in curves) for name in ("precision", "recall", "hit_rate")),
+            *(mean(getattr(curve, name) for curve in curves) for name in ("precision", "recall", "hit_rate")),
         ),
         cutoffs=cutoffs,
         figures={path: float(mean(part.figures[path] for part in parts)) for path in figures},
@@ -282,7 +282,7 @@ class Evaluation:
         return float(np.mean([result.tie_rate for result in self.directions]))
 
     def record(self, *, queries: bool = False) -> EvaluationRecord:
-        """Give what `evaluation.json` holds; with `queries` the AP of each query too."""
+        """Return the content of `evaluation.json`; with `queries`, also the AP of each query."""
         return EvaluationRecord(
             protocol=self.protocol,
             split=self.split,

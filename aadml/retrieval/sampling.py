@@ -1,4 +1,4 @@
-"""A random sample of queries against the whole gallery, where letting all of them ask would take too long."""
+"""Random samples of queries against the whole gallery, if ranking it for all queries takes too long."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,17 +11,17 @@ from aadml.retrieval.galleries import Sides
 from aadml.retrieval.scores import Indices
 
 FEWEST = 2
-"""Queries of a sample: of one alone there is no interval."""
+"""Minimum number of queries of a sample: one query has no interval."""
 
 
 @dataclass(frozen=True)
 class QuerySample:
-    """Which queries asked, where not all did.
+    """Size and seed of a query sample.
 
     Attributes:
-        queries: how many were drawn in each direction, without replacement and each as likely as any other.
-        seed: of the draw; where both directions have the same clips as queries, the same ones are drawn.
-        of: name of a direction -> of how many.
+        queries: number drawn in each direction, uniformly and without replacement.
+        seed: of the draw; directions with the same clips as queries draw the same ones.
+        of: name of a direction -> number of its queries.
     """
 
     queries: int
@@ -30,42 +30,42 @@ class QuerySample:
 
 
 def drawn(ways: Sequence[Sides], direction: Direction, queries: int, seed: int) -> Indices:
-    """Draw the rows (q,) that ask in a direction, in order; all of them where as many are asked for.
+    """Draw the rows (q,) to use as queries of a direction, in order.
 
     Args:
-        ways: all who ask in it, and what they rank.
+        ways: all queries of the direction, with their galleries.
         direction: for the message.
-        queries: how many.
+        queries: number of rows.
         seed: same seed, same rows.
 
     Raises:
-        InputError: fewer than two, more than there are, or a seed below 0.
+        InputError: fewer than two rows, more than exist, or a seed below 0.
     """
     if seed < 0:
-        raise InputError(f"query_seed: {seed} given; 0 and above are possible")
+        raise InputError(f"query_seed is {seed}; it must be at least 0")
     rows = np.sort(np.concatenate([way.queries for way in ways]))
     if not FEWEST <= queries <= len(rows):
         raise InputError(
-            f"queries: {queries} given; {'-'.join(direction)} has {len(rows)} queries, so {FEWEST} to {len(rows)} are "
-            "possible (left out, all of them ask)"
+            f"queries is {queries}, but {'-'.join(direction)} has {len(rows)} queries; use {FEWEST} to {len(rows)}, or "
+            "omit it to use all"
         )
     return np.sort(np.random.default_rng(seed).choice(rows, queries, replace=False))
 
 
-def asked_by(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:
-    """Leave of all who ask those among `rows`, None for all; who ranks what stays as it is.
+def restricted(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:
+    """Return the queries that are among `rows`, None for all, with their galleries.
 
     Raises:
-        InputError: nobody is left.
+        InputError: no queries remain.
     """
     if rows is None:
         return list(ways)
-    kept = [(way, np.isin(way.queries, rows)) for way in ways]
-    left = [
-        replace(way, queries=way.queries[own], partner=None if way.partner is None else way.partner[own])
-        for way, own in kept
-        if own.any()
+    chosen = [(way, np.isin(way.queries, rows)) for way in ways]
+    remaining = [
+        replace(way, queries=way.queries[mask], partner=None if way.partner is None else way.partner[mask])
+        for way, mask in chosen
+        if mask.any()
     ]
-    if not left:
-        raise InputError("queries: none of those that were drawn can ask here; take more")
-    return left
+    if not remaining:
+        raise InputError("queries: no drawn query has this gallery; draw more queries")
+    return remaining

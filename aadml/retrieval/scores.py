@@ -1,8 +1,8 @@
-"""Scores of queries against a gallery, block by block, the same bits however the work is cut.
+"""Scores of queries against a gallery, block by block, with the same bits for any size of blocks.
 
-Every similarity of two vectors here is an inner product of mapped vectors. Products are summed in float64 and rounded
-once to the precision of the scores: scores that are equal in mathematics come out equal, whatever order a BLAS sums in,
-and copies of one gallery vector always tie.
+Every similarity here is an inner product of mapped vectors. Products are summed in float64 and rounded once to the
+precision of the scores. Mathematically equal scores are therefore equal for any order of summation in BLAS, and copies
+of a gallery vector are always tied.
 """
 
 import math
@@ -25,28 +25,25 @@ Indices = NDArray[np.int64]
 Rows = Callable[[int, int], Tensor]
 """(start, stop) -> those rows of a mapped set of vectors, (stop - start, e) float64."""
 
-BLOCK = 1 << 23  # scores that one thread holds at a time
-ROWS = 128  # the shape of a product is fixed, so that a score does not depend on how the work is cut
-TILE = 1 << 18  # components of mapped gallery vectors at a time
-COLUMNS = 1024  # of such a product at most, so that it lies in a core's cache until it is rounded
-MAPPED = 1 << 22  # components of a gallery that is mapped once, not once for every block of queries
+BLOCK = 1 << 23  # maximum number of scores per thread
+ROWS = 128  # the shape of a product is fixed, so that a score does not depend on the size of blocks
+TILE = 1 << 18  # maximum number of components of mapped gallery vectors in a product
+COLUMNS = 1024  # maximum width of a product, so that it is in the cache until it is rounded
+MAPPED = 1 << 22  # maximum number of components of a gallery that is mapped once, not for every block of queries
 PRECISIONS: dict[str, np.dtype[Any]] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
 
 
 def block_rows(items: int) -> int:
-    """Count the queries that are scored against `items` gallery items at a time: a power of two."""
+    """Return the number of queries per block for `items` gallery items: a power of two."""
     return min(ROWS, 1 << (max(1, BLOCK // items).bit_length() - 1))
 
 
 class ScoreSource(Protocol):
-    """Whatever can score queries against a gallery: two sets of vectors, a matrix made elsewhere, frames and words.
-
-    Several threads ask for blocks at a time.
-    """
+    """Source of scores of queries against a gallery; blocks may be requested in several threads."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Count queries and gallery items (q, n)."""
+        """Numbers of queries and gallery items (q, n)."""
 
     def block(self, start: int, stop: int) -> Scores:
         """Return the scores (stop - start, n) of the queries start..stop; higher is better."""
@@ -54,13 +51,13 @@ class ScoreSource(Protocol):
 
 @dataclass(frozen=True)
 class MatrixScores:
-    """Scores made elsewhere, (q, n) floats."""
+    """Precomputed scores, (q, n) floats."""
 
     matrix: Scores
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Count queries and gallery items (q, n)."""
+        """Numbers of queries and gallery items (q, n)."""
         return self.matrix.shape[0], self.matrix.shape[1]
 
     def block(self, start: int, stop: int) -> Scores:
@@ -73,11 +70,11 @@ class VectorScores:
     """Inner products of mapped vectors.
 
     Attributes:
-        shape: counts of queries and gallery items (q, n).
+        shape: numbers of queries and gallery items (q, n).
         dimension: d, of the vectors.
-        queries: the mapped queries.
-        gallery: the mapped gallery.
-        copies: gallery items that repeat an earlier one, and the first of their kind.
+        queries: mapped queries.
+        gallery: mapped gallery.
+        copies: gallery items equal to an earlier one, and the first of the equal items.
         precision: of the scores, float32 or float64.
     """
 
@@ -107,14 +104,14 @@ class VectorScores:
 
 
 def find_copies(vectors: Tensor) -> tuple[Indices, Indices]:
-    """Find rows that repeat an earlier row: (n, d) -> their indices, and those of the first of their kind."""
+    """Find rows equal to an earlier row: (n, d) -> their indices, and those of the first equal rows."""
     step = max(64, TILE // vectors.shape[1])
     digest = np.concatenate([_digest(vectors[i : i + step]) for i in range(0, len(vectors), step)])
     _, first, kind = np.unique(digest, return_index=True, return_inverse=True)
     later = np.flatnonzero(first[kind] != np.arange(len(digest)))
     earlier = first[kind[later]]
     same = np.zeros(len(later), dtype=bool)
-    for i in range(0, len(later), step):  # two rows may share a digest and not be the same
+    for i in range(0, len(later), step):  # different rows may share a digest
         pair = vectors[later[i : i + step]], vectors[earlier[i : i + step]]
         same[i : i + step] = (pair[0] == pair[1]).all(1).numpy()
     return later[same].astype(np.int64), earlier[same].astype(np.int64)
@@ -128,8 +125,8 @@ def _digest(vectors: Tensor) -> Indices:
 
 
 def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Cosine of the angle; a zero vector has cosine 0 with everything."""
-    q, g = _norms(queries), _norms(gallery)
+    """Cosine of the angle; 0 for a zero vector."""
+    q, g = _nonzero(_lengths(queries)), _nonzero(_lengths(gallery))
     return (lambda a, b: queries[a:b].double() / q[a:b]), (lambda a, b: gallery[a:b].double() / g[a:b])
 
 
@@ -142,28 +139,28 @@ def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
 def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
     """Negative squared Euclidean distance, scaled by a power of two to at least -1.
 
-    Both sets are moved by the gallery's mean first, which changes no distance and keeps small ones exact.
+    The mean of the gallery is subtracted from both sets, which changes no distance and keeps small ones exact.
     """
-    center, scale = _moved_and_scaled(queries, gallery)
+    center, scale = _center_and_scale(queries, gallery)
 
-    def moved(vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        inside = (vectors.double() - center) * scale
-        norms = inside.square().sum(1, keepdim=True)
-        return inside, norms, torch.ones_like(norms)
+    def centered(vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        scaled = (vectors.double() - center) * scale
+        norms = scaled.square().sum(1, keepdim=True)
+        return scaled, norms, torch.ones_like(norms)
 
     def query_rows(a: int, b: int) -> Tensor:
-        inside, norms, ones = moved(queries[a:b])
-        return torch.cat([2 * inside, -norms, -ones], 1)
+        scaled, norms, ones = centered(queries[a:b])
+        return torch.cat([2 * scaled, -norms, -ones], 1)
 
     def gallery_rows(a: int, b: int) -> Tensor:
-        inside, norms, ones = moved(gallery[a:b])
-        return torch.cat([inside, ones, norms], 1)
+        scaled, norms, ones = centered(gallery[a:b])
+        return torch.cat([scaled, ones, norms], 1)
 
     return query_rows, gallery_rows
 
 
-def _moved_and_scaled(queries: Tensor, gallery: Tensor) -> tuple[Tensor, float]:
-    """Give what `euclidean` takes away from vectors (d,), and what it multiplies them by."""
+def _center_and_scale(queries: Tensor, gallery: Tensor) -> tuple[Tensor, float]:
+    """Return the center (d,) that `euclidean` subtracts from vectors, and its factor."""
     center = torch.stack([part.double().sum(0) for part in gallery.split(ROWS)]).sum(0) / len(gallery)
     return center, _power(torch.maximum(_lengths(queries, center).max(), _lengths(gallery, center).max())) / 2
 
@@ -186,13 +183,8 @@ SIMILARITIES: dict[str, Callable[[Tensor, Tensor], tuple[Rows, Rows]]] = {
 }
 
 
-def _norms(vectors: Tensor) -> Tensor:
-    """Give the length (n, 1) float64 of each vector, and 1 in place of 0."""
-    return _nonzero(_lengths(vectors))
-
-
 def _lengths(vectors: Tensor, center: Tensor | None = None) -> Tensor:
-    """Give the length (n, 1) float64 of each vector, from a center if given."""
+    """Return the length (n, 1) float64 of each vector, or its distance from a center."""
     parts = []
     for part in vectors.split(max(64, TILE // vectors.shape[1])):
         wide = part.double() if center is None else part.double() - center
@@ -206,20 +198,20 @@ def _nonzero(values: Tensor) -> Tensor:
 
 
 def _power(value: Tensor) -> float:
-    """Give the power of two by which multiplying `value` leaves at most 1, without rounding anything."""
+    """Return the power of two that scales `value` to at most 1; scaling by it is exact."""
     return math.ldexp(1.0, -math.frexp(float(value))[1])
 
 
 def score_source(
     queries: Tensor, gallery: Tensor, similarity: str = "cosine", *, precision: str = "float32"
 ) -> ScoreSource:
-    """Make the source of scores of two sets of vectors, or of packed sequences (`frame-word`).
+    """Return the source of scores of two sets of vectors, or of packed sequences (`frame-word`).
 
     Args:
         queries: (q, d) finite floats.
         gallery: (n, d) finite floats.
-        similarity: a key of SIMILARITIES, or "frame-word" for rows of `aadml.retrieval.frame_word`.
-        precision: "float32" (ties are scores equal in float32) or "float64".
+        similarity: key of SIMILARITIES, or "frame-word" for rows of `aadml.retrieval.frame_word`.
+        precision: "float32" (scores equal in float32 are ties) or "float64".
 
     Raises:
         InputError: NaN or infinity, different dimensions, no vectors, or an unknown name.
@@ -228,7 +220,7 @@ def score_source(
     sides = {"queries": queries, "gallery": gallery}
     for side, vectors in sides.items():
         if vectors.ndim != 2 or not vectors.numel():
-            raise InputError(f"{side}: vectors of shape {tuple(vectors.shape)}; wanted (n, d) with n and d above 0")
+            raise InputError(f"{side}: vectors of shape {tuple(vectors.shape)}; pass (n, d) with n and d above 0")
         if not all_finite(vectors):
             row = int((~torch.isfinite(vectors)).any(1).nonzero()[0])
             raise InputError(f"{side}: row {row} holds NaN or infinity; such vectors cannot be ranked")
@@ -238,31 +230,26 @@ def score_source(
         raise InputError(f"queries have {queries.shape[1]} dimensions, the gallery {gallery.shape[1]}; must be equal")
     q, g = (vectors.detach().cpu() for vectors in sides.values())
     kind = lookup(PRECISIONS, precision, "precision of scores")
-    asked, offered = maps(q, g)
+    query_rows, gallery_rows = maps(q, g)
     if g.numel() <= MAPPED:
-        offered = _once(offered, len(g))
-    return VectorScores((len(q), len(g)), q.shape[1], asked, offered, copies=find_copies(g), precision=kind)
-
-
-def _once(rows: Rows, count: int) -> Rows:
-    """Map all of a small set at once, and give its rows from there."""
-    mapped = rows(0, count)
-    return lambda start, stop: mapped[start:stop]
+        mapped = gallery_rows(0, len(g))
+        gallery_rows = lambda start, stop: mapped[start:stop]  # noqa: E731
+    return VectorScores((len(q), len(g)), q.shape[1], query_rows, gallery_rows, copies=find_copies(g), precision=kind)
 
 
 def unit_of_scores(queries: Tensor, gallery: Tensor, similarity: str) -> float:
-    """Give the power of two by which scores of these sets become what the similarity means.
+    """Return the power of two that scales scores of these sets to the unit of the similarity.
 
     A score of `score_source` times this is a cosine, an inner product, a negative squared distance, or the agreement of
-    two codes, whatever other queries and gallery items there are.
+    two codes, independent of other queries and gallery items.
 
     Args:
         queries: (q, d) finite floats.
         gallery: (n, d) finite floats.
-        similarity: a key of SIMILARITIES.
+        similarity: key of SIMILARITIES.
     """
     if similarity == "dot":
         return 1 / (_power(_lengths(queries).max()) * _power(_lengths(gallery).max()))
     if similarity == "euclidean":
-        return 1 / _moved_and_scaled(queries, gallery)[1] ** 2
+        return 1 / _center_and_scale(queries, gallery)[1] ** 2
     return 1 / _power(torch.tensor(float(queries.shape[1]))) if similarity == "hamming" else 1.0

@@ -1,6 +1,6 @@
-"""Is one method better than another, or did it draw better seeds or easier queries?"""
+"""Tests of whether two methods differ by more than the variation of seeds and queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ Values = NDArray[np.float64]
 Pair = tuple[str, str]
 LEVEL = 0.05
 NEGLIGIBLE = 0.01
-"""A difference of mean MAP that is called none."""
+"""Difference of mean MAP that counts as no difference."""
 DRAWS = 2000
 NORMAL = float(ndtri(1 - LEVEL / 2))
 
@@ -32,18 +32,17 @@ class Spread:
 
 @dataclass(frozen=True)
 class Difference:
-    """A paired difference.
+    """Paired difference of two methods. With one seed, only `mean` is not NaN.
 
     Attributes:
         mean: of the differences, first minus second.
-        error: its standard error; NaN from one seed.
-        p: two-sided probability of a difference as large where there is none; NaN from one seed, which says nothing of
-            other seeds.
-        over: what was treated as drawn at random: "both" (seeds and queries), "seeds", or "one seed".
-        low: lower end of the 95 % interval; NaN from one seed.
+        error: standard error of the mean.
+        p: two-sided probability of a difference as large if the true difference is 0.
+        over: random factors: "both" (seeds and queries), "seeds", or "one seed".
+        low: lower end of the 95 % interval.
         high: upper end.
-        equal: probability of a difference as small where the true one is `NEGLIGIBLE` or more (two one-sided tests);
-            NaN from one seed.
+        equal: probability of a difference as small if the true difference is `NEGLIGIBLE` or more (two one-sided
+            tests).
     """
 
     mean: float
@@ -56,34 +55,34 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """Say whether it would seldom be so large by chance."""
+        """True if p < 0.05."""
         return self.p < LEVEL
 
     @property
     def equivalent(self) -> bool:
-        """Say whether it is smaller than `NEGLIGIBLE`, beyond doubt."""
+        """True if the difference is significantly smaller than `NEGLIGIBLE`."""
         return self.equal < LEVEL
 
     def reversed(self) -> "Difference":
-        """Give second minus first."""
+        """Return second minus first."""
         return replace(self, mean=-self.mean, low=-self.high, high=-self.low)
 
 
 def spread(values: ArrayLike) -> Spread:
-    """Summarize the figures of several seeds.
+    """Return mean and standard deviation of the values of several seeds.
 
     Raises:
-        InputError: there are none, or a NaN.
+        InputError: no values, or a NaN.
     """
     array = _checked(values, "values")
     if array.ndim != 1 or not len(array):
-        raise InputError(f"values of shape {array.shape}; wanted one figure a seed")
+        raise InputError(f"values of shape {array.shape}; pass one value per seed")
     sd = float(array.std(ddof=1)) if len(array) > 1 else float("nan")
     return Spread(float(array.mean()), sd, len(array))
 
 
 def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
-    """Compare pairs of figures by Student's t test: right for few pairs, such as seeds.
+    """Compare pairs of values by Student's t test, which is valid for few pairs, such as seeds.
 
     Args:
         first: (n,) at least two.
@@ -91,51 +90,49 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
     """
     a, b = _checked(first, "first"), _checked(second, "second")
     if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
-        raise InputError(f"figures of shapes {a.shape} and {b.shape}; wanted two or more pairs")
+        raise InputError(f"values of shapes {a.shape} and {b.shape}; pass two or more pairs")
     d = a - b
     error = float(d.std(ddof=1) / np.sqrt(len(d)))
     return _by_student(float(d.mean()), error, len(d) - 1, "seeds")
 
 
 def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS) -> Difference:
-    """Compare two methods over seeds and queries at once, both taken as drawn at random.
+    """Compare two methods with seeds and queries as random factors.
 
-    The differences d (s, q) are split as in a two-way analysis of variance; the variance of their mean is that of seeds
-    over s, plus that of queries over q, plus the rest over s q, with Satterthwaite's degrees of freedom (Dorfman,
-    Berbaum and Metz, 1992, compare readers and cases so). A negative part counts as zero. Two seeds say so little of
-    their own variance that the larger p of this and of the seeds' t test stands. The interval takes its shape from a
-    bootstrap over seeds and queries together, its width from the standard error and Student's t: resampled alone, few
-    seeds vary too little. From one seed nothing is tested.
+    The differences d (s, q) are decomposed by a two-way analysis of variance. The variance of their mean is that of
+    seeds over s, plus that of queries over q, plus the residual over s q, with Satterthwaite's degrees of freedom (as
+    Dorfman, Berbaum and Metz, 1992, for readers and cases). A negative component counts as zero. Two seeds estimate
+    their own variance poorly, so the larger p of this test and of the t test over seeds is returned. The shape of the
+    interval is from a bootstrap over seeds and queries, its width from the standard error and Student's t, because a
+    bootstrap of few seeds varies too little. With one seed there is no test.
 
     Args:
-        first: (s, q) average precision of each query under each seed; every seed has the same queries, in one order.
+        first: (s, q) average precision of each query under each seed; the queries and their order are the same.
         second: (s, q) of the same seeds and queries.
-        draws: of the bootstrap; they change nothing but the interval.
+        draws: of the bootstrap; only the interval depends on them.
 
     Raises:
         InputError: other shapes, or NaN.
     """
     a, b = _checked(first, "first"), _checked(second, "second")
     if a.shape != b.shape or a.ndim != 2 or a.shape[0] < 1 or a.shape[1] < 2:
-        raise InputError(
-            f"figures of shapes {a.shape} and {b.shape}; wanted (seeds, queries), equal, two queries or more"
-        )
+        raise InputError(f"values of shapes {a.shape} and {b.shape}; pass equal shapes (seeds, queries >= 2)")
     d = a - b
     if len(d) == 1:
-        nothing = float("nan")
-        return Difference(float(d.mean()), nothing, nothing, "one seed")
+        nan = float("nan")
+        return Difference(float(d.mean()), nan, nan, "one seed")
     error, freedom = _error(d)
-    found = _by_student(float(d.mean()), error, freedom, "both")
+    test = _by_student(float(d.mean()), error, freedom, "both")
     if len(d) == 2:
         seeds = paired_t(a.mean(axis=1), b.mean(axis=1))
-        found = replace(found, p=max(found.p, seeds.p), equal=max(found.equal, seeds.equal))
+        test = replace(test, p=max(test.p, seeds.p), equal=max(test.equal, seeds.equal))
     low, high = _shape(d, draws)
-    reach = (found.high - found.low) / 2 / NORMAL
-    return replace(found, low=found.mean + low * reach, high=found.mean + high * reach)
+    reach = (test.high - test.low) / 2 / NORMAL
+    return replace(test, low=test.mean + low * reach, high=test.mean + high * reach)
 
 
 def _error(d: Values) -> tuple[float, float]:
-    """Give the standard error of the mean of differences (s, q), both drawn at random, and its degrees of freedom."""
+    """Return the standard error of the mean of differences (s, q), both factors random, and its degrees of freedom."""
     s, q = d.shape
     mean, by_seed, by_query = d.mean(), d.mean(axis=1), d.mean(axis=0)
     rest = d - by_seed[:, None] - by_query[None, :] + mean
@@ -144,7 +141,7 @@ def _error(d: Values) -> tuple[float, float]:
     square_rest = float((rest**2).sum() / ((s - 1) * (q - 1)))
     parts = [(square_seed, s - 1), (square_query, q - 1), (square_rest, (s - 1) * (q - 1))]
     total = square_seed + square_query - square_rest
-    if total < max(square_seed, square_query):  # one part came out negative: the larger square alone stands
+    if total < max(square_seed, square_query):  # a negative component: only the larger square counts
         parts = [max(parts[:2])]
         total = parts[0][0]
     below = sum(square**2 / freedom for square, freedom in parts)
@@ -152,15 +149,15 @@ def _error(d: Values) -> tuple[float, float]:
 
 
 def _shape(d: Values, draws: int, seed: int = 0) -> tuple[float, float]:
-    """Give the 2.5 % and 97.5 % quantiles of the mean of differences (s, q), in its standard deviations from the mean.
+    """Return the 2.5 % and 97.5 % quantiles of the mean of differences (s, q), in standard deviations from the mean.
 
-    Seeds and queries are drawn with replacement, each on its own (Owen's pigeonhole bootstrap, 2007).
+    Seeds and queries are drawn with replacement and independently (pigeonhole bootstrap, Owen, 2007).
     """
     s, q = d.shape
     generator, means = np.random.default_rng(seed), []
     step = max(1, (1 << 22) // q)
-    for done in range(0, draws, step):
-        count = min(step, draws - done)
+    for start in range(0, draws, step):
+        count = min(step, draws - start)
         seeds = generator.multinomial(s, np.full(s, 1 / s), count)
         queries = generator.multinomial(q, np.full(q, 1 / q), count)
         means.append(((queries @ d.T) * seeds).sum(axis=1) / (s * q))
@@ -173,7 +170,7 @@ def _shape(d: Values, draws: int, seed: int = 0) -> tuple[float, float]:
 
 
 def _by_student(mean: float, error: float, freedom: float, over: str) -> Difference:
-    """Judge a mean by its standard error: is it other than 0, is it within `NEGLIGIBLE`, between where does it lie?"""
+    """Return the t tests of a mean against 0 and against `NEGLIGIBLE`, and its interval."""
     reach = float(stdtrit(freedom, 1 - LEVEL / 2)) * error
     if error == 0:
         equal = 0.0 if abs(mean) < NEGLIGIBLE else 1.0
@@ -184,10 +181,10 @@ def _by_student(mean: float, error: float, freedom: float, over: str) -> Differe
 
 
 def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
-    """Correct the p of many comparisons (Holm, 1979): calling those at most 5 % significant errs once in 5 % of tables.
+    """Correct the p of many comparisons (Holm, 1979), so that 5 % of tables have a false positive at the 5 % level.
 
     Args:
-        probabilities: comparison -> p; those that are NaN were not tested, stay so, and do not count.
+        probabilities: comparison -> p; NaN for untested comparisons, which stay NaN and do not count.
 
     Returns:
         comparison -> corrected p, in the given order.
@@ -201,43 +198,17 @@ def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
     return corrected
 
 
-def corrected(found: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
-    """Correct the p of differences, and those of their equivalence, for how many there are (`holm`)."""
-    p = holm({repr(pair): one.p for pair, one in found.items()})
-    equal = holm({repr(pair): one.equal for pair, one in found.items()})
-    return {pair: replace(one, p=p[repr(pair)], equal=equal[repr(pair)]) for pair, one in found.items()}
-
-
-def compare(figures: Mapping[str, Sequence[ArrayLike]], pairs: Sequence[Pair]) -> dict[Pair, Difference]:
-    """Compare pairs of methods over seeds and queries, their p corrected for the number of pairs.
-
-    Args:
-        figures: method -> for each seed the average precision of each query (q,).
-        pairs: (first, second) names; the difference is first minus second.
-
-    Returns:
-        Pair -> difference with the corrected p.
-
-    Raises:
-        InputError: an unknown name, or seeds or queries that do not match.
-    """
-    for name in {name for pair in pairs for name in pair}:
-        if name not in figures:
-            raise InputError(f"no figures of '{name}'; there are: {', '.join(figures)}")
-    return corrected({pair: seeds_and_queries(*(_stacked(figures, name) for name in pair)) for pair in pairs})
-
-
-def _stacked(figures: Mapping[str, Sequence[ArrayLike]], name: str) -> Values:
-    rows = [_checked(row, name) for row in figures[name]]
-    if len({row.shape for row in rows}) != 1:
-        raise InputError(
-            f"{name}: the seeds have figures of {sorted({row.shape for row in rows})}; wanted one query set"
-        )
-    return np.stack(rows)
+def corrected(differences: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
+    """Correct the p of differences and of their equivalence for the number of comparisons (`holm`)."""
+    p = holm({repr(pair): difference.p for pair, difference in differences.items()})
+    equal = holm({repr(pair): difference.equal for pair, difference in differences.items()})
+    return {
+        pair: replace(difference, p=p[repr(pair)], equal=equal[repr(pair)]) for pair, difference in differences.items()
+    }
 
 
 def _checked(values: ArrayLike, where: str) -> Values:
     array = np.asarray(values, dtype=np.float64)
     if not np.isfinite(array).all():
-        raise InputError(f"{where}: holds NaN or infinity; such figures cannot be compared")
+        raise InputError(f"{where}: contains NaN or infinity; pass finite values")
     return array

@@ -1,8 +1,7 @@
-"""Where relevant items stand among the sorted scores of their queries, and which scores are tied.
+"""Places of relevant items among the sorted scores of their queries, and groups of tied scores.
 
-Score and relevance are packed into one number a gallery item, so that sorting plain numbers is all the work there is:
-of scores up to 1 in float32 these have 32 bits. A few rows are sorted at a time, so that every pass over them finds
-them in a core's cache.
+Score and relevance of a gallery item are packed into one number, of 32 bits for float32 scores up to 1, so that sorting
+plain numbers suffices. A few rows are sorted at a time, so that they stay in the cache.
 """
 
 from dataclasses import dataclass
@@ -15,9 +14,9 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import Indices, Scores
 
 Bits = NDArray[np.signedinteger[Any]]
-SORTED = 1 << 16  # scores sorted at a time
+SORTED = 1 << 16  # maximum number of scores sorted at a time
 _MAGNITUDE = {4: 2**31 - 1, 8: 2**63 - 1}
-"""Bytes of a float -> all of its bits but the sign."""
+"""Size of a float in bytes -> mask of all bits except the sign."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +24,9 @@ class Places:
     """Places in a block of b queries by n items, each row sorted best first, the block flattened.
 
     Attributes:
-        hits: (h,) where relevant items stand; among tied items their order means nothing.
-        start: (g,) where a group of two or more tied items begins.
-        size: (g,) how many items are in it.
+        hits: (h,) places of relevant items; the order of tied items is arbitrary.
+        start: (g,) first place of each group of two or more tied items.
+        size: (g,) number of items of the group.
     """
 
     hits: Indices
@@ -49,14 +48,14 @@ def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
     rows = max(1, SORTED // items)
     hits, ties = [], []
     for first in range(0, len(scores), rows):
-        found, equal = _of_few_rows(scores[first : first + rows], relevant[first : first + rows])
-        hits.append(found + first * items)
-        ties.append(equal + first * items)
+        places, tied = _of_few_rows(scores[first : first + rows], relevant[first : first + rows])
+        hits.append(places + first * items)
+        ties.append(tied + first * items)
     return Places(np.concatenate(hits), *_groups(np.concatenate(ties), items))
 
 
 def _of_few_rows(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, Indices]:
-    """Give where relevant items stand, and what has the score of the next, be it of the next row: places."""
+    """Return the places of relevant items, and of items with the score of the next, which may be in the next row."""
     values = _keys(scores)
     keys = _bits(values)
     keys |= relevant
@@ -66,9 +65,10 @@ def _of_few_rows(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, 
 
 
 def _keys(scores: Scores) -> Scores:
-    """Turn scores into floats that sort best first, and equal ones together, whatever the lowest of their bits is.
+    """Convert scores to floats that sort best first, with a free lowest bit.
 
-    A float up to 1 in magnitude uses one bit less than it has: moving what is below its sign up by one keeps the order.
+    A float up to 1 in magnitude does not use one of its bits: shifting the bits below the sign up by one keeps the
+    order.
     """
     if scores.dtype != np.float32:
         scores = np.asarray(scores, dtype=np.float64)
@@ -77,34 +77,33 @@ def _keys(scores: Scores) -> Scores:
     magnitude = bits & _MAGNITUDE[bits.itemsize]
     peak = magnitude.max().view(scores.dtype)
     if not np.isfinite(peak):
-        raise InputError("scores: there is a NaN or an infinity among them; such items cannot be ranked")
-    if peak > 1:  # exact, save for what is 2**1000 times smaller
+        raise InputError("scores: contain NaN or infinity; such items cannot be ranked")
+    if peak > 1:  # exact, except for scores 2**1000 times smaller
         return _keys(np.ldexp(scores.astype(np.float64), -int(np.frexp(peak)[1])))
     bits += magnitude
     return values
 
 
 def _bits(values: Scores) -> Bits:
-    """View floats as the integers of their bits."""
     bits: Bits = values.view(np.int32 if values.itemsize == 4 else np.int64)
     return bits
 
 
 def _ones(flags: NDArray[np.uint8]) -> Indices:
-    """Give the places of the ones among zeros and ones (m,).
+    """Return the places of the ones among zeros and ones (m,).
 
-    Where a tenth or fewer are ones NumPy looks for each of them, which takes thrice as long where it is nearly a tenth
-    as where it is more; a few ones at the end make it more.
+    Up to a tenth of ones, NumPy searches for each of them, which takes three times as long for nearly a tenth as for
+    more. Appending ones raises the share above a tenth.
     """
-    found = np.count_nonzero(flags)
-    if not len(flags) < 20 * found < 2.5 * len(flags):
+    count = np.count_nonzero(flags)
+    if not len(flags) < 20 * count < 2.5 * len(flags):
         return np.flatnonzero(flags.view(bool))
     more = np.ones(len(flags) // 9 + 1, dtype=np.uint8)
     return np.flatnonzero(np.concatenate([flags, more]).view(bool))[: -len(more)]
 
 
 def _groups(place: Indices, items: int) -> tuple[Indices, Indices]:
-    """Turn places that have the score of the next into groups of tied items within a row: starts and sizes."""
+    """Return starts and sizes of groups of tied items within a row, from places with the score of the next place."""
     place = place[place % items < items - 1]
     if not len(place):
         return place, place

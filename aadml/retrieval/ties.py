@@ -1,8 +1,8 @@
 """Expectations over all orders of one group of tied items, in closed form (McSherry and Najork, ECIR 2008).
 
-A group of n tied items, m of them relevant, stands below t better items, r of them relevant. In a random order of the
-group its i-th place holds a relevant item with probability m / n, and then r + 1 + (i - 1) (m - 1) / (n - 1) relevant
-items are expected down to there. Sums of 1 / (t + i) are differences of harmonic numbers.
+A group of n tied items, m of them relevant, is below t better items, r of them relevant. In a random order of the
+group, the i-th item is relevant with probability m / n. In this case r + 1 + (i - 1) (m - 1) / (n - 1) relevant items
+are expected up to it. Sums of 1 / (t + i) are differences of harmonic numbers.
 """
 
 from functools import lru_cache
@@ -15,11 +15,11 @@ from aadml.retrieval.scores import Indices
 
 Values = NDArray[np.float64]
 
-_SUMMED = 64  # harmonic numbers up to here are summed, above by their asymptotic series (error below 1e-17)
+_SUMMED = 64  # up to here harmonic numbers are summed, above they are asymptotic series (error below 1e-17)
 
 
 def harmonic_between(low: Indices, high: Indices) -> Values:
-    """Sum 1 / i over low < i <= high, to the last digits however large both are."""
+    """Compute the sum of 1 / i over low < i <= high, accurately for large bounds too."""
     table = _harmonic_numbers()
     a, b = np.maximum(low, _SUMMED).astype(np.float64), np.maximum(high, _SUMMED).astype(np.float64)
     near = table[np.minimum(high, _SUMMED)] - table[np.minimum(low, _SUMMED)]
@@ -36,9 +36,9 @@ def _series(n: Values) -> Values:
 
 
 def precision_sum(above: Indices, hits_above: Indices, size: Indices, hits: Indices, places: Indices) -> Values:
-    """Expected sum of the precisions at the relevant items among the first `places` of each group of tied items.
+    """Compute the expected sum of precisions at the relevant items among the first `places` of each group of ties.
 
-    All arguments broadcast: t, r, n, m, and how many places of the group count (at most n).
+    All arguments broadcast: t, r, n, m, and the number of places of the group (at most n).
     """
     step = (hits - 1) / np.maximum(size - 1, 1)
     sums = places * step + (hits_above + 1 - step - step * above) * harmonic_between(above, above + places)
@@ -46,19 +46,22 @@ def precision_sum(above: Indices, hits_above: Indices, size: Indices, hits: Indi
 
 
 def ordered_precision_sum(above: Indices, hits_above: Indices, hits: Indices) -> Values:
-    """Sum of the precisions at `hits` relevant items in a row that follow `above` items, `hits_above` relevant."""
+    """Compute the sum of precisions at `hits` consecutive relevant items below `above` items, `hits_above` relevant."""
     return np.asarray(hits + (hits_above - above) * harmonic_between(above, above + hits))
 
 
 def chance(relevant: Indices, items: int) -> Values:
-    """Expected AP of a random order of N items, R relevant: (R-1)/(N-1) + (1 - (R-1)/(N-1)) H_N / N; (b,) -> (b,)."""
+    """Compute the expected AP of a random order of N items, R relevant: (b,) -> (b,).
+
+    (R-1)/(N-1) + (1 - (R-1)/(N-1)) H_N / N
+    """
     nothing, everything = np.zeros_like(relevant), np.full_like(relevant, items)
     return precision_sum(nothing, nothing, everything, relevant, everything) / relevant
 
 
 @lru_cache(maxsize=4096)
 def reciprocal_of_first(above: int, size: int, hits: int, limit: int) -> float:
-    """Expectation of one over the rank of a group's first relevant item, 0 where that is beyond `limit`."""
+    """Compute the expectation of one over the rank of the first relevant item of a group; 0 beyond `limit`."""
     last = min(size - hits + 1, limit - above)
     if last < 1:
         return 0.0
@@ -70,14 +73,17 @@ def reciprocal_of_first(above: int, size: int, hits: int, limit: int) -> float:
 
 
 def no_hit(size: Indices, hits: Indices, places: Indices) -> Values:
-    """Probability that the first `places` of a group of tied items hold no relevant one."""
+    """Compute the probability that the first `places` of a group of tied items hold no relevant item."""
     return hypergeometric(size, hits, places, np.zeros_like(places))
 
 
-def hypergeometric(size: Indices, hits: Indices, places: Indices, found: Indices) -> Values:
-    """Probability that the first `places` of `size` items in random order hold `found` of the `hits`; broadcasts."""
-    possible = (found >= 0) & (found <= hits) & (found <= places) & (places - found <= size - hits)
-    log = _log_choose(hits, found) + _log_choose(size - hits, places - found) - _log_choose(size, places)
+def hypergeometric(size: Indices, hits: Indices, places: Indices, successes: Indices) -> Values:
+    """Compute the probability that the first `places` of `size` items in random order hold `successes` of the `hits`.
+
+    All arguments broadcast.
+    """
+    possible = (successes >= 0) & (successes <= hits) & (successes <= places) & (places - successes <= size - hits)
+    log = _log_choose(hits, successes) + _log_choose(size - hits, places - successes) - _log_choose(size, places)
     return np.where(possible, np.exp(np.where(possible, log, 0.0)), 0.0)
 
 
@@ -89,14 +95,14 @@ def _log_choose(n: Indices, k: Indices) -> Values:
 def hits_normalized(
     above: Indices, hits_above: Indices, size: Indices, hits: Indices, places: Indices
 ) -> tuple[Values, Values]:
-    """Expectations of a sum of precisions divided by the number of hits so far, where a cutoff splits a tied group.
+    """Compute expectations of a sum of precisions over the number of hits, for a group of ties split by a cutoff.
 
     With X the relevant items among the first `places` of the group, and P the sum of their precisions, the first is
-    E[P / (r + X)], the second E[1 / (r + X)], both 0 where r + X is. Each argument is (g,).
+    E[P / (r + X)], the second E[1 / (r + X)], both 0 if r + X is 0. Each argument is (g,).
     """
-    found = np.arange(int(np.minimum(hits, places).max(initial=0)) + 1)[None, :]
+    successes = np.arange(int(np.minimum(hits, places).max(initial=0)) + 1)[None, :]
     t, r, n, m, k = (values[:, None] for values in (above, hits_above, size, hits, places))
-    likely = hypergeometric(n, m, k, found)
-    weight = np.where(r + found > 0, likely / np.maximum(r + found, 1), 0.0)
-    first = precision_sum(t, r, np.maximum(k, 1), np.minimum(found, k), k)
+    probability = hypergeometric(n, m, k, successes)
+    weight = np.where(r + successes > 0, probability / np.maximum(r + successes, 1), 0.0)
+    first = precision_sum(t, r, np.maximum(k, 1), np.minimum(successes, k), k)
     return np.asarray((weight * first).sum(axis=1)), np.asarray(weight.sum(axis=1))

@@ -20,7 +20,7 @@ def embeddings(tmp_path):
     [
         (["--data", "f.h5"], "data apply to a model only"),
         (["--allow-other-features"], "allow_other_features applies to a model on other data only"),
-        (["--query-seed", "3"], "query_seed: 3 given, but no queries are drawn"),
+        (["--query-seed", "3"], "query_seed is 3, but no queries are drawn"),
         (["--per-query"], "--per-query applies to --json only"),
     ],
 )

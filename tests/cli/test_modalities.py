@@ -140,7 +140,7 @@ def test_directions_may_name_what_the_data_have_and_nothing_else(aadml, features
 
 
 def test_a_name_that_torch_has_taken_is_refused_where_clips_are_made():
-    with pytest.raises(face.InputError, match="'train' is a word of torch"):
+    with pytest.raises(face.InputError, match="'train' is reserved by torch"):
         face.Clips.of([0, 1], audio=[[1], [2]], train=[[1], [2]])
 
 

@@ -62,15 +62,6 @@ def test_a_scaling_is_fitted_and_laid_over_rows_as_over_a_tensor(name):
     assert other.dimension("audio") == 4
 
 
-def test_statistics_in_blocks_are_those_of_all_rows(monkeypatch):
-    monkeypatch.setattr("aadml.comparison.moments._NUMBERS_AT_ONCE", 64)
-    array = values(501, 4) * 30 + 100
-    fitted = fit_scaling(clips(StoredRows.of(array), 501))
-    exact = array.astype(np.float64)
-    assert np.array_equal(fitted.shift["audio"].numpy(), exact.mean(0).astype(np.float32))
-    assert np.array_equal(fitted.scale["audio"].numpy(), exact.std(0).astype(np.float32))
-
-
 def test_neither_selecting_nor_scaling_copies_the_rows(tmp_path, monkeypatch):
     monkeypatch.setattr("aadml.comparison.moments._NUMBERS_AT_ONCE", 1 << 16)
     taken, batch = [], StoredRows.batch

@@ -57,12 +57,14 @@ def test_columns_in_the_plural_are_read_and_what_is_left_out_is_named(tmp_path, 
                 file[key] = values
     found, split = read_embeddings(place, None, said.append)
     assert (split, found.class_names, found.ids) == ("test", ("3", "5", "7"), ("119", "121", "122"))
-    assert said == [f"{place}: left out: pca ('modalities' lists modalities of other names)"]
+    assert said == [f"{place}: ignored: pca ('modalities' lists modalities of other names)"]
 
 
 def test_a_file_of_other_modalities_is_refused_with_all_that_it_has(tmp_path):
     np.savez(tmp_path / "e.npz", audio=AUDIO, video=AUDIO, label=np.arange(4))
-    with pytest.raises(InputError, match="has audio, label, video; wanted 'audio', 'visual', 'text' or what"):
+    with pytest.raises(
+        InputError, match="has audio, label, video; at least two of 'audio', 'visual', 'text' or the names in"
+    ):
         read_embeddings(tmp_path / "e.npz")
 
 
@@ -95,8 +97,8 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
         ({"visual": AUDIO[:3]}, "3 visual rows, but 4 of audio"),
         ({"label": np.arange(3)}, r"label: shape \(3,\); wanted \(4,\)"),
         ({"label": np.array([0.5, 1, 2, 3])}, "holds fractions"),
-        ({"id": np.array(["a", "b", "a", "c"])}, r"id: 'a' stands there 2 times"),
-        ({"class_names": np.array(["x"] * 8)}, r"class_names: 'x' stands there 8 times"),
+        ({"id": np.array(["a", "b", "a", "c"])}, r"id: 'a' occurs 2 times"),
+        ({"class_names": np.array(["x"] * 8)}, r"class_names: 'x' occurs 8 times"),
         ({"audio": AUDIO.astype(complex)}, r"audio: complex128 of shape"),
         ({"label": np.array([1, 2, 3, {}], dtype=object)}, "cannot be read as (npz|HDF5)"),
         ({"id": np.array(["a"])}, "id: shape"),
@@ -110,7 +112,7 @@ def test_what_is_malformed_is_refused_with_the_name_of_the_file(tmp_path, change
 
 def test_what_is_missing_is_named(tmp_path):
     np.savez(tmp_path / "e.npz", audio=AUDIO, label=np.arange(4))
-    with pytest.raises(InputError, match="has audio, label; wanted"):
+    with pytest.raises(InputError, match="has audio, label; at least two"):
         read_embeddings(tmp_path / "e.npz")
     with pytest.raises(InputError, match="no such file"):
         read_embeddings(tmp_path / "absent.npz")
@@ -174,8 +176,8 @@ def test_modalities_of_other_names_and_masks_are_read(tmp_path, kind):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"audio_present": np.array([True])}, r"audio_present: bool of shape \(1,\); wanted booleans \(4,\)"),
-        ({"audio_present": np.array([0, 1, 2, 1])}, "wanted booleans"),
+        ({"audio_present": np.array([True])}, r"audio_present: shape \(1,\); wanted \(4,\), one for each row"),
+        ({"audio_present": np.array([0, 1, 2, 1])}, "pass n booleans"),
         ({"modalities": np.array(["a b"])}, "'a b' cannot be the name of a modality"),
     ],
 )

@@ -184,7 +184,7 @@ def test_label_space_is_scored_only_where_there_is_one_dimension_a_class():
 @pytest.mark.parametrize(
     ("vectors", "options", "message"),
     [
-        ({"audio": torch.ones(3, 2)}, {}, "embeddings of audio alone; retrieval needs two kinds"),
+        ({"audio": torch.ones(3, 2)}, {}, "the embeddings have audio only; retrieval needs two modalities"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 4)}, {}, "2 dimensions, the gallery 4"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"extra": ["runing"]}, "did you mean 'running'"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"directions": [("audio", "text")]}, "no modality"),

@@ -67,12 +67,12 @@ def precision(order):
 def test_says_what_is_wrong_with_a_file_of_events(tmp_path, rule):
     for text, message in [
         ("id,audio_labels\n0,a,b\n", "line 2 has 3 cells, the header 2"),
-        ("id,audio_labels\n0,a\n0,b\n", "line 3 names clip '0' again"),
-        ("name,audio_labels\n0,a\n", "line 1 is no judgment"),
+        ("id,audio_labels\n0,a\n0,b\n", "line 3 contains clip '0' again"),
+        ("name,audio_labels\n0,a\n", "line 1 is not a judgment"),
     ]:
         (tmp_path / "wrong.csv").write_text(text)
         with pytest.raises(InputError, match=message):
             chosen_relevance(str(tmp_path / "wrong.csv"))
     (tmp_path / "sounds.csv").write_text("id,audio_labels\n0,a\n")
-    with pytest.raises(InputError, match="says nothing of visual; it names audio"):
+    with pytest.raises(InputError, match="no events of visual; there are audio"):
         evaluate(embeddings(chosen_relevance(str(tmp_path / "sounds.csv")), np.eye(5)))

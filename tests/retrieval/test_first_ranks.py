@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from aadml.retrieval.directions import score_direction
 from aadml.retrieval.first_ranks import FirstRanks
-from aadml.retrieval.legacy_running_map import running_by_chance
 from aadml.retrieval.ranking import rank
 from aadml.retrieval.scores import MatrixScores
 
@@ -56,24 +55,6 @@ def test_chance_is_that_of_a_random_order(case):
     found = FirstRanks.by_chance(relevant.sum(axis=1), items)
     np.testing.assert_allclose(found.expected, blind.mean(axis=1))
     assert found.median == np.median(blind)
-
-
-def running_by_loops(relevant):
-    """The running variant of one order: the mean over all ranks of the mean precision at the hits so far."""
-    hits, precisions, total = 0, 0.0, 0.0
-    for place, own in enumerate(relevant, 1):
-        hits += own
-        precisions += own * hits / place
-        total += precisions / hits if hits else 0.0
-    return total / len(relevant)
-
-
-def test_the_running_variant_of_chance_is_its_mean_over_all_orders():
-    for items in range(1, 7):
-        for count in range(1, items + 1):
-            order = [True] * count + [False] * (items - count)
-            wanted = np.mean([running_by_loops(one) for one in itertools.permutations(order)])
-            assert running_by_chance(np.array([count, count]), items) == pytest.approx([wanted, wanted], abs=1e-12)
 
 
 def test_a_random_scorer_has_chance_of_every_rank_and_a_constant_one_has_it_exactly():

@@ -80,5 +80,5 @@ def test_a_similarity_that_is_no_inner_product_is_refused():
     embeddings = Embeddings(
         {"audio": torch.ones(1, 2), "visual": torch.ones(1, 2)}, torch.zeros(1).long(), ("a",), "hamming"
     )
-    with pytest.raises(InputError, match="hamming is no inner product"):
+    with pytest.raises(InputError, match="hamming is not an inner product"):
         corrected(embeddings, embeddings.vectors, lambda items, queries: csls(items, queries, k=1))

@@ -22,7 +22,7 @@ def test_judgments_above_zero_are_relevant(tmp_path, text):
 def test_a_grade_that_is_no_finite_number_is_refused_by_its_line(tmp_path, grade):
     path = tmp_path / "judged.csv"
     path.write_text(f"query,item,grade\nq1,a,1\nq1,b,{grade}\n")
-    with pytest.raises(InputError, match="line 3 is no judgment"):
+    with pytest.raises(InputError, match="line 3 is not a judgment"):
         read_judgments(path)
 
 

@@ -5,11 +5,9 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
 from aadml.retrieval import METRICS, evaluate
-from aadml.retrieval.metric_functions import check_columns, check_criterion
 from aadml.retrieval.metric_names import ALWAYS, place_of, split_name
 from aadml.retrieval.record import EvaluationRecord
 
@@ -50,57 +48,12 @@ def test_the_figures_of_cutoffs_are_those_of_the_tables():
     assert plain.figure("recall@1") < record.figure("recall@3") < plain.figure("recall@5")
 
 
-def test_a_metric_without_the_cutoff_it_needs_is_computed_at_all_of_the_tables():
-    found = evaluate(embeddings(), extra=["map-min"], cutoffs=(1, 4)).record()
-    assert [found.figure(f"map-min@{k}") is None for k in (1, 3, 4)] == [False, True, False]
-
-
 def test_a_figure_of_another_evaluation_is_taken_over():
     plain, later = evaluate(embeddings()).record(), evaluate(embeddings(), extra=["recall@3", "running"]).record()
     joined = plain.with_figures(["recall@3", "running"], later)
     for name in ("recall@3", "running", "recall@5", "map"):
         assert joined.figure(name) == later.figure(name)
     assert plain.figure("recall@3") is None
-
-
-def test_an_outside_metric_is_a_column_and_what_it_gives_is_checked(tmp_path, monkeypatch):
-    (tmp_path / "own_metrics_of_records.py").write_text(
-        "def half(ranking, *, cutoff):\n    return [0.5] * len(ranking)\n\ndef wrong(ranking):\n    return 0.5\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    consent_to("own_metrics_of_records:half", "own_metrics_of_records:wrong")
-    record = evaluate(embeddings(), extra=["own_metrics_of_records:half@2"]).record()
-    assert record.figure("own_metrics_of_records:half@2") == 0.5
-    with pytest.raises(InputError, match=r"own_metrics_of_records:wrong: gave \(\) for .* queries; one value a query"):
-        evaluate(embeddings(), extra=["own_metrics_of_records:wrong"])
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("recal@3", "no metric 'recal'; did you mean 'recall'"),
-        ("recall@x", "write a cutoff of at least 1 behind the @"),
-        ("recall@0", "write a cutoff of at least 1 behind the @"),
-        ("recall@25", "metric recall@25: the gallery holds 24 items"),
-        ("running@3", "metric running@3: running takes no cutoff"),
-        ("mean-rank@3", "takes no cutoff"),
-    ],
-)
-def test_a_wrong_metric_is_refused(name, message):
-    with pytest.raises(InputError, match=message):
-        evaluate(embeddings(), extra=[name])
-
-
-def test_a_column_is_one_figure_and_a_criterion_one_that_should_rise():
-    assert check_columns(["recall@3", "map", "recall@3"]) == ("recall@3", "map")
-    assert check_columns("recall@3,map") == check_columns(["recall@3,map"]) == ("recall@3", "map")
-    for name in ("recall", "map-at-k"):
-        with pytest.raises(InputError, match=r"needs a cutoff here, as in (recall|map)@10"):
-            check_columns([name])
-    assert check_criterion("hit-rate@1") == "hit-rate@1"
-    for name in ("mean-rank", "median-rank"):
-        with pytest.raises(InputError, match="better when smaller"):
-            check_criterion(name)
 
 
 @pytest.mark.parametrize("content", [{}, {"directions": 3}, {"directions": {"audio-visual": {}}}, {"map_mean": 1}])

@@ -56,12 +56,12 @@ def test_the_seed_decides_who_asks():
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 61])
 def test_refuses_more_queries_than_there_are_and_less_than_two(count):
-    with pytest.raises(InputError, match=f"queries: {count} given; audio-visual has 60 queries, so 2 to 60"):
+    with pytest.raises(InputError, match=f"queries is {count}, but audio-visual has 60 queries; use 2 to 60"):
         evaluate(embeddings(), queries=count)
 
 
 def test_refuses_a_seed_below_0():
-    with pytest.raises(InputError, match="query_seed: -1 given"):
+    with pytest.raises(InputError, match="query_seed is -1; it must be at least 0"):
         evaluate(embeddings(), queries=3, query_seed=-1)
 
 
@@ -128,7 +128,7 @@ def test_the_command_keeps_a_sample_beside_the_run_under_a_name_of_its_own(run):
     assert running["directions"]["audio-visual"]["queries"] == 10
     result = CliRunner().invoke(cli, ["evaluate", folder, "--queries", "31"])
     assert isinstance(result.exception, InputError)
-    assert "31 given" in str(result.exception)
+    assert "queries is 31" in str(result.exception)
 
 
 @pytest.mark.slow

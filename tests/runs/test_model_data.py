@@ -79,7 +79,7 @@ def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
             {"embeddings": True, "allow_other_features": True},
             "allow_other_features applies to a model on other data only",
         ),
-        ({"query_seed": 3, "data": True}, "query_seed: 3 given, but no queries are drawn"),
+        ({"query_seed": 3, "data": True}, "query_seed is 3, but no queries are drawn"),
     ],
 )
 def test_what_an_evaluation_would_not_follow_is_refused(model, options, said):

@@ -169,5 +169,5 @@ def test_a_judgment_file_says_what_is_relevant(unlabelled, tmp_path):
     again = aadml.fit(unlabelled, method="random", relevance=tmp_path / "j.qrels")
     assert again.evaluation == model.evaluation | {"seconds": again.evaluation["seconds"]}
     (tmp_path / "bad.csv").write_text("query,item,grade\na,b")
-    with pytest.raises(InputError, match="line 2 is no judgment"):
+    with pytest.raises(InputError, match="line 2 is not a judgment"):
         aadml.fit(unlabelled, method="random", relevance=tmp_path / "bad.csv")

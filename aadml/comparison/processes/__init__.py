@@ -1,1 +1,1 @@
-"""The processes of one training, as `torchrun` starts them; everything that knows there are several stands here."""
+"""Distributed training: workers of one training that `torchrun` starts."""

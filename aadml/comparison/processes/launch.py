@@ -1,46 +1,47 @@
-"""What `torchrun` says of the processes it started, and which of them speaks to people."""
+"""Environment that `torchrun` sets for its workers, and the worker that writes to stdout and stderr."""
 
 import os
 import signal
 import sys
 from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from types import FrameType
 
-_STORE_SECONDS = 5.0  # the store of the job is in the launcher, which outlives its processes
+_STORE_SECONDS = 5.0  # the store of the job is in the launcher, which outlives its workers
 
 
-class ProcessLost(Exception):  # noqa: N818 - what happened to the job, no defect of this process
-    """Another process of the training ended or does not answer, or the launcher ends this one."""
+class ProcessLost(Exception):  # noqa: N818 - an event of the job, not a defect of this worker
+    """Another worker of the training ended or does not respond, or the launcher stops this worker."""
 
 
 def started() -> bool:
-    """Tell whether `torchrun` started this process among several."""
+    """Return True if `torchrun` started this process as one of several workers."""
     return process_count() > 1 and {"RANK", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
 
 
 def process_count() -> int:
-    """Count the processes of the job, as the launcher says."""
+    """Return the number of workers of the job."""
     return int(os.environ.get("WORLD_SIZE", "1") or 1)
 
 
 def process_rank() -> int:
-    """Give the number of this process, as the launcher says."""
+    """Return the rank of this worker in the job."""
     return int(os.environ.get("RANK", "0") or 0)
 
 
 def local_rank() -> int:
-    """Give the number of this process on its machine."""
+    """Return the rank of this worker on its machine."""
     return int(os.environ.get("LOCAL_RANK", "0") or 0)
 
 
 def processes_here() -> int:
-    """Count the processes of the job on this machine."""
+    """Return the number of workers on this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1") or 1)
 
 
 def one_voice() -> None:
-    """Leave stdout and stderr to the first process, and end in order where the launcher asks for it."""
+    """Discard stdout and stderr except on rank 0, and raise ProcessLost on SIGTERM from the launcher."""
     if not started():
         return
     signal.signal(signal.SIGTERM, _stopped)
@@ -49,28 +50,24 @@ def one_voice() -> None:
 
 
 def claim_last_word() -> bool:
-    """Tell whether this process is the first of the job that says why it ends; it may then write to stderr."""
-    if not started() or _Claim.won:
-        return True
-    if _Claim.made:
-        return False
-    _Claim.made = True
-    _ignore_stop()  # this process ends already, and says why
-    _Claim.won = _first_in_store()
-    sys.stderr = sys.__stderr__ if _Claim.won else open(os.devnull, "w")  # noqa: SIM115, PTH123
-    if _Claim.won and process_rank() and sys.stderr is not None:
-        sys.stderr.write("\n")  # the first process may have left a bar without an end
-    return _Claim.won
+    """Return True if this worker is the first of the job to report why it ends, and enable its stderr."""
+    return not started() or _claim()
 
 
-class _Claim:
-    made = won = False
+@cache
+def _claim() -> bool:
+    _ignore_stop()  # this worker ends already, with its own reason
+    won = _first_in_store()
+    sys.stderr = sys.__stderr__ if won else open(os.devnull, "w")  # noqa: SIM115, PTH123
+    if won and process_rank() and sys.stderr is not None:
+        sys.stderr.write("\n")  # rank 0 may have written an unfinished progress bar
+    return won
 
 
 def _first_in_store() -> bool:
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-    with suppress(RuntimeError):  # the launcher is gone: who is left may speak
+    with suppress(RuntimeError):  # the launcher ended: any worker may report
         address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         store = TCPStore(address, port, is_master=False, timeout=timedelta(seconds=_STORE_SECONDS))
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")

@@ -64,7 +64,7 @@ class Rows:
     @property
     def whole(self) -> bool:
         """Whether every pair is known to be a positive or a negative."""
-        return self.comparison.is_whole()
+        return self.comparison.covers_all_pairs()
 
     @property
     def rivals(self) -> Tensor | None:

@@ -7,7 +7,6 @@ import pytest
 import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
-from aadml.protocols.audit import summary
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def test_names_are_shown_and_say_nothing_of_their_own(run):
 def test_an_audit_is_kept_in_the_run_and_its_verdict_stands_on_the_card(run, tmp_path):
     findings = aadml.audit(run.folder)
     loaded = aadml.load(run.folder)
-    assert loaded.audit == summary(findings)
+    assert loaded.audit == findings.summary
     assert f"Audit: {loaded.audit}." in (run.folder / "README.md").read_text()
     assert aadml.verify(run.folder) == []
     saved = loaded.save(tmp_path / "saved")

@@ -33,8 +33,14 @@ def captioned(count, first, width, classes):
     return Embeddings(vectors, labels, ids, class_names=tuple(f"clip {first + i}" for i in range(classes)))
 
 
+class Parts(dict):
+    """Stand-in of `Splits`: parts by name and by attribute."""
+
+    __getattr__ = dict.__getitem__
+
+
 def test_captioned_sound_is_written_a_row_a_pair_with_clips_numbered_through(made, tmp_path, monkeypatch):
-    parts = {"train": captioned(6, 0, 4, 3), "valid": captioned(0, 3, 9, 0), "test": captioned(4, 3, 5, 2)}
+    parts = Parts(train=captioned(6, 0, 4, 3), valid=captioned(0, 3, 9, 0), test=captioned(4, 3, 5, 2))
     model = SimpleNamespace(
         facts=made.facts, modalities=("audio", "text"), embed_clips=lambda part: part, method=made.method
     )
@@ -82,7 +88,7 @@ def test_sound_with_several_captions_is_ranked_once_a_clip_from_the_file_too(mad
     model = SimpleNamespace(
         facts=made.facts, modalities=("audio", "text"), embed_clips=lambda part: part, method=made.method
     )
-    monkeypatch.setattr(embed, "read_for", lambda model, path: {"train": (), "valid": (), "test": pairs})
+    monkeypatch.setattr(embed, "read_for", lambda model, path: Parts(train=captioned(0, 0, 3, 0), valid=(), test=pairs))
     embed._embed_media(model, "sound.csv", tmp_path / "e.h5")
     wanted = aadml.evaluate(embeddings=replace(pairs, similarity=made.method.similarity))
     found = aadml.evaluate(embeddings=tmp_path / "e.h5")

@@ -86,7 +86,7 @@ def _found(name: str | Path) -> Path:
         path = shipped
     if not path.is_file():
         if path.exists():
-            raise InputError(f"{name}: is no file; give a YAML file, or a shipped config of `aadml list configs`")
+            raise InputError(f"{name}: is not a file; give a YAML file, or a shipped config of `aadml list configs`")
         known = sorted(p.stem for p in configs_folder().glob("*.yaml"))
         near = nearest(str(name), known)
         hint = f"did you mean '{near}'? " if near else ""

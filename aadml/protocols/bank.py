@@ -10,7 +10,7 @@ ALPHAS = (0.0, 3.0)
 
 
 def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Replace every item by its proxy from the training bank; k is chosen on the validation clips, 0 is no proxy."""
+    """Replace every item by its proxy from the training bank; k is chosen on the validation clips; 0 uses no proxy."""
     proxy = bank_proxy(subject.encoder, vectors)
     proxy.remember(_bank(subject))
 

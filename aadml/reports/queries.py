@@ -96,14 +96,17 @@ def queries(
         The section of the page, and the players it refers to.
     """
     ranked = {result.direction: list(ranked_queries(embeddings, result)) for result in evaluation.directions}
-    shown = [query for several in ranked.values() for query in several]
+    shown = [query for examples in ranked.values() for query in examples]
     rows = [row for query in shown for row in (query.row, *(result.row for result in query.results))]
     players = make_players(media, [embeddings.ids[row] for row in rows], room, on_note=on_note)
     html = render(
         "queries.html",
         directions=[
-            (f"{query} to {candidates}", [_shown(embeddings, (query, candidates), one, players) for one in several])
-            for (query, candidates), several in ranked.items()
+            (
+                f"{query} to {candidates}",
+                [_shown(embeddings, (query, candidates), each, players) for each in examples],
+            )
+            for (query, candidates), examples in ranked.items()
         ],
     )
     scaling = "" if evaluation.similarity == "cosine" else ", scaled by a power of two"

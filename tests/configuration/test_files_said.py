@@ -13,7 +13,7 @@ def test_a_misspelt_config_is_answered_with_the_nearest():
 
 
 def test_a_folder_is_no_config(tmp_path):
-    with pytest.raises(InputError, match="is no file; give a YAML file"):
+    with pytest.raises(InputError, match="is not a file; give a YAML file"):
         open_config(tmp_path)
 
 

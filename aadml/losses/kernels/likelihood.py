@@ -26,7 +26,7 @@ def of_each_positive(
     Args:
         logits: s (a, c); `total` is differentiable by them too, so that small matrices need no engine.
         positives: (a, c) zeros and ones.
-        negatives: (a, c) zeros and ones, disjoint from `positives`; None: all that are no positives.
+        negatives: (a, c) zeros and ones, disjoint from `positives`; None: all that are not positives.
         shares: (a, c) of the positives; u is such a share over the mean share of its anchor. None: u = 1.
 
     Returns:

@@ -250,7 +250,7 @@ def ones(mask: Tensor) -> Tensor:
 
 
 def without(scores: Tensor, outside: Tensor) -> Tensor:
-    """Lower the scores (r, c) where a mask has ones so far that they are no rivals."""
+    """Lower the scores (r, c) of masked entries so far that they are not rivals."""
     return torch.sub(scores, outside, alpha=EXCLUDED)
 
 

@@ -21,7 +21,7 @@ from aadml.methods.audio_text.captioned import CaptionedLearner
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput, WordInput
-from aadml.methods.audio_text.towers import Tower, check_present, describe, nothing_to_learn, prepared
+from aadml.methods.audio_text.towers import CaptionTower, check_present, describe, nothing_to_learn, prepared
 from aadml.methods.networks import PerModality
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Player, Stage, Validation
@@ -45,21 +45,21 @@ class TwoTowers(CachingLearner, CaptionedLearner):
 
     def __init__(
         self,
-        audio: Tower,
-        text: Tower,
+        audio: CaptionTower,
+        text: CaptionTower,
         objective: Objective,
         recall: Literal["text-audio", "both"],
         loading: Loading,
         curriculum: Curriculum | None,
     ) -> None:
         super().__init__()
-        self.towers: PerModality[Tower] = PerModality({"audio": audio, "text": text})
+        self.towers: PerModality[CaptionTower] = PerModality({"audio": audio, "text": text})
         self.objective, self.recall, self.loading, self.curriculum = objective, recall, loading, curriculum
         self.needs_same_texts = "" if curriculum is None else "makes its batches of all pairs"
         self._heads_frozen = curriculum is not None and curriculum.options.freeze_scope == "encoder"
         self._frozen: dict[Modality, Tensor] = {}  # vectors of all training rows on the frozen side of a stage
 
-    def tower(self, modality: Modality) -> Tower:
+    def tower(self, modality: Modality) -> CaptionTower:
         """Return the tower of a modality."""
         if modality not in self.towers:
             raise InputError(f"audio-text: there is no tower for {modality}; there are audio, text")

@@ -54,7 +54,7 @@ class PannsInput(nn.Module):
         return vectors
 
 
-class Tower(nn.Module):
+class CaptionTower(nn.Module):
     """A network and its head: two linear layers (Mei et al. 2022, section 3), or none.
 
     Attributes:
@@ -82,7 +82,7 @@ class Tower(nn.Module):
         """Whether the network computes the same vector for an item each time, so that vectors can be cached."""
         return self.frozen and self.frozen_mode == "eval"
 
-    def train(self, mode: bool = True) -> "Tower":
+    def train(self, mode: bool = True) -> "CaptionTower":
         """Set the mode; a settled network stays in evaluation mode."""
         super().train(mode)
         if self.settled:
@@ -97,7 +97,7 @@ class Tower(nn.Module):
 
 def build_tower(
     modality: Literal["audio", "text"], options: TowerOptions, freezing: Freezing, context: Context
-) -> Tower:
+) -> CaptionTower:
     """Build the tower of a modality from the options of a method.
 
     Raises:
@@ -122,7 +122,7 @@ def build_tower(
     return _tower(network, options.hidden or hidden, options, freezing, modality)
 
 
-def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Freezing, modality: str) -> Tower:
+def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Freezing, modality: str) -> CaptionTower:
     width = network.dimension
     assert isinstance(width, int)
     if options.heads == "none" and width != options.dimension:
@@ -133,7 +133,7 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
     sizes = (width, hidden, options.dimension)
     head = layers(sizes, last=False) if options.heads == "layers" else nn.Identity()
     frozen = freezing.freeze in (modality, "both")
-    return Tower(network, head, frozen=frozen, frozen_mode=freezing.frozen_mode)
+    return CaptionTower(network, head, frozen=frozen, frozen_mode=freezing.frozen_mode)
 
 
 def prepared(features: Features, network: nn.Module, loading: Loading) -> Features:
@@ -163,7 +163,7 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
         InputError: no sound can be decoded.
     """
     if isinstance(features, NetworkItems):
-        tower, hub = (network, network.network) if isinstance(network, Tower) else (None, network)
+        tower, hub = (network, network.network) if isinstance(network, CaptionTower) else (None, network)
         assert isinstance(hub, HubInput)
         vectors, present = hub.describe(features, stored=hub.frozen)
         with torch.no_grad():

@@ -24,6 +24,9 @@ def test_any_text_is_shown_as_it_is(given):
     assert read(f'<p title="{page.text(given)}">')[0] == [("p", {"title": wanted})]
 
 
+PLAIN = "a name as long as hostile ones"
+
+
 def whole(name):
     """A page in every part of which a name stands."""
     table = page.table(Table((name, "MAP"), ((name, 0.5), (name, None)), caption=name))
@@ -34,9 +37,9 @@ def whole(name):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_bring_no_tag_into_any_part(name):
-    (tags, words), (plain, plain_words) = read(whole(name)), read(whole("plain"))
+    (tags, words), (plain, plain_words) = read(whole(name)), read(whole(PLAIN))
     assert [(tag, set(attributes)) for tag, attributes in tags] == [(tag, set(other)) for tag, other in plain]
-    assert words.count(name) == plain_words.count("plain") > 10
+    assert words.count(name) == plain_words.count(PLAIN) > 10
 
 
 def test_a_table_names_its_rows_and_columns_and_marks_what_is_best():
@@ -45,7 +48,7 @@ def test_a_table_names_its_rows_and_columns_and_marks_what_is_best():
     html = page.table(table)
     assert html.count('scope="col"') == 3
     assert html.count('scope="row"') == 2
-    assert re.search(r'<td class="[^"]*best[^"]*">0.700 ± 0.100', html)
+    assert re.search(r'<td data-label="MAP" class="[^"]*best[^"]*">0.700 ± 0.100', html)
     assert len(re.findall("best", html)) == 1
     assert html.count("number") == 3 + 3  # of `seconds` the header and two cells, of MAP likewise
     assert 'tabindex="0" role="region" aria-label="what it is"' in html
@@ -53,6 +56,30 @@ def test_a_table_names_its_rows_and_columns_and_marks_what_is_best():
     empty = page.table(Table(("name", "MAP", "steps"), (("a", 0.5, None), ("b", 0.2, ""))))
     assert "steps" not in empty
     assert empty.count("<td") == 2
+
+
+def test_a_table_wider_than_a_phone_has_a_line_for_each_cell_there():
+    narrow = page.table(Table(("metric", "audio-visual", "visual-audio"), (("precision@10", 0.5, 0.4),)))
+    assert "stacked" not in narrow
+    columns = ("row", *(f"metric {n}" for n in range(6)))
+    wide = page.table(Table(columns, (("a", *[0.5] * 6),)))
+    assert '<table class="results stacked">' in wide
+    assert wide.count('data-label="metric 3"') == 1
+
+
+def test_interval_and_p_of_a_difference_are_broken_into_no_more_than_two_lines():
+    html = page.table(Table(("row", "difference"), (("a", "+0.012 [+0.004, +0.021] (p = 0.030)*"),)))
+    assert '<span class="short">+0.012 [+0.004, +0.021]</span> <span class="short">(p = 0.030)*</span>' in html
+    hostile = page.table(Table(("row", "difference"), (("a", "+1 [<b>] (<i>"),)))
+    assert "<b>" not in hostile
+    assert "<i>" not in hostile
+
+
+def test_an_alarm_comes_before_verdict_and_facts():
+    html = page.summary([Fact("MAP", "0.5")], ["a note"], verdict="Good.", alarm=["It failed.", "evidence"])
+    places = [html.index(words) for words in ("It failed.", "evidence", "Good.", "0.5", "a note")]
+    assert places == sorted(places)
+    assert '<div class="alarm"><p class="verdict">It failed.</p><p>evidence</p></div>' in html
 
 
 def test_a_part_without_content_is_left_out():

@@ -24,9 +24,6 @@ def test_any_text_is_shown_as_it_is(given):
     assert read(f'<p title="{page.text(given)}">')[0] == [("p", {"title": wanted})]
 
 
-PLAIN = "a name as long as hostile ones"
-
-
 def whole(name):
     """A page in every part of which a name stands."""
     table = page.table(Table((name, "MAP"), ((name, 0.5), (name, None)), caption=name))
@@ -37,9 +34,10 @@ def whole(name):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_bring_no_tag_into_any_part(name):
-    (tags, words), (plain, plain_words) = read(whole(name)), read(whole(PLAIN))
-    assert [(tag, set(attributes)) for tag, attributes in tags] == [(tag, set(other)) for tag, other in plain]
-    assert words.count(name) == plain_words.count(PLAIN) > 10
+    (tags, words), (plain, plain_words) = read(whole(name)), read(whole("plain"))
+    written, expected = ([(tag, set(names) - {"class"}) for tag, names in page] for page in (tags, plain))
+    assert written == expected  # but for classes, which depend on the lengths of names
+    assert words.count(name) == plain_words.count("plain") > 10
 
 
 def test_a_table_names_its_rows_and_columns_and_marks_what_is_best():

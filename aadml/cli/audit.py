@@ -28,7 +28,6 @@ def command(shell: str | None, as_json: bool, **options: Any) -> None:
 
     import aadml
     from aadml.cli.progress import note
-    from aadml.protocols.audit import summary
 
     findings = aadml.audit(command=shell, on_note=note, **options)
     if as_json:
@@ -36,7 +35,7 @@ def command(shell: str | None, as_json: bool, **options: Any) -> None:
 
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
     else:
-        for finding in findings:
-            click.echo(f"{finding.verdict:<13}  {finding.check:<19}  {finding.evidence}")
-        click.echo(summary(findings), err=True)
-    sys.exit(1 if any(finding.failed for finding in findings) else 0)
+        *rows, summary = repr(findings).splitlines()
+        click.echo("\n".join(rows))
+        click.echo(summary, err=True)
+    sys.exit(1 if findings.failed else 0)

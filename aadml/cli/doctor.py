@@ -1,12 +1,8 @@
 """`aadml doctor`: installed packages, weight files and their self-tests."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from aadml.runs.doctor import DoctorReport
-
 
 ENCODERS = (
     "log-mel and hog-color need no weights and suit the sample clips. For real data use a pretrained network",
@@ -31,7 +27,7 @@ def command(as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _print(report: "DoctorReport", as_json: bool) -> None:
+def _print(report: Any, as_json: bool) -> None:
     if as_json:
         import json
 

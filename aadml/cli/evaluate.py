@@ -127,8 +127,4 @@ def _print(evaluation: Any, *, everything: bool, by_class: bool, as_json: bool, 
 
         click.echo(json.dumps(evaluation.to_json(queries=per_query), indent=2))
         return
-    from aadml.retrieval.summary import class_table, summary
-
-    click.echo(summary(evaluation, everything=everything))
-    for result in evaluation.directions if by_class else ():
-        click.echo("\n" + class_table(result))
+    click.echo(evaluation.table(everything=everything, by_class=by_class))

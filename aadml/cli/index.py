@@ -1,13 +1,10 @@
 """`aadml index`: a searchable index of clips."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from aadml.cli.trust import trust_option
-
-if TYPE_CHECKING:
-    from aadml.search.updates import Changes
 
 
 @click.command("index", short_help="Build or update a searchable index of clips.")
@@ -93,7 +90,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _print(changes: "Changes", output: str, as_json: bool) -> None:
+def _print(changes: Any, output: str, as_json: bool) -> None:
     if as_json:
         import json
 

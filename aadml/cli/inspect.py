@@ -1,12 +1,9 @@
 """`aadml inspect`: contents of a feature file in any layout."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from aadml.data.inspection.inspection import Examination
 
 _SHOWN = 20
 
@@ -51,7 +48,7 @@ def command(path: str, as_json: bool, **options: Any) -> None:
         click.echo(f"warning: {warning}", err=True)
 
 
-def _lines(path: str, contents: "Examination") -> list[str]:
+def _lines(path: str, contents: Any) -> list[str]:
     splits = ", ".join(f"{count} {split}" for split, count in contents.splits.items())
     lines = [f"{path}: {contents.clips} clips, {len(contents.classes)} classes ({splits})"]
     for name, figures in contents.modalities.items():
@@ -82,7 +79,7 @@ def _lines(path: str, contents: "Examination") -> list[str]:
     return lines
 
 
-def _duplicate_lines(contents: "Examination") -> list[str]:
+def _duplicate_lines(contents: Any) -> list[str]:
     pairs = contents.near_duplicates
     lines = [
         f"near-duplicate: {pair.split} {pair.id} is {pair.other_split} {pair.other} "
@@ -94,7 +91,7 @@ def _duplicate_lines(contents: "Examination") -> list[str]:
     )
 
 
-def _sequence_lines(contents: "Examination") -> list[str]:
+def _sequence_lines(contents: Any) -> list[str]:
     """Describe the rows over time, and how the rows of two modalities are joined."""
     lines = []
     for name, rows in contents.sequences.items():

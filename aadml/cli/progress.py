@@ -5,14 +5,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import Any, TypedDict
 
 import click
 
 from aadml.feature_extraction.ground.progress_bar import Bar
-
-if TYPE_CHECKING:
-    from aadml.methods.training.session import Record
 
 STEP_SECONDS = 1.0
 
@@ -39,7 +36,7 @@ class Called(TypedDict):
     """Callbacks of `aadml.fit`."""
 
     on_plan: Callable[[int, int], None]
-    on_epoch: "Callable[[Record], None]"
+    on_epoch: Callable[[Any], None]
     on_step: Callable[[int], None]
     on_warning: Callable[[str], None]
     on_note: Callable[[str], None]
@@ -81,7 +78,7 @@ class TrainingProgress:
         self._shown_at = time.monotonic()
         self._bar = Bar(epochs, "epoch", "training", done=done)
 
-    def _epoch(self, record: "Record") -> None:
+    def _epoch(self, record: Any) -> None:
         if self._bar is None:
             return
         figures = {key: value for key, value in record.items() if not isinstance(value, str)}

@@ -12,7 +12,7 @@ from aadml.cli.sweeps import SHARDS
 from aadml.cli.trust import trust_option
 
 if TYPE_CHECKING:
-    from aadml.papers.cost import Forecast
+    from aadml.studies.forecast import Forecast
 
 
 @click.command(short_help="Reproduce a paper's tables and figures on its data sets, beside the published values.")
@@ -70,7 +70,7 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
 def _ask(forecast: "Forecast", *, yes: bool) -> None:
     """Ask for confirmation of a long job; raise InputError if stdin is not a terminal."""
     from aadml.feature_extraction.ground.errors import InputError
-    from aadml.papers.cost import WORTH_ASKING, in_words
+    from aadml.studies.forecast import WORTH_ASKING, in_words
 
     if yes or forecast.wall < WORTH_ASKING:
         return

@@ -1,5 +1,7 @@
 """`aadml sample-data`: render the sample clips."""
 
+import csv
+
 import click
 
 
@@ -17,7 +19,6 @@ def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str,
     """
     import aadml
     from aadml.cli.progress import continues
-    from aadml.data.sample_clips import SampleClips
     from aadml.feature_extraction.ground.progress_bar import Bar
 
     with continues(), Bar(clips, "clip", "rendering") as bar:
@@ -25,7 +26,8 @@ def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str,
             folder, clips=clips, seconds=seconds, seed=seed, difficulty=difficulty, workers=workers,
             progress=lambda more: bar.show(bar.done + more),
         )  # fmt: skip
-    splits = [SampleClips(clips=clips).split(index) for index in range(clips)]
+    with manifest.open(encoding="utf-8", newline="") as file:
+        splits = [row["split"] for row in csv.DictReader(file)]
     parts = ", ".join(f"{splits.count(split)} {split}" for split in ("train", "valid", "test"))
     click.echo(f"{clips} clips of {seconds:g} s, 10 events, {parts}", err=True)
     click.echo(manifest)

@@ -1,14 +1,11 @@
 """`aadml search`: search an index with a sound, a picture, a clip or words."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from aadml.cli.trust import trust_option
-
-if TYPE_CHECKING:
-    from aadml.search.results import Found
 
 MODALITIES = click.Choice(["audio", "visual", "text"])
 
@@ -74,7 +71,7 @@ def _check_export_alone(context: click.Context) -> None:
             raise click.UsageError(f"--export writes all vectors; omit {option.opts[0]}")
 
 
-def _table(results: "Found") -> str:
+def _table(results: Any) -> str:
     lines = [
         f"{'-'.join(results.asked)} to {results.to}: {len(results.hits)} of {results.among:,} clips, by "
         f"{results.similarity}"

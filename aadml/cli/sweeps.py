@@ -15,9 +15,9 @@ from aadml.feature_extraction.ground.progress_bar import Bar
 if TYPE_CHECKING:
     from aadml.feature_extraction.ground.json_values import JsonObject
     from aadml.reports.tables import Table
+    from aadml.studies.execution import SweepResult
     from aadml.studies.job import Job
-    from aadml.studies.sweep import Outcome
-    from aadml.studies.sweep_result import SweepResult
+    from aadml.studies.sweep import SweepOutcome
 
 
 SHARDS = (
@@ -64,7 +64,7 @@ class SweepProgress:
         self._finished = self._kept = 0
         self._parts: dict[Path, tuple[int, int]] = {}  # (epochs done, all epochs) of a running run
 
-    def outcome(self, outcome: "Outcome") -> None:
+    def outcome(self, outcome: "SweepOutcome") -> None:
         """Count a finished or failed run."""
         self._parts.pop(outcome.job.folder, None)
         self._finished += 1
@@ -94,7 +94,7 @@ class SweepProgress:
             note(f"{self._kept} {were} finished earlier and kept")
 
 
-def work(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:
+def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
     """Run all jobs with a progress bar; an interruption prints how to continue."""
     from aadml.studies.sweep import sweep
 

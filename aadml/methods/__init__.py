@@ -1,4 +1,4 @@
-"""METHODS: all that can be fitted and can embed, by name; READOUTS: how label-space vectors become embeddings."""
+"""METHODS: methods by name; READOUTS: maps from label-space vectors to embeddings, by name."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -41,8 +41,8 @@ METHODS: Registry["Callable[..., Method]"] = Registry(
     },
     group="aadml.methods",
 )
-"""name -> `(context, settings, *, options) -> Method`. Keyword-only arguments named like a section of the config
-receive that section; all others are options of the section `method`."""
+"""name -> `(context, settings, *, options) -> Method`. A keyword-only argument with the name of a section of the config
+is that section; all others are options of the section `method`."""
 
 READOUTS: Registry["Callable[..., list[Readout]]"] = Registry(
     "readout",
@@ -53,4 +53,4 @@ READOUTS: Registry["Callable[..., list[Readout]]"] = Registry(
     },
     group="aadml.readouts",
 )
-"""name -> `(*, options) -> read-outs`, among which the validation clips choose."""
+"""name -> `(*, options) -> read-outs`, from which one is chosen on the validation clips."""

@@ -1,107 +1,178 @@
-"""The audio-text papers from captioned sound to one page."""
+"""Reproduction of the audio-text papers."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from aadml.configuration.config import Config
+from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import open_config
 from aadml.configuration.from_arguments import assembled
 from aadml.configuration.overrides import setting_pairs
-from aadml.feature_extraction.ground.atomic import write_text
-from aadml.papers.audio_text_runs import PaperRun, runs_of, table_of
-from aadml.papers.audio_text_tables import DATASETS, own_dataset, refuse_overridden, starting_config
-from aadml.papers.procedure import Plan, worked_off
-from aadml.papers.schedule import NOTE, shortened
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.options import made
+from aadml.methods.audio_text.curriculum import ancillary
+from aadml.methods.audio_text.options import CurriculumOptions
+from aadml.papers.audio_text_tables import (
+    DATASETS,
+    PAPER_TABLES,
+    PaperRow,
+    laid_out,
+    planned,
+    refuse_overridden,
+    slug,
+    starting_config,
+)
+from aadml.papers.reproduction_plan import ReproductionPlan, shortened
 from aadml.reports import page
-from aadml.reports.page import Section
-from aadml.reports.tables import Table, write_tables
+from aadml.reports.tables import Table
+from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
+from aadml.runs.loading import read_evaluation
+from aadml.runs.pretraining import prior_config, prior_folder
+from aadml.runs.run_names import evaluation_file
 from aadml.runs.sample_data import with_sample_data
-from aadml.studies.epoch_limit import at_most
+from aadml.studies.execution import SweepResult
 from aadml.studies.folder import sole_owner
-from aadml.studies.sweep_result import SweepResult
+from aadml.studies.grid import at_most
+from aadml.studies.job import Job, is_done
+from aadml.studies.sweep_parts import StudyPart, write_study
 
-REPORT = "report.html"
-TITLES = {
-    "mei": "On Metric Learning for Audio-Text Cross-Modal Retrieval",
-    "3cmlf": "3CMLF",
-    "xie": "On Negative Sampling",
-}
-_NARROW = "Networks are narrow ones, not those of the paper."
+SAMPLE = "sample"
 
 
-def reproduce_audio_text(name: str, data: Mapping[str, str], plan: Plan) -> SweepResult:
+@dataclass(frozen=True)
+class PaperRun:
+    """A row of a table with its runs, one a seed."""
+
+    row: PaperRow
+    jobs: tuple[Job, ...]
+
+
+def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionPlan) -> SweepResult:
     """Reproduce an audio-text paper.
 
     Args:
         name: "mei", "3cmlf" or "xie".
-        data: data set ("audiocaps", "clotho") -> its folder or manifest; nothing takes the sample clips.
-        plan: how.
+        data: data set ("audiocaps", "clotho") -> its folder or manifest; without data, the sample clips.
+        plan: execution, schedule and settings.
 
     Raises:
-        InputError: data that are not there, or a setting that the config refuses or that no row would have.
+        InputError: missing data, or a setting that the config refuses or that every row has its own value of.
     """
-    places: Mapping[str, str | None] = data or {"sample": None}
-    for one in places:
-        refuse_overridden(name, [key for key, _ in setting_pairs(plan.settings)], _dataset(name, one))
-    bases = {one: _base(name, one, place, plan) for one, place in places.items()}
-    with sole_owner(plan.owned, {plan.folder / one: base.data for one, base in bases.items()}):
+    places: Mapping[str, str | None] = data or {SAMPLE: None}
+    names = {data_set: DATASETS.get(data_set, PAPER_TABLES[name].printed_on("")) for data_set in places}
+    for data_set in places:
+        refuse_overridden(name, [key for key, _ in setting_pairs(plan.settings)], names[data_set])
+    bases = {data_set: _base(name, names[data_set], place, plan) for data_set, place in places.items()}
+    with sole_owner(plan.locked, {plan.folder / data_set: base.data for data_set, base in bases.items()}):
         planned = {
-            one: runs_of(name, base.values, plan.seeds, plan.folder / one, data=base.data, dataset=_dataset(name, one))
-            for one, base in bases.items()
+            data_set: runs_of(
+                name, base.values, plan.seeds, plan.folder / data_set, data=base.data, dataset=names[data_set]
+            )
+            for data_set, base in bases.items()
         }
-        outcomes = worked_off([job for runs in planned.values() for run in runs for job in run.jobs], plan)
-        if plan.division.shard:
-            return SweepResult((), tuple(outcomes), plan.folder, None)
-        tables = {
-            f"{name}-{one}": _marked(table_of(name, runs, data=_data_of(runs), dataset=_dataset(name, one)), one, plan)
-            for one, runs in planned.items()
-        }
-        for file, table in tables.items():
-            write_tables(table, plan.folder / file)
-        write_text(plan.folder / REPORT, _page(name, tables, plan))
-    return SweepResult(tuple(tables.values()), tuple(outcomes), plan.folder, plan.folder / REPORT)
+        outcomes = plan.reproduce([job for runs in planned.values() for run in runs for job in run.jobs])
+        if plan.shard:
+            return plan.result(outcomes)
+        tables = {data_set: _table(name, data_set, names[data_set], runs, plan) for data_set, runs in planned.items()}
+        note = "Every item is embedded alone; published figures are not comparable as they stand."
+        summary = f'{plan.warning()}<p class="note">{note}</p>'
+        parts = [_part(name, data_set, tables[data_set]) for data_set in planned]
+        title = f"{PAPER_TABLES[name].title}, reproduced"
+        path = write_study(plan, title, "Reproduction of a paper", summary, parts, with_figures=False)
+    return plan.result(outcomes, list(tables.values()), path)
 
 
-def _base(name: str, data_set: str, place: str | None, plan: Plan) -> Config:
-    """Put together the config that the runs on a data set start from."""
+def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) -> Config:
+    """Return the config that the runs on a data set start from."""
     narrow = place is None or plan.quick
-    started = open_config(plan.config or starting_config(name, None if narrow else _dataset(name, data_set)))
-    base = with_sample_data(assembled(started, {"data": place, "device": plan.device}, plan.settings), plan.note)
+    preset = open_config(plan.config or starting_config(name, None if narrow else dataset))
+    base = with_sample_data(assembled(preset, {"data": place, "device": plan.device}, plan.settings), plan.note)
     if plan.max_epochs is not None:
         base = at_most(base, plan.max_epochs)
     return shortened(base, len(load_splits(base).train)) if plan.quick else base
 
 
-def _dataset(name: str, data_set: str) -> str:
-    """Name the data set whose published figures stand beside ours."""
-    return DATASETS.get(data_set, own_dataset(name))
+def _table(name: str, data_set: str, dataset: str, runs: list[PaperRun], plan: ReproductionPlan) -> Table:
+    """Return the table on a data set, with the differences from the paper in its caption."""
+    table = table_of(name, runs, data=runs[0].jobs[0].config.data, dataset=dataset)
+    if plan.quick or data_set == SAMPLE:
+        table = replace(table, caption=f"Networks are narrow ones, not those of the paper. {table.caption}")
+    return plan.marked(table)
 
 
-def _data_of(runs: list[PaperRun]) -> str:
-    return runs[0].jobs[0].config.data
+def _part(name: str, data_set: str, table: Table) -> StudyPart:
+    """Return the section of a data set: our figures, then beside the published ones."""
+    paper = PAPER_TABLES[name]
+    beside = [column for figure in paper.figures for column in (figure, f"published {figure}")]
+    content = page.table(table, [column for column in table.columns if not column.startswith("published ")])
+    content += "<h3>Beside the published figures</h3>" + page.table(table, [*paper.naming, *beside])
+    notes = [table.caption, *table.notes]
+    return StudyPart(f"{name} on {data_set}", content, notes, {f"{name}-{data_set}": table})
 
 
-def _marked(table: Table, data_set: str, plan: Plan) -> Table:
-    """Say on a table what is not as in the paper."""
-    words = [NOTE] * plan.quick + [_NARROW] * (plan.quick or data_set == "sample")
-    return replace(table, caption=" ".join([*words, table.caption]))
+def runs_of(
+    name: str, values: JsonObject, seeds: Sequence[int], folder: Path, *, data: str, dataset: str
+) -> list[PaperRun]:
+    """Return the runs of a table, one a seed for each row, in folders named after the rows.
+
+    A model that rows need first is a run of its own, in a folder named by its config; a row of the same config has the
+    same run.
+
+    Args:
+        name: a key of PAPER_TABLES.
+        values: starting configuration.
+        seeds: of every row.
+        folder: of the runs.
+        data: of the runs.
+        dataset: "AudioCaps" or "Clotho".
+    """
+    place = folder / name
+    rows = [
+        (row, [resolve(changed | {"seed": seed, "data": data}) for seed in seeds])
+        for row, changed in planned(name, values, dataset)
+    ]
+    needed = {config.yaml(): _needed(config, place) for _, configs in rows for config in configs}
+    jobs = {job.config.yaml(): job for job in needed.values() if job}
+    for row, configs in rows:
+        for config in configs:
+            run = place / f"{slug(row.cells)}_seed{config.common.seed}"
+            jobs.setdefault(config.yaml(), Job(run, config, needs=needed[config.yaml()]))
+    return [PaperRun(row, tuple(jobs[config.yaml()] for config in configs)) for row, configs in rows]
 
 
-def _page(name: str, tables: Mapping[str, Table], plan: Plan) -> str:
-    """Write one page of the tables: ours beside the published figures."""
-    sections = []
-    for file, table in tables.items():
-        naming = [column for column in table.columns if not column.startswith("published ")]
-        printed = [column for column in table.columns if column.startswith("published ")]
-        keys = naming[: len(naming) - len(printed) - 3]
-        content = page.table(table, naming) + "<h3>Beside the published figures</h3>"
-        ours = naming[len(keys) : len(keys) + len(printed)]
-        content += page.table(table, [*keys, *(one for pair in zip(ours, printed, strict=True) for one in pair)])
-        sections.append(Section(f"{name} on {file.rpartition('-')[2]}", content, [table.caption, *table.notes]))
-    sections.append(Section("How it was made", page.command(plan.command)))
-    words = f'<p class="warning">{page.text(NOTE)}</p>' if plan.quick else ""
-    summary = (
-        f'{words}<p class="note">Every item is embedded alone; published figures are not comparable as they stand.</p>'
+def _needed(config: Config, place: Path) -> Job | None:
+    """Return the run that a run of `config` needs first; None without one."""
+    prior = ancillary(made(CurriculumOptions, config.options), config.training) if config.method == "3cmlf" else None
+    if prior is None:
+        return None
+    first = prior_config(config, prior)
+    return Job(prior_folder(place, first, prior), first)
+
+
+def table_of(name: str, runs: Sequence[PaperRun], *, data: str, dataset: str) -> Table:
+    """Return a table of the finished runs."""
+    results = [[_evaluation(run.row, job) for job in run.jobs if is_done(job)] for run in runs]
+    table = laid_out(name, [run.row for run in runs], results, dataset=dataset, data=data)
+    return replace(table, notes=(*table.notes, *_cost_of_needed(runs)))
+
+
+def _evaluation(row: PaperRow, job: Job) -> EvaluationRecord:
+    last = read_evaluation(job.folder)
+    return read_evaluation(job.folder, name=evaluation_file(last.protocol, job.split, row.stage)) if row.stage else last
+
+
+def _cost_of_needed(runs: Sequence[PaperRun]) -> list[str]:
+    """Return a note on the cost of the models that several rows need, which the rows do not include."""
+    needed = {job.needs.folder: job.needs for run in runs for job in run.jobs if job.needs}
+    records = [read_evaluation(folder) for folder, job in sorted(needed.items()) if is_done(job)]
+    if not records:
+        return []
+    epochs, steps = (
+        " or ".join(sorted({str(getattr(record, name)) for record in records})) for name in ("epochs", "steps")
     )
-    return page.document(f"{TITLES[name]}, reproduced", "Reproduction of a paper", summary, sections)
+    return [
+        "Mined batches are made from the vectors of the plain model, trained once a seed and shared by the rows: "
+        f"{epochs} epochs, {steps} steps, which are not among those of the rows. Stages 1 to 3 are one run, scored at "
+        "the end of each stage."
+    ]

@@ -1,177 +1,128 @@
-"""What the reproduction of the AADML paper leaves: CSV files, figures, and one self-contained page."""
+"""Files of a reproduction of the AADML paper: tables, numbers and figures, and one self-contained page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from aadml.feature_extraction.ground.atomic import write_text
-from aadml.papers.figures import drawn, epoch_figures, leak_dots, neighbor_figure, scope_figure
-from aadml.papers.parts import PARTS
-from aadml.papers.rows import DRAWN, LEAKS, SELECTION, PaperRuns
+from aadml.papers.figures import Figures, epoch_figures, leak_dots, neighbor_figure, scope_figure
+from aadml.papers.paper_data import PAPER
+from aadml.papers.reproduction_plan import ReproductionPlan
+from aadml.papers.rows import LEAKS, SELECTION
 from aadml.papers.tables import COMPARED, Group, draw_table, leak_table, paper_table
 from aadml.reports import page
-from aadml.reports.page import Fact, Section
-from aadml.reports.tables import Table, write_tables
-from aadml.studies.comparison_rows import Row
+from aadml.reports.page import Fact
+from aadml.reports.tables import Table
+from aadml.studies.sweep_figures import drawn
+from aadml.studies.sweep_parts import StudyPart, write_study
 
-REPORT = "report.html"
-PUBLISHED = "published "
-
-
-@dataclass
-class Made:
-    """What a reproduction made so far.
-
-    Attributes:
-        tables: name of the file -> table, those of the paper.
-        numbers: name of the file -> the numbers of a figure.
-        drawings: name of the file -> figure.
-        leaks: data set -> title of a table -> what each leak adds there.
-        sections: of the page.
-    """
-
-    tables: dict[str, Table] = field(default_factory=dict)
-    numbers: dict[str, Table] = field(default_factory=dict)
-    drawings: dict[str, str] = field(default_factory=dict)
-    leaks: dict[str, dict[str, Table]] = field(default_factory=dict)
-    sections: list[Section] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Words:
-    """What is said beside the results.
-
-    Attributes:
-        shortened: a sentence where the schedules are shortened; stands on every table and section.
-        notes: what people should know of data and rows.
-        command: that repeats it.
-    """
-
-    shortened: str = ""
-    notes: Sequence[str] = ()
-    command: str = ""
+_FIGURES = {
+    "figure-3": (
+        scope_figure,
+        "The share of relevant items among the K nearest; the axis goes as far as the paper's, or as the gallery.",
+    ),
+    "figure-4": (
+        neighbor_figure,
+        "The paper finds k = 3 best for Triplet and Hard Triplet, 2 for complete Triplet; no numbers are printed.",
+    ),
+    "figure-5": (
+        epoch_figures,
+        "Test curves are a diagnosis: they are written down while training and nothing is chosen by them; the epoch "
+        "that is scored is that of the best validation MAP. Losses are of the clips as themselves, without dropout and "
+        "proxies, so that the splits can be compared.",
+    ),
+}
+"""Part -> function that draws it, and a note."""
 
 
 def write_reproduction(
-    parts: Sequence[str], runs: Mapping[str, PaperRuns], groups: Mapping[str, Group], folder: Path, words: Words
+    parts: Sequence[str], groups: Mapping[str, Group], plan: ReproductionPlan, notes: Sequence[str]
 ) -> tuple[list[Table], Path | None]:
-    """Write tables (Markdown, CSV, LaTeX), the numbers of figures (CSV), figures (SVG) and the page.
+    """Write tables (Markdown, CSV, LaTeX), numbers of figures (CSV), figures (SVG) and the page.
 
     Args:
         parts: of the paper.
-        runs: data set -> what was trained.
-        groups: data set -> what it came to.
-        folder: where to.
-        words: what is said beside it.
+        groups: data set -> results.
+        plan: folder, command and schedule.
+        notes: on data and rows.
 
     Returns:
-        The tables, and the page; None where figures cannot be drawn because matplotlib is not installed.
+        The tables, and the page; None if figures cannot be drawn because matplotlib is not installed.
     """
-    made = Made()
+    pages: dict[str, list[StudyPart]] = {data_set: [] for data_set in groups}
+    ordered: list[StudyPart] = []
     for part in parts:
-        for data_set in PARTS[part].data_sets:
-            if data_set in groups:
-                _add(made, part, runs[data_set], groups[data_set], len(PARTS[part].data_sets) > 1)
-    made.tables = {name: _marked(table, words.shortened) for name, table in made.tables.items()}
-    for name, table in made.tables.items():
-        write_tables(table, folder / name)
-    for name, table in made.numbers.items():
-        write_tables(table, folder / name, [".csv"])
-    for name, drawing in made.drawings.items():
-        write_text(folder / f"{name}.svg", drawing + "\n")
-    if not made.drawings:
-        return list(made.tables.values()), None
-    sections = [replace(one, notes=[*filter(None, [words.shortened]), *one.notes]) for one in made.sections]
-    sections += [Section("How it was made", page.command(words.command))]
-    title = "Anchor-aware Deep Metric Learning, reproduced"
-    html = page.document(title, "Reproduction of a paper", _summary(runs, groups, made, words), sections)
-    write_text(folder / REPORT, html)
-    return list(made.tables.values()), folder / REPORT
+        for data_set in PAPER.parts[part].data_sets:
+            if data_set in groups and (content := _part(part, groups[data_set])):
+                pages[data_set].append(content)
+                tables = {name: plan.marked(table) for name, table in content.tables.items()}
+                ordered.append(replace(content, notes=[*plan.warnings, *content.notes], tables=tables))
+    most = [line for data_set, group in groups.items() for part in pages[data_set] for line in _most(part, group)]
+    summary = plan.warning() + _summary(groups, [*most, COMPARED, *notes])
+    path = write_study(plan, f"{PAPER.title}, reproduced", "Reproduction of a paper", summary, ordered)
+    return [table for part in ordered for table in part.tables.values()], path
 
 
-def _marked(table: Table, shortened: str) -> Table:
-    return replace(table, caption=f"{shortened} {table.caption}", notes=table.notes) if shortened else table
+def _part(part: str, group: Group) -> StudyPart | None:
+    """Return one part on one data set; None for draws of Clock that the data do not allow."""
+    several = len(PAPER.parts[part].data_sets) > 1
+    name = f"{part}-{group.runs.data_set}" if several else part
+    title = PAPER.parts[part].title + (f", on {group.name}" if several else "")
+    if part in _FIGURES:
+        draw, note = _FIGURES[part]
+        return _figure(name, title, draw(group), note)
+    if part != "clock-draw":
+        return _table(name, title, group)
+    if not group.runs.draws:
+        return None
+    table = draw_table(group)
+    return StudyPart(title, page.table(table), [table.caption, *table.notes], {name: table})
 
 
-def _add(made: Made, part: str, runs: PaperRuns, group: Group, several: bool) -> None:
-    """Add one part on one data set; a figure without a finished run is left out."""
-    name = f"{part}-{group.data_set}" if several else part
-    title = PARTS[part].title + (f", on {group.name}" if several else "")
-    if part in ("table-1", "table-2", "table-3"):
-        _add_table(made, name, title, runs.methods if part == "table-1" else runs.losses, group)
-    elif part == "figure-3":
-        _add_figure(made, name, title, *scope_figure(runs.methods, group), words=_SCOPE)
-    elif part == "figure-4":
-        drawing, numbers = neighbor_figure(runs.neighbors, group)
-        _add_figure(made, name, title, {"MAP over k": drawing}, numbers, words=_NEIGHBORS)
-    elif part == "figure-5":
-        _add_figure(made, name, title, *epoch_figures(runs.curves, group), words=_EPOCHS)
-    elif runs.draws:
-        table = draw_table({0: [row for row in runs.losses if row.item in DRAWN], **runs.draws}, group)
-        made.tables[name] = table
-        made.sections.append(Section(title, page.table(table), [table.caption, *table.notes]))
-
-
-_SCOPE = "The share of relevant items among the K nearest; the axis goes as far as the paper's, or as the gallery."
-_NEIGHBORS = "The paper finds k = 3 best for Triplet and Hard Triplet, 2 for complete Triplet; no numbers are printed."
-_EPOCHS = (
-    "Test curves are a diagnosis: they are written down while training and nothing is chosen by them; the epoch that "
-    "is scored is that of the best validation MAP. Losses are of the clips as themselves, without dropout and "
-    "proxies, so that the splits can be compared."
-)
-
-
-def _add_table(made: Made, name: str, title: str, rows: Sequence[Row], group: Group) -> None:
-    kind = rows[0].table
-    table = paper_table(kind, rows, group, against="aadml" if kind == "methods" else None)
-    jumps = leak_table(title, rows, group)
-    made.tables[name] = table
-    made.tables[f"{name}-leaks"] = jumps
-    made.leaks.setdefault(group.data_set, {})[title] = jumps
-    drawing = drawn(leak_dots, rows, group, kind)
-    if drawing:
-        made.drawings[f"{name}-leaks"] = drawing
-    row, ours = table.columns[0], [column for column in table.columns if column.startswith("MAP ")]
-    printed = [column for column in table.columns if column.startswith(PUBLISHED)]
+def _table(name: str, title: str, group: Group) -> StudyPart:
+    rows = group.runs.methods if name.startswith("table-1") else group.runs.losses
+    table, jumps = paper_table(rows, group), leak_table(title, rows, group)
+    drawing = drawn(leak_dots, rows, group)
+    row, maps = table.columns[0], [column for column in table.columns if column.startswith("MAP ")]
+    printed = [column for column in table.columns if column.startswith("published ")]
     compared = next(column for column in table.columns if column.startswith("difference"))
-    content = page.table(table, [row, *ours, *printed, compared, "seeds"])
+    content = page.table(table, [row, *maps, *printed, compared, "seeds"])
     content += "<h3>What each leak makes of the same runs</h3>"
     if drawing:
         content += page.drawing(drawing, f"{title}: inductive MAP, each leak, and what was published")
     content += page.table(jumps) if jumps.rows else ""
     content += page.table(table, [row, "MAP mean", SELECTION, *LEAKS])
     content += "<h3>Cost</h3>" + page.table(table, [row, "epochs", "steps", "seconds", "seeds"])
-    made.sections.append(Section(title, content, [table.caption, *(note for note in table.notes if note != COMPARED)]))
+    notes = [table.caption, *(note for note in table.notes if note != COMPARED)]
+    drawings = {f"{name}-leaks": drawing} if drawing else {}
+    return StudyPart(title, content, notes, {name: table, f"{name}-leaks": jumps}, drawings=drawings)
 
 
-def _add_figure(made: Made, name: str, title: str, panels: Mapping[str, str], numbers: Table, *, words: str) -> None:
-    made.numbers[name] = numbers
-    panels = {panel: drawing for panel, drawing in panels.items() if drawing}
-    for panel, drawing in panels.items():
-        short = panel.split(",")[0].lower().replace(" ", "-")
-        made.drawings[f"{name}-{short}"] = drawing
-    content = page.drawings([page.drawing(one, f"{title}: {panel}", panel) for panel, one in panels.items()])
-    made.sections.append(Section(title, content, [words, numbers.caption]))
+def _most(part: StudyPart, group: Group) -> list[str]:
+    """Return a sentence on the leak that adds most to the rows of a table."""
+    jumps = [table for name, table in part.tables.items() if name.endswith("-leaks") and table.rows]
+    return [
+        f"{part.title.split(':')[0]} on {group.name}: of all leaks {table.rows[0][0]} adds most, "
+        f"{table.text(table.rows[0][1])} on average."
+        for table in jumps
+    ]
 
 
-def _summary(runs: Mapping[str, PaperRuns], groups: Mapping[str, Group], made: Made, words: Words) -> str:
-    """Say what was found: for each data set the paper's method beside what is printed, and the leak that adds most."""
-    shown, sentences = [], []
-    for data_set, group in groups.items():
-        best = group.scores.get(runs[data_set].curves["aa-triplet"].name)
+def _figure(name: str, title: str, figures: Figures, note: str) -> StudyPart:
+    panels, numbers = {panel: drawing for panel, drawing in figures[0].items() if drawing}, figures[1]
+    content = page.drawings([page.drawing(drawing, f"{title}: {panel}", panel) for panel, drawing in panels.items()])
+    files = {f"{name}-{panel.split(',')[0].lower().replace(' ', '-')}": drawing for panel, drawing in panels.items()}
+    return StudyPart(title, content, [note, numbers.caption], numbers={name: numbers}, drawings=files)
+
+
+def _summary(groups: Mapping[str, Group], notes: Sequence[str]) -> str:
+    """Return the MAP of the paper's method on each data set, the number of runs, and notes, as HTML."""
+    shown = []
+    for group in groups.values():
+        best = group.scores.get(group.runs.curves["aa-triplet"].name)
         figure = best.over_seeds("map") if best else None
         if figure is not None:
             shown.append(Fact(f"AADML on {group.name}, inductive", str(figure), "test MAP, mean of both directions"))
-        sentences += [_most(name, table, group) for name, table in made.leaks.get(data_set, {}).items() if table.rows]
-    finished = sum(len(one.runs) for group in groups.values() for one in group.scores.values())
-    lost = sum(len(one.failed) for group in groups.values() for one in group.scores.values())
-    shown.append(Fact("runs", str(finished), f"{lost} failed" if lost else "all finished"))
-    warning = f'<p class="warning">{page.text(words.shortened)}</p>' if words.shortened else ""
-    notes = "".join(f'<p class="note">{page.text(note)}</p>' for note in (*sentences, COMPARED, *words.notes))
-    return f"{warning}{page.facts(shown)}{notes}"
-
-
-def _most(title: str, table: Table, group: Group) -> str:
-    """Say which leak adds most to the rows of a table."""
-    leak, mean = table.rows[0][:2]
-    return f"{title.split(':')[0]} on {group.name}: of all leaks {leak} adds most, {table.text(mean)} on average."
+    cells = [cell for group in groups.values() for cell in group.scores.values()]
+    finished, failed = sum(len(cell.runs) for cell in cells), sum(len(cell.failed) for cell in cells)
+    shown.append(Fact("runs", str(finished), f"{failed} failed" if failed else "all finished"))
+    return page.facts(shown) + "".join(f'<p class="note">{page.text(note)}</p>' for note in notes)

@@ -5,26 +5,20 @@
 >>> result.page
 """
 
-import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
-from aadml.papers import schedule
 from aadml.papers.aadml_paper import reproduce_paper
 from aadml.papers.audio_text import reproduce_audio_text
-from aadml.papers.audio_text_tables import DATASETS as AUDIO_TEXT
-from aadml.papers.audio_text_tables import PAPER_TABLES
-from aadml.papers.parts import DATA_SETS
-from aadml.papers.procedure import Confirm, Note, Plan
+from aadml.papers.audio_text_tables import DATASETS, PAPER_TABLES
+from aadml.papers.paper_data import PAPER
+from aadml.papers.reproduction_plan import Confirm, ReproductionPlan
 from aadml.runs.data import data_location
+from aadml.studies.execution import Note, RunJobs, SweepResult, log, run_jobs, shard_of
 from aadml.studies.folder import refuse_foreign
-from aadml.studies.shards import Division
-from aadml.studies.sweep_result import RunJobs, SweepResult, run_jobs
-
-_log = logging.getLogger("aadml")
 
 
 @with_consent("config", "output")
@@ -52,20 +46,20 @@ def reproduce(
     confirm: Confirm = lambda forecast: None,
     on_note: Note | None = None,
 ) -> SweepResult:
-    """Train a paper's tables and figures on its data sets, and lay them out on one page beside what was published.
+    """Reproduce the tables and figures of a paper on its data sets, on one page beside the published figures.
 
     The same call again continues where it stopped; finished runs are kept. A failed run does not stop the others.
 
     Args:
         paper: "paper" (AADML), or one of audio and text ("mei", "3cmlf", "xie").
         vegas: VEGAS' features in any layout.
-        ave: AVE's features in any layout; parts that need a data set which is not given are left out.
+        ave: AVE's features in any layout; parts that need a missing data set are left out.
         audiocaps: AudioCaps, for the papers of audio and text: a folder or a manifest.
-        clotho: Clotho, alike; with neither of both, the sample clips are taken.
-        only: parts of the AADML paper, separated by commas; None takes all.
+        clotho: Clotho, likewise; without both, the sample clips are used.
+        only: parts of the AADML paper, separated by commas; None is all.
         quick: shortened schedules (and narrow audio-text networks), two seeds, for a first look.
         seeds: number of seeds per row; 5 by default.
-        config: that losses are put into; by default the shipped one of each data set.
+        config: config that losses are put into; by default the preset of each data set.
         settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
         max_epochs: upper limit on the training epochs of every row.
         device: "auto", "cpu" or "cuda".
@@ -75,7 +69,7 @@ def reproduce(
         shard: "i/n": train only every n-th run, for another machine to train the others.
         merge: train nothing; refuse where a run is missing.
         output: folder; by default `reproductions/PAPER`.
-        command: what the page says it was made with.
+        command: command on the page.
         work: runs the jobs.
         confirm: called with the forecast before anything is trained.
         on_note: called with notes for the user; by default they go to the logger "aadml".
@@ -83,25 +77,25 @@ def reproduce(
     Raises:
         InputError: no data, an unknown paper or part, a setting that fits no row, or a run missing from a merge.
     """
-    division = Division.of(shard, merge=merge)
+    shards = shard_of(shard, merge=merge)
     lookup({"paper": None, **PAPER_TABLES}, paper, "paper")
-    files = {"vegas": vegas, "ave": ave, "audiocaps": audiocaps, "clotho": clotho}
-    given = {name: data_location(place) for name, place in files.items() if place is not None}
-    own: Iterable[str] = DATA_SETS if paper == "paper" else AUDIO_TEXT
-    for name in given:
-        if name not in own:
-            raise InputError(f"reproduce {paper}: is of {' and '.join(own)}, not of {name}; leave --{name} out")
-    plan = Plan(
-        seeds=range(seeds if seeds is not None else schedule.SEEDS if quick else 5),
+    places = {"vegas": vegas, "ave": ave, "audiocaps": audiocaps, "clotho": clotho}
+    data = {name: data_location(place) for name, place in places.items() if place is not None}
+    possible: Collection[str] = PAPER.data_sets if paper == "paper" else DATASETS
+    for name in data:
+        if name not in possible:
+            raise InputError(f"reproduce {paper}: is of {' and '.join(possible)}, not of {name}; leave --{name} out")
+    plan = ReproductionPlan(
         folder=Path(output) if output else Path("reproductions") / (f"{paper}-quick" if quick else paper),
-        work=work, confirm=confirm, note=on_note or _log.info, quick=quick, config=config, settings=settings,
-        max_epochs=max_epochs, device=device, workers=workers, division=division, command=command,
+        workers=workers, shard=shards, merge=merge, work=work, note=on_note or log, command=command,
+        seeds=range(seeds if seeds is not None else 2 if quick else 5), confirm=confirm, quick=quick, config=config,
+        settings=settings, max_epochs=max_epochs, device=device,
     )  # fmt: skip
     refuse_foreign(plan.folder)
-    if paper != "paper":
-        if only:
-            raise InputError(f"reproduce {paper}: has no parts; leave --only out")
-        return reproduce_audio_text(paper, given, plan)
-    if not given:
-        raise InputError("reproduce paper: give --vegas F.h5, --ave G.h5, or both")
-    return reproduce_paper(given, only, plan)
+    if paper == "paper":
+        if not data:
+            raise InputError("reproduce paper: give --vegas F.h5, --ave G.h5, or both")
+        return reproduce_paper(data, only, plan)
+    if only:
+        raise InputError(f"reproduce {paper}: has no parts; leave --only out")
+    return reproduce_audio_text(paper, data, plan)

@@ -1,21 +1,21 @@
-"""The AADML paper's tables, ours beside the published figures and beside what each leak would print."""
+"""The tables of the AADML paper: our results beside the published figures, and under each leak."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from aadml.papers.parts import DATA_SETS
-from aadml.papers.rows import LEAKS, SELECTION
+from aadml.papers.paper_data import PAPER
+from aadml.papers.rows import LEAKS, SELECTION, PaperRuns
 from aadml.reports.tables import Cell, Table
-from aadml.retrieval.significance import Pair, Spread, spread
+from aadml.retrieval.significance import Pair, Spread
 from aadml.runs.test_curve import PREFIX
 from aadml.studies.ablation_grid import run_folder
-from aadml.studies.ablation_tables import figure_cells, figure_columns
-from aadml.studies.comparison_rows import Row
+from aadml.studies.comparison_rows import SINGULAR, ComparisonRow
 from aadml.studies.job import Job, scored_under
-from aadml.studies.published_figures import FIGURES, published
-from aadml.studies.results import CellScores, RunScores, differences, how_tested, in_words
+from aadml.studies.results import CellScores, differences, in_words, spread_of
+from aadml.studies.sweep_parts import ResultColumns, failures
 
 Scores = Mapping[str, CellScores]
 Leaks = Mapping[str, Mapping[str, Spread]]
@@ -34,131 +34,111 @@ SELECTED = (
 
 @dataclass(frozen=True)
 class Group:
-    """What one data set came to.
+    """Results on one data set.
 
     Attributes:
-        data_set: "vegas" or "ave".
+        runs: of the data set.
         scores: by name of the cell.
         leaks: by name of the cell.
-        about: one sentence: data, split, protocol, chance, seeds.
+        about: caption: data, split, protocol, chance, seeds.
     """
 
-    data_set: str
+    runs: PaperRuns
     scores: Scores
     leaks: Leaks
     about: str
 
     @property
     def name(self) -> str:
-        """Name the data set as the paper does."""
-        return DATA_SETS[self.data_set]
+        """The data set as the paper calls it."""
+        return PAPER.data_sets[self.runs.data_set].name
+
+    def of(self, row: ComparisonRow) -> CellScores:
+        """Return the scores of a row."""
+        return self.scores[row.cell.name]
+
+    def leaked(self, row: ComparisonRow) -> Mapping[str, Spread]:
+        """Return the MAP of a row under each leak."""
+        return self.leaks.get(row.cell.name, {})
 
 
-def leaks_of(scores: Scores, jobs: Sequence[Job]) -> dict[str, dict[str, Spread]]:
-    """Read what finished runs score under every leak."""
+def leaks_of(scores: Scores, jobs: Sequence[Job], folder: Path) -> dict[str, dict[str, Spread]]:
+    """Read the MAP of finished runs under every leak; `folder` holds the runs of the data set."""
     by_folder = {job.folder: job for job in jobs}
-    found: dict[str, dict[str, Spread]] = {}
-    for name, one in scores.items():
-        folders = {
-            seed: next(f for f in by_folder if f.name == run_folder(f, one.cell, seed).name) for seed in one.runs
+    leaks = {}
+    for name, cell in scores.items():
+        finished = [by_folder[run_folder(folder, cell.cell, seed)] for seed in cell.runs]
+        values: dict[str, list[float | None]] = {
+            SELECTION: [max(run.by_epoch(f"{PREFIX}map_mean").values(), default=None) for run in cell.runs.values()]
         }
-        own = {SELECTION: [_best_look(run) for run in one.runs.values()]}
         for leak in LEAKS:
-            own[leak] = [
-                scored_under(by_folder[folder], leak).map_mean
-                for folder in folders.values()
-                if leak in by_folder[folder].protocols
-            ]
-        known = {leak: [value for value in values if value is not None] for leak, values in own.items()}
-        found[name] = {leak: spread(values) for leak, values in known.items() if values}
-    return found
+            values[leak] = [scored_under(job, leak).map_mean for job in finished if leak in job.protocols]
+        leaks[name] = {leak: spread for leak, maps in values.items() if (spread := spread_of(maps))}
+    return leaks
 
 
-def _best_look(run: RunScores) -> float | None:
-    """Give the best test MAP of any epoch; None where the log has none."""
-    looks = [float(one[key]) for one in run.epochs if (key := f"{PREFIX}map_mean") in one]
-    return max(looks, default=None)
+def paper_table(rows: Sequence[ComparisonRow], group: Group) -> Table:
+    """Return table 1, 2 or 3 on one data set.
 
-
-def paper_table(kind: str, rows: Sequence[Row], group: Group, *, against: str | None = None) -> Table:
-    """Tabulate Table 1, 2 or 3 on one data set.
+    Methods are compared with aadml, and losses with an anchor-aware proxy with themselves without proxy.
 
     Args:
-        kind: "methods" or "losses".
         rows: of the table.
-        group: what they came to.
-        against: the row that all others are compared with; by default each anchor-aware row with itself without proxy.
+        group: their results.
     """
-    named = {row.item: row for row in rows}
-    pairs = {row.item: _compared(row, named, against) for row in rows}
-    tested = differences(group.scores, [pair for pair in pairs.values() if pair])
-    directions = next((one.directions for one in group.scores.values() if one.runs), [])
-    of = against or "itself without proxy"
-    columns = [kind.removesuffix("s").replace("losse", "loss"), *figure_columns("MAP", directions)]
-    columns += [f"published {figure.replace('_', '-')}" for figure in FIGURES]
-    columns += [f"difference to {of}", SELECTION, *LEAKS, "epochs", "steps", "seconds", "seeds"]
-    printed = published(kind)
-    lines = []
+    kind, named = rows[0].table, {row.item: row for row in rows}
+    reference = "aadml" if kind == "methods" else "itself without proxy"
+    pairs: list[Pair | None] = []
     for row in rows:
-        own, pair = group.scores[row.cell.name], pairs[row.item]
-        line: list[Cell] = [row.item, *figure_cells(own, "map", directions)]
-        line += [printed.get(row.item, {}).get(group.name, {}).get(figure) for figure in FIGURES]
-        line.append(in_words(tested.get(pair)) if pair else None)
-        line += [group.leaks.get(row.cell.name, {}).get(leak) for leak in (SELECTION, *LEAKS)]
-        line += [own.epochs, own.steps, None if own.seconds is None else f"{own.seconds.mean:.1f}", len(own.runs)]
-        lines.append(tuple(line))
-    notes = [*how_tested(list(tested.values())), COMPARED, SELECTED, *failed(rows, group.scores)]
-    return Table(tuple(columns), tuple(lines), group.about, tuple(notes), best=("MAP mean",))
+        other = named.get("aadml" if kind == "methods" else row.item.removeprefix("aa-"))
+        pairs.append((row.cell.name, other.cell.name) if other and other.cell != row.cell else None)
+    tested = differences(group.scores, filter(None, pairs))
+    columns = ResultColumns([group.of(row) for row in rows], group.scores, {SINGULAR[kind]: list(named)})
+    columns.add_figures("map", "MAP")
+    columns.add_published(kind, list(named), group.name)
+    columns[f"difference to {reference}"] = [in_words(tested.get(pair)) if pair else None for pair in pairs]
+    for leak in (SELECTION, *LEAKS):
+        columns[leak] = [group.leaked(row).get(leak) for row in rows]
+    columns.add_cost("epochs", "steps", "seconds", "seeds")
+    notes = [COMPARED, SELECTED, *failures({row.item: group.of(row) for row in rows})]
+    return columns.table(group.about, tested.values(), notes, "MAP mean")
 
 
-def _compared(row: Row, named: Mapping[str, Row], against: str | None) -> Pair | None:
-    other = named.get(against if against else row.item.removeprefix("aa-"))
-    return (row.cell.name, other.cell.name) if other is not None and other.cell != row.cell else None
-
-
-def failed(rows: Sequence[Row], scores: Scores) -> list[str]:
-    """Name the runs that failed, and why."""
-    return [
-        f"{row.item}, seed {seed}, failed: {reason}"
-        for row in rows
-        for seed, reason in scores[row.cell.name].failed.items()
-    ]
-
-
-def leak_table(title: str, rows: Sequence[Row], group: Group) -> Table:
-    """Tabulate which leak gives which jump: MAP under it minus the inductive MAP, over the rows of a table."""
+def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table:
+    """Return the jump of each leak: MAP under it minus the inductive MAP, over the rows of a table."""
     lines: list[tuple[Cell, ...]] = []
     for leak in (SELECTION, *LEAKS):
         jumps = {
-            row.item: group.leaks[row.cell.name][leak].mean - own.mean
+            row.item: group.leaked(row)[leak].mean - inductive.mean
             for row in rows
-            if (own := group.scores[row.cell.name].over_seeds("map")) is not None
-            and leak in group.leaks.get(row.cell.name, {})
+            if (inductive := group.of(row).over_seeds("map")) and leak in group.leaked(row)
         }
         if jumps:
             most = max(jumps, key=lambda name: jumps[name])
-            figures = [float(np.mean(list(jumps.values()))), min(jumps.values()), jumps[most]]
-            lines.append((leak, *(round(one, 3) + 0.0 for one in figures), most, len(jumps)))  # no minus before a zero
+            figures = (float(np.mean(list(jumps.values()))), min(jumps.values()), jumps[most])
+            lines.append((leak, *(round(jump, 3) + 0.0 for jump in figures), most, len(jumps)))  # no "-0.0"
     lines.sort(key=lambda line: -float(str(line[1])))
     columns = ("protocol", "mean jump", "smallest", "largest", "largest for", "rows")
     return Table(columns, tuple(lines), f"MAP under each leak minus inductive MAP: {title}. {group.about}")
 
 
-def draw_table(rows: Mapping[int, Sequence[Row]], group: Group) -> Table:
-    """Tabulate the scores over draws of Clock, and how far apart draws are, beside how far apart seeds are."""
-    items = [row.item for row in rows[0]]
-    lines: list[tuple[Cell, ...]] = []
-    for item in items:
-        own = {draw: next(row for row in several if row.item == item) for draw, several in rows.items()}
-        spreads = {draw: group.scores[row.cell.name].over_seeds("map") for draw, row in own.items()}
-        means = [one.mean for one in spreads.values() if one is not None]
-        sds = [one.sd for one in spreads.values() if one is not None and one.count > 1]
-        across = spread(means) if len(means) > 1 else None
-        line: list[Cell] = [item, *spreads.values(), across.sd if across else None]
-        lines.append((*line, float(np.mean(sds)) if sds else None))
-    columns = ("loss", *(f"draw {draw}" for draw in rows), "sd over draws (of means)", "sd over seeds (mean)")
-    notes = (
+def draw_table(group: Group) -> Table:
+    """Return the MAP on each draw of Clock, and the deviation over draws beside the deviation over seeds."""
+    draws = group.runs.all_draws
+    spreads = {
+        item: [group.of(row).over_seeds("map") for rows in draws.values() for row in rows if row.item == item]
+        for item in (row.item for row in draws[0])
+    }
+    columns = ResultColumns([], group.scores, {"loss": list(spreads)})
+    for position, seed in enumerate(draws):
+        columns[f"draw {seed}"] = [of_draws[position] for of_draws in spreads.values()]
+    known = [[spread for spread in of_draws if spread] for of_draws in spreads.values()]
+    across = [spread_of(spread.mean for spread in of_draws) for of_draws in known]
+    columns["sd over draws (of means)"] = [spread.sd if spread and spread.count > 1 else None for spread in across]
+    within = [spread_of(spread.sd for spread in of_draws if spread.count > 1) for of_draws in known]
+    columns["sd over seeds (mean)"] = [spread.mean if spread else None for spread in within]
+    note = (
         "Draws differ in which 100 of the clips of Clock are kept, in every split; so the test clips differ too. "
-        "The tables use draw 0.",
+        "The tables use draw 0."
     )
-    return Table(columns, tuple(lines), f"MAP mean by draw of Clock. {group.about}", notes)
+    return columns.table(f"MAP mean by draw of Clock. {group.about}", notes=[note])

@@ -60,6 +60,28 @@ class Finding:
         return self.verdict is Verdict.FAIL
 
 
+class AuditReport(list[Finding]):
+    """Findings of an audit, one per check; printing one shows the table of `aadml audit`."""
+
+    def __repr__(self) -> str:
+        rows = [f"{finding.verdict:<13}  {finding.check:<19}  {finding.evidence}" for finding in self]
+        return "\n".join([*rows, self.summary])
+
+    @property
+    def failed(self) -> bool:
+        """Whether a check failed."""
+        return any(finding.failed for finding in self)
+
+    @property
+    def summary(self) -> str:
+        """Counts of passed, failed and impossible checks, in one sentence."""
+        checks = {verdict: [f.check for f in self if f.verdict is verdict] for verdict in Verdict}
+        parts = [f"{len(checks[Verdict.PASS])} checks passed"]
+        for verdict, word in ((Verdict.FAIL, "failed"), (Verdict.NOT_CHECKABLE, "not checkable")):
+            parts += [f"{len(checks[verdict])} {word} ({', '.join(checks[verdict])})"] if checks[verdict] else []
+        return ", ".join(parts)
+
+
 @dataclass(frozen=True)
 class Case:
     """Input of every check.
@@ -144,15 +166,6 @@ def audit(
     (reference,) = in_fresh_process(work, seconds=seconds)
     case = Case(pipeline, splits, split, reference, seconds)
     return [Finding(check.__name__.replace("_", " "), *_guarded(check, case)) for check in checks]
-
-
-def summary(findings: Sequence[Finding]) -> str:
-    """Return a summary of an audit in one sentence."""
-    checks = {verdict: [f.check for f in findings if f.verdict is verdict] for verdict in Verdict}
-    parts = [f"{len(checks[Verdict.PASS])} checks passed"]
-    for verdict, word in ((Verdict.FAIL, "failed"), (Verdict.NOT_CHECKABLE, "not checkable")):
-        parts += [f"{len(checks[verdict])} {word} ({', '.join(checks[verdict])})"] if checks[verdict] else []
-    return ", ".join(parts)
 
 
 def noise(clips: Clips) -> Clips:

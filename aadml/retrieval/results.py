@@ -242,9 +242,19 @@ class Evaluation:
         return value
 
     def __repr__(self) -> str:
-        from aadml.retrieval.summary import summary
+        return self.table()
 
-        return summary(self)
+    def table(self, *, everything: bool = False, by_class: bool = False) -> str:
+        """Return the table that `aadml evaluate` prints.
+
+        Args:
+            everything: all figures with their chance levels (`--all`).
+            by_class: also the MAP of each class of queries (`--by-class`).
+        """
+        from aadml.retrieval.summary import class_table, summary
+
+        classes = [class_table(result) for result in self.directions] if by_class else []
+        return "\n\n".join([summary(self, everything=everything), *classes])
 
     def _repr_html_(self) -> str:
         from aadml.retrieval.summary import html_table

@@ -1,6 +1,5 @@
 """Audit of a run, of a model on other data, or of an encoder made elsewhere."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject, to_bytes
 from aadml.methods.training.session import numbers
 from aadml.methods.training.settings import AUTO
 from aadml.model.packing import CARD
-from aadml.protocols.audit import Finding, Pipeline, Verdict, summary
+from aadml.protocols.audit import AuditReport, Finding, Pipeline, Verdict
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline, ProtocolPipeline
@@ -38,7 +37,7 @@ def audit(
     time_limit: float = 600.0,
     trust_code: bool = False,
     on_note: Note | None = None,
-) -> list[Finding]:
+) -> AuditReport:
     """Audit a trained run, a model on other data, or an encoder made elsewhere.
 
     Every check runs in fresh processes, whose first call is on noise. A check passes, fails, or is not checkable.
@@ -70,7 +69,7 @@ def audit(
     if run is None and protocol != "inductive":
         raise InputError(f"audit: protocol {protocol} applies to a run or model only; leave out --protocol")
     if run is not None and data is None:
-        findings = _audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit)
+        findings = AuditReport(_audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit))
         _add_to_run(Path(run), findings, protocol, split, on_note or (lambda message: None))
         return findings
     if data is None:
@@ -83,7 +82,7 @@ def audit(
     else:
         splits = to_splits(open_data(data), name=str(data))
         pipeline = CommandPipeline(command, time_limit) if command is not None else _function(encoder, data)
-    return run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit)
+    return AuditReport(run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit))
 
 
 def _audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float) -> list[Finding]:
@@ -98,12 +97,12 @@ def _audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, second
     return [*checked, fitted_without_test(run, split)]
 
 
-def _add_to_run(folder: Path, findings: Sequence[Finding], protocol: str, split: str, note: Note) -> None:
+def _add_to_run(folder: Path, findings: AuditReport, protocol: str, split: str, note: Note) -> None:
     """Add the audit to a run and to its card, if the run was audited under its own protocol."""
     model = load(folder, device="cpu")
     if (protocol, split) != (model.facts.protocol, "test"):
         return
-    verdict = summary(findings)
+    verdict = findings.summary
     rows: list[JsonObject] = [vars(finding) for finding in findings]
     content: JsonObject = {"protocol": protocol, "split": split, "verdict": verdict, "findings": rows}
     card = replace(model, audit=verdict).card().encode()

@@ -1,36 +1,85 @@
-"""Estimate of time and memory of a metric loss, before a long training begins."""
+"""Estimate of the memory that the metric loss of a training needs, measured on a small step before it begins."""
 
-import math
+import copy
+from collections.abc import Callable
+from dataclasses import replace
 
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison import Comparison, Terms
 from aadml.methods.method import Method
-from aadml.methods.step_cost import estimate
 
-WORTH_TELLING = 60.0
-"""Seconds of metric loss over a training above which an estimate is reported."""
+WORTH_TELLING = 2**28
+"""Bytes of a step from which on a user is told."""
+PROBE = 256
+"""Largest batch that is measured."""
+WORKING_MATRICES = 4
+"""Temporary matrices of the size of the scores, beside those that the graph holds: two forward, two backward."""
 
 
 def forecast(method: Method, clips: int, classes: int) -> str | None:
-    """Estimate time and memory of the metric loss of a training by a small step.
+    """Return a sentence on the memory of the metric loss of a training.
 
     Args:
-        method: untrained method.
+        method: built, not trained.
         clips: number of training clips.
-        classes: number of classes C.
+        classes: C.
 
     Returns:
-        A sentence; None where the loss takes less than a minute or the method has no metric loss.
+        The sentence; None below 256 MiB, or if the method has no metric loss.
     """
     metric = method.metric_loss()
     if metric is None:
         return None
     batch, directions = min(metric.batch, clips), metric.directions
-    steps = metric.epochs * math.ceil(clips / batch)
     widest = 2 * batch if any("both" in direction for direction in directions) else batch
-    step = estimate(metric.loss, widest, classes, classes=classes, features=metric.features)
-    seconds = step.seconds * len(directions) * steps
-    if seconds < WORTH_TELLING:
+    memory = step_memory(metric.loss, widest, classes, classes=classes, features=metric.features)
+    if memory < WORTH_TELLING:
         return None
     return (
-        f"the metric loss alone will take about {seconds / 60:.0f} min over {steps:,} steps and "
-        f"{step.bytes / 2**20:.0f} MiB (batch {batch}, {len(directions)} directions); the encoders come on top"
+        f"the metric loss needs about {memory / 2**20:,.0f} MiB of memory (batch {batch}, {len(directions)} directions "
+        "one after the other), and the encoders theirs; a smaller training.batch needs less"
     )
+
+
+def step_memory(
+    loss: Callable[[Comparison], Terms], batch: int, dimension: int, *, classes: int = 10, features: int = 0
+) -> int:
+    """Estimate the bytes of one step of a loss, at their peak and without the encoders.
+
+    A step of at most 256 clips is measured; the memory grows with the square of the batch. The step uses a copy of the
+    loss, so that losses with a state of their own train as if nothing had been measured.
+
+    Args:
+        loss: with its options bound.
+        batch: b anchors, and b candidates.
+        dimension: d of the embeddings.
+        classes: number of classes of the clips.
+        features: width of the penultimate features, for losses that generate samples; 0 for none.
+    """
+    probe, stored = min(batch, PROBE), dict[int, int]()
+
+    def store(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        stored[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(store, lambda tensor: tensor):
+        copy.deepcopy(loss)(_sample(probe, dimension, classes, features)).total.sum().backward()
+    return round(sum(stored.values()) * (batch / probe) ** 2) + WORKING_MATRICES * 4 * batch * batch
+
+
+def _sample(count: int, dimension: int, classes: int, features: int) -> Comparison:
+    random = torch.Generator().manual_seed(0)
+    labels = torch.arange(count) % classes
+
+    def rows(width: int) -> Tensor:
+        return torch.randn(count, width, generator=random).requires_grad_()
+
+    across = Comparison.of_labels(rows(dimension), rows(dimension), labels, labels)
+    across = replace(across, within=torch.zeros_like(across.positives))
+    if not features:
+        return across
+    head = nn.Linear(features, dimension)
+    return replace(across, anchor_features=rows(features), candidate_features=rows(features), candidate_head=head)

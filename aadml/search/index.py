@@ -341,37 +341,3 @@ class Index:
 
     def _places(self, item: Item) -> dict[str, str]:
         return {m: str(self.path.parent / path) for m, path in item.media.items()}
-
-
-@checked_call
-def search(
-    index: str | Path,
-    *,
-    audio: str | Path | ArrayLike | None = None,
-    visual: str | Path | ArrayLike | None = None,
-    clip: str | Path | None = None,
-    text: str | ArrayLike | None = None,
-    to: Modality | None = None,
-    k: int = 10,
-    where: str | None = None,
-    exact: bool = False,
-    model: Model | str | Path | None = None,
-    trust_code: bool = False,
-) -> Found:
-    """Search an index once; see `Index.search`.
-
-    Args:
-        index: the index file.
-        audio: a sound.
-        visual: a picture or a video.
-        clip: a video; the scores of its sound and its picture are averaged.
-        text: words.
-        to: modality of the items.
-        k: number of items.
-        where: an SQL condition.
-        exact: score every item.
-        model: the model or its current path, if the model was moved.
-        trust_code: import the code from outside aadml that the index or its model names as `module:name`.
-    """
-    with Index(index, model=model, trust_code=trust_code) as opened:
-        return opened.search(audio=audio, visual=visual, clip=clip, text=text, to=to, k=k, where=where, exact=exact)

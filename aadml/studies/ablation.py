@@ -1,7 +1,6 @@
-"""An ablation from names to page: a grid of runs over config keys and seeds."""
+"""`ablate`: a grid of runs over config keys and seeds, with its table, figures and page."""
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aadml.configuration.from_arguments import assemble
@@ -13,12 +12,9 @@ from aadml.runs.data import data_location, starting_config
 from aadml.runs.sample_data import with_sample_data
 from aadml.studies.ablation_grid import collected, jobs_of, plan_ablation
 from aadml.studies.ablation_page import write_ablation
+from aadml.studies.execution import Execution, Note, RunJobs, SweepResult, log, run_jobs, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
 from aadml.studies.grid import axes_of, folder_name
-from aadml.studies.shards import Division
-from aadml.studies.sweep_result import RunJobs, SweepResult, run_jobs
-
-_log = logging.getLogger("aadml")
 
 
 @with_consent("config", "output")
@@ -41,7 +37,7 @@ def ablate(
     output: str | Path | None = None,
     command: str = "aadml.ablate",
     work: RunJobs = run_jobs,
-    on_note: Callable[[str], None] | None = None,
+    on_note: Note | None = None,
 ) -> SweepResult:
     """Run every combination of values with every seed, and test which differences are significant.
 
@@ -49,7 +45,7 @@ def ablate(
 
     Args:
         over: config key -> values, or "key=1..7" and "key=a,b" as on the command line. Settings of a loss (its margin)
-            are those of every loss that is named here.
+            apply to every loss in `over`.
         data: a feature file in any layout; None takes the sample clips.
         method: a name of `aadml list methods`.
         config: a YAML file, or the name of a shipped one.
@@ -58,15 +54,15 @@ def ablate(
         device: "auto", "cpu" or "cuda".
         trust_code: import the code from outside aadml that the config file, or a run of the folder, names
             as `module:name`.
-        baseline: config keys and values that turn a cell into the one it is compared with; "none" compares nothing.
-            By default the cell without anchor-aware proxy, or the first cell.
+        baseline: config keys and values that turn a cell into its baseline; "none" compares nothing. By default the
+            cell without anchor-aware proxy, or the first cell.
         seeds: number of seeds per cell.
         metrics: further columns.
         workers: processes; 0 runs in this process, None takes one per core.
         shard: "i/n": train only every n-th run, for another machine to train the others.
         merge: train nothing; refuse where a run is missing.
         output: folder; by default `ablations/KEYS-HASH`.
-        command: what the page says it was made with.
+        command: command on the page.
         work: runs the jobs.
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
@@ -74,33 +70,34 @@ def ablate(
         InputError: a key or value that the config refuses, a folder that holds something else, or a run missing from a
             merge.
     """
-    division, note = Division.of(shard, merge=merge), on_note or _log.info
+    shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)
     start = starting_config(data, config, method, note)
-    base = assemble(
-        data=data_location(data) if data else None, method=method, config=str(start) if start else None,
-        settings=settings, epochs=epochs, device=device, sample=data is None,
+    base = with_sample_data(
+        assemble(
+            data=data_location(data) if data else None, method=method, config=str(start) if start else None,
+            settings=settings, epochs=epochs, device=device, sample=data is None,
+        ),
+        note,
     )  # fmt: skip
-    chosen = with_sample_data(base, note)
-    values = chosen.values
     columns = check_columns(metrics)
-    given = dict(setting_pairs(settings)) | ({} if epochs is None else {"training.epochs": epochs})
-    ablation = plan_ablation(values, axes, range(seeds), _baseline(baseline), given)
-    folder = Path(output) if output else Path("ablations") / folder_name(values, axes)
-    refuse_foreign(folder)
-    with sole_owner(division.owned(folder), {folder: chosen.data}):
-        jobs = jobs_of(ablation.cells, ablation.seeds, folder, columns)
-        outcomes = division.worked_off(jobs, lambda own: work(own, workers), note)
-        if division.shard:
-            return SweepResult((), tuple(outcomes), folder, None)
-        scores = collected(ablation.cells, ablation.seeds, folder, outcomes)
-        table, page = write_ablation(ablation, scores, folder, command, columns)
-    return SweepResult((table,), tuple(outcomes), folder, page)
+    changed = dict(setting_pairs(settings)) | ({} if epochs is None else {"training.epochs": epochs})
+    ablation = plan_ablation(base.values, axes, range(seeds), _baseline(baseline), changed)
+    execution = Execution(
+        folder=Path(output) if output else Path("ablations") / folder_name(base.values, axes),
+        workers=workers, shard=shards, merge=merge, work=work, note=note, command=command,
+    )  # fmt: skip
+    refuse_foreign(execution.folder)
+    with sole_owner(execution.locked, {execution.folder: base.data}):
+        outcomes = execution.train(jobs_of(ablation.cells, ablation.seeds, execution.folder, columns))
+        if execution.shard:
+            return execution.result(outcomes)
+        scores = collected(ablation.cells, ablation.seeds, execution.folder, outcomes)
+        table, page = write_ablation(ablation, scores, execution, columns)
+    return execution.result(outcomes, [table], page)
 
 
-def _baseline(given: JsonObject | Sequence[str]) -> JsonObject | None:
-    if not given:
+def _baseline(settings: JsonObject | Sequence[str]) -> JsonObject | None:
+    if not settings:
         return None
-    if isinstance(given, Mapping):
-        return given
-    return {} if tuple(given) == ("none",) else dict(setting_pairs(given, "--baseline"))
+    return {} if tuple(settings) == ("none",) else dict(setting_pairs(settings, "--baseline"))

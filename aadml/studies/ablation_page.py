@@ -1,227 +1,194 @@
-"""What an ablation leaves for people: tables, figures, and one self-contained page of both."""
+"""Table, figures and page of an ablation."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from aadml.feature_extraction.ground.atomic import write_text
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import number
+from aadml.feature_extraction.ground.json_values import Json, number
 from aadml.reports import page
-from aadml.reports.page import Section
-from aadml.reports.tables import Table, write_tables
-from aadml.studies.ablation_grid import Ablation, config_of
-from aadml.studies.ablation_tables import describe, results_table
+from aadml.reports.tables import Cell, Table
+from aadml.studies import sweep_figures
+from aadml.studies.ablation_grid import Ablation
+from aadml.studies.execution import Execution
 from aadml.studies.grid import Axis
-from aadml.studies.results import CellScores, difference, differences, mean_map
-from aadml.studies.sweep_figures import Band, bands_over, difference_curve, spread_curve, spread_dots
-from aadml.studies.sweep_parts import result_tables, summary
+from aadml.studies.results import CellScores, difference, differences, in_words, mean_chance, mean_map
+from aadml.studies.sweep_figures import Band, drawn, map_band
+from aadml.studies.sweep_parts import ResultColumns, StudyPart, describe, failures, result_tables, summary, write_study
 
-REPORT = "report.html"
 LINES = 8
+"""Largest number of lines over epochs and over K, without those of the baselines."""
+Scores = Mapping[str, CellScores]
 
 
 def write_ablation(
-    ablation: Ablation,
-    scores: Mapping[str, CellScores],
-    folder: Path,
-    command: str = "",
-    metrics: Sequence[str] = (),
+    ablation: Ablation, scores: Scores, execution: Execution, metrics: Sequence[str] = ()
 ) -> tuple[Table, Path | None]:
-    """Write tables (Markdown, CSV, LaTeX), figures (SVG) and the page.
+    """Write the table (Markdown, CSV, LaTeX), figures (SVG) and the page.
 
     Args:
-        ablation: what was run.
-        scores: what came out.
-        folder: where to.
-        command: that repeats it, for the page.
+        ablation: grid of cells.
+        scores: by name of the cell.
+        execution: folder and command.
         metrics: further columns of the table.
 
     Returns:
-        The table of results, and the page; None where figures cannot be drawn because matplotlib is not installed.
+        The table, and the page; None if figures cannot be drawn because matplotlib is not installed.
 
     Raises:
-        InputError: not one run was finished.
+        InputError: no run was finished.
     """
-    table = results_table(ablation, scores, describe(scores, ablation.seeds, folder, metrics), metrics)
-    write_tables(table, folder / "results")
-    try:
-        drawn = _drawn(ablation, scores)
-    except InputError:
-        return table, None
-    for _, panels, _ in drawn:
-        for panel in panels:
-            write_text(folder / f"{panel.file}.svg", panel.svg + "\n")
-    shown = [
-        Section(title, page.drawings([page.drawing(one.svg, one.alt, one.caption) for one in panels]), note)
-        for title, panels, note in drawn
-    ]
-    keys = next(n for n, name in enumerate(table.columns) if name.startswith("MAP "))
-    results = Section("Table", result_tables(table, keys), table.notes)
-    varied = ", ".join(axis.key for axis in ablation.axes)
-    parts = [shown[0], results, *shown[1:], _how(ablation, command)]
-    html = page.document(f"Ablation of {varied}", "Ablation", _summary(ablation, scores, [table.caption]), parts)
-    write_text(folder / REPORT, html)
-    return table, folder / REPORT
+    table = _table(ablation, scores, describe(scores, ablation.seeds, execution.folder, metrics), metrics)
+    keys = next(position for position, name in enumerate(table.columns) if name.startswith("MAP "))
+    results = StudyPart("Table", result_tables(table, keys), table.notes, {"results": table})
+    first, *others = _figures(ablation, scores)
+    config = page.details("config of the first cell", ablation.cells[0].config.yaml())
+    seeds = f"Seeds {', '.join(map(str, ablation.seeds))}. Every run is a folder in runs/."
+    title = f"Ablation of {', '.join(axis.key for axis in ablation.axes)}"
+    head = _summary(ablation, scores, table.caption)
+    ending = StudyPart("How it was made", config, [seeds])
+    return table, write_study(execution, title, "Ablation", head, [first, results, *others], ending=ending)
 
 
-@dataclass(frozen=True)
-class Panel:
-    """A figure of the page: the name of its file without ending, the drawing, what it shows, a sentence below it."""
+def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str]) -> Table:
+    """Return MAP of every cell, the difference to its baseline, further metrics and cost."""
+    keys = [axis.key for axis in ablation.axes]
+    if "loss" not in keys and len({cell.config.label() for cell in ablation.cells}) > 1:
+        keys = ["loss", *keys]
+    settings: list[dict[str, Json]] = [{"loss": cell.config.label(), **cell.settings} for cell in ablation.cells]
+    named: dict[str, list[Cell]] = {
+        key: [None if row[key] is None else str(row[key]) for row in settings] for key in keys
+    }
+    columns = ResultColumns([scores[cell.name] for cell in ablation.cells], scores, named)
+    columns.add_figures("map", "MAP")
+    tested = differences(scores, ablation.baselines.items())
+    if ablation.baselines:
+        pairs = [(cell.name, ablation.baselines.get(cell.name, "")) for cell in ablation.cells]
+        columns["difference to"] = [baseline for _, baseline in pairs]
+        columns["difference"] = [in_words(tested.get(pair)) for pair in pairs]
+    for metric in metrics:
+        columns.add_figures(metric)
+    columns.add_cost("train MAP", "epochs", "steps", "seeds")
+    return columns.table(about, tested.values(), failures(scores), "MAP mean")
 
-    file: str
-    svg: str
-    alt: str
-    caption: str = ""
 
-
-def _summary(ablation: Ablation, scores: Mapping[str, CellScores], about: Sequence[str]) -> str:
-    found = {first: one for (first, _), one in differences(scores, ablation.pairs()).items()}
+def _summary(ablation: Ablation, scores: Scores, about: str) -> str:
+    tested = {cell: minus for (cell, _), minus in differences(scores, ablation.baselines.items()).items()}
     references = set(ablation.baselines.values())
     reference = references.pop() if len(references) == 1 else None
-    return summary({cell.name: scores[cell.name] for cell in ablation.cells}, found, reference, about, what="cell")
+    return summary({cell.name: scores[cell.name] for cell in ablation.cells}, tested, reference, [about], what="cell")
 
 
-def _drawn(ablation: Ablation, scores: Mapping[str, CellScores]) -> list[tuple[str, list[Panel], list[str]]]:
-    """Draw what there is to draw: (title, panels, notes)."""
-    chosen = _chosen(ablation, scores)
-    mean = "Mean and standard deviation over the seeds."
-    first = [Panel("curve", _scores(ablation, scores), "MAP of every cell", mean)]
-    differing = _differences(ablation, scores)
-    if differing:
-        paired = "Paired over seeds and queries; bars are standard errors, not corrected for how many are compared."
-        first.append(Panel("differences", differing, "Differences to the baselines", paired))
-    drawn = [("Scores", first, list[str]())]
+def _figures(ablation: Ablation, scores: Scores) -> list[StudyPart]:
+    """Return the sections with figures; the first one without figures if matplotlib is not installed."""
+    paired = "Paired over seeds and queries; bars are standard errors, not corrected for how many are compared."
+    curve, minus = _over_axis(ablation, scores)
+    first = [
+        ("curve", curve, "MAP of every cell", "Mean and standard deviation over the seeds."),
+        ("differences", minus, "Differences to the baselines", paired),
+    ]
+    parts = [_part("Scores", first)]
     note = "The cells shown are those of the best validation MAP among all with one baseline, and that baseline."
-    for title, panels in (("Training", _training(chosen, scores)), ("Scope", _scope(chosen, scores))):
-        if panels:
-            own = [Panel(re.sub(r"[^a-z0-9]+", "-", name.lower()), svg, name) for name, svg in panels.items()]
-            drawn.append((title, own, [note]))
-    return drawn
+    bands = _bands(ablation, scores)
+    for title, x in (("Training", "epoch"), ("Scope", "K")):
+        panels = [
+            (re.sub(r"[^a-z0-9]+", "-", y.lower()), drawn(sweep_figures.bands_over, lines, x=x, y=y), y, "")
+            for (section, y), lines in bands.items()
+            if section == title
+        ]
+        parts += [_part(title, panels, note)] if panels else []
+    return parts
 
 
-def _scores(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
-    """Draw MAP over the first axis of numbers, or a row a cell where there is none."""
-    known = [one for one in scores.values() if one.runs]
-    chance = next(iter(known[0].runs.values())).record.chance
-    axis = _first_of_numbers(ablation)
+def _part(title: str, panels: Sequence[tuple[str, str, str, str]], *notes: str) -> StudyPart:
+    """Return a section of figures: (file without ending, SVG or "", text alternative, caption)."""
+    shown = [panel for panel in panels if panel[1]]
+    content = page.drawings([page.drawing(svg, alt, caption) for _, svg, alt, caption in shown])
+    return StudyPart(title, content, notes, drawings={file: svg for file, svg, _, _ in shown})
+
+
+def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
+    """Draw MAP and differences to the baselines over the first axis of numbers.
+
+    Without such an axis the MAP has a row for each cell, and differences are not drawn.
+    """
+    known = [cell for cell in scores.values() if cell.runs]
+    chance, y = mean_chance(known), mean_map(known)
+    axis = _axis_of_numbers(ablation)
     if axis is None:
-        values = {one.name: np.array([run.map_mean for run in one.runs.values()]) for one in known}
-        return spread_dots(values, x=mean_map(known), marks={"chance": chance})
-    lines: dict[str, list[CellScores]] = {}
+        values = {cell.name: cell.maps() for cell in known}
+        return drawn(sweep_figures.spread_dots, values, x=y, marks={"chance": chance}), ""
+    lines: dict[str, list[tuple[float, CellScores]]] = {}
     levels: dict[str, CellScores] = {}
-    for one in known:
-        name = _line_name(one, axis.key)
-        if one.cell.settings.get(axis.key) is None:
-            levels[name] = one
+    for cell in known:
+        name, value = _line_name(cell, axis.key), cell.cell.settings.get(axis.key)
+        if value is None:
+            levels[name] = cell
         else:
-            lines.setdefault(name, []).append(one)
+            lines.setdefault(name, []).append((number(value), cell))
     bands: dict[str, Band] = {}
     colors: dict[str, int] = {}
+    compared: dict[str, list[tuple[float, float, float]]] = {}
     for color, (name, members) in enumerate(lines.items()):
-        bands[name] = _line(members, axis.key, color)
-        colors |= {ablation.baselines.get(member.name, ""): color for member in members}
-    across = {name: Band([0], _means(one)[:, None], colors.get(one.name, len(lines))) for name, one in levels.items()}
-    return spread_curve(bands, across, x=axis.key, y=mean_map(known), note=f"chance {chance:.3f}")
+        places, cells = zip(*sorted(members, key=lambda member: member[0]), strict=True)
+        bands[name] = map_band(places, cells, color)
+        for x, cell in members:
+            baseline = ablation.baselines.get(cell.name, "")
+            colors[baseline] = color
+            if baseline and (minus := difference(cell, scores[baseline])):
+                compared.setdefault(name, []).append((x, minus.mean, minus.error))
+    across = {name: map_band([0], [cell], colors.get(cell.name, len(lines))) for name, cell in levels.items()}
+    curve = drawn(sweep_figures.spread_curve, bands, across, x=axis.key, y=y, note=f"chance {chance:.3f}")
+    if not compared:
+        return curve, ""
+    return curve, drawn(sweep_figures.difference_curve, compared, x=axis.key, y="MAP minus baseline")
 
 
-def _differences(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
-    """Draw differences to the baselines over the first axis of numbers; nothing where there is none."""
-    axis = _first_of_numbers(ablation)
-    if axis is None:
-        return ""
-    lines: dict[str, list[tuple[float, float, float]]] = {}
-    for cell, baseline in ablation.baselines.items():
-        found, place = difference(scores[cell], scores[baseline]), scores[cell].cell.settings.get(axis.key)
-        if found is not None and place is not None:
-            name = _line_name(scores[cell], axis.key)
-            lines.setdefault(name, []).append((number(place), found.mean, found.error))
-    return difference_curve(lines, x=axis.key, y="MAP minus baseline") if lines else ""
+def _axis_of_numbers(ablation: Ablation) -> Axis | None:
+    def is_number(value: Json) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+
+    return next((axis for axis in ablation.axes if len(axis.values) > 1 and all(map(is_number, axis.values))), None)
 
 
-def _first_of_numbers(ablation: Ablation) -> Axis | None:
-    return next((axis for axis in ablation.axes if len(axis.values) > 1 and all(map(_is_number, axis.values))), None)
+def _line_name(cell: CellScores, key: str) -> str:
+    rest = [str(value) for name, value in cell.cell.settings.items() if name != key and value is not None]
+    return ", ".join(rest) or cell.cell.config.label()
 
 
-def _line_name(one: CellScores, key: str) -> str:
-    rest = [str(value) for name, value in one.cell.settings.items() if name != key and value is not None]
-    return ", ".join(rest) or one.cell.config.label()
-
-
-def _line(members: Sequence[CellScores], key: str, color: int) -> Band:
-    members = sorted(members, key=lambda one: number(one.cell.settings[key]))
-    seeds = sorted({seed for one in members for seed in one.runs})
-    y = [[one.runs[seed].map_mean if seed in one.runs else np.nan for one in members] for seed in seeds]
-    return Band([number(one.cell.settings[key]) for one in members], np.array(y), color)
-
-
-def _means(one: CellScores) -> Any:
-    return np.array([run.map_mean for run in one.runs.values()])
-
-
-def _chosen(ablation: Ablation, scores: Mapping[str, CellScores]) -> dict[str, tuple[int, bool]]:
-    """Choose cells for the curves over epochs and K: name -> (color, whether it is a baseline)."""
+def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]:
+    """Select cells for the lines over epochs and K: name -> color, and whether the cell is a baseline."""
     groups: dict[str, list[str]] = {}
     for cell in ablation.cells:
         if scores[cell.name].runs and cell.name in ablation.baselines:
             groups.setdefault(ablation.baselines[cell.name], []).append(cell.name)
     if not groups:
         return {cell.name: (i, False) for i, cell in enumerate(ablation.cells[:LINES]) if scores[cell.name].runs}
-    chosen: dict[str, tuple[int, bool]] = {}
+    selected: dict[str, tuple[int, bool]] = {}
     for color, (baseline, members) in enumerate(list(groups.items())[:LINES]):
-        chosen[max(members, key=lambda name: best_valid(scores[name]))] = (color, False)
+        selected[max(members, key=lambda name: _best_valid(scores[name]))] = (color, False)
         if scores[baseline].runs:
-            chosen[baseline] = (color, True)
-    return chosen
+            selected[baseline] = (color, True)
+    return selected
 
 
-def best_valid(one: CellScores) -> float:
-    """Return the mean over seeds of the best validation MAP of any epoch; minus infinity where none was scored."""
-    best = [
-        max((float(record["valid map_mean"]) for record in run.epochs if "valid map_mean" in record), default=-np.inf)
-        for run in one.runs.values()
-    ]
+def _best_valid(cell: CellScores) -> float:
+    """Return the best validation MAP of any epoch, a mean over seeds; minus infinity without such scores."""
+    best = [max(run.by_epoch("valid map_mean").values(), default=-np.inf) for run in cell.runs.values()]
     return float(np.mean(best)) if best else -np.inf
 
 
-def _training(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScores]) -> dict[str, str]:
-    panels: dict[str, dict[str, Band]] = {}
+def _bands(ablation: Ablation, scores: Scores) -> dict[tuple[str, str], dict[str, Band]]:
+    """Return the lines of selected cells: (section, label of the vertical axis) -> name of a cell -> line."""
+    figures: dict[tuple[str, str], dict[str, Band]] = {}
     for key, title in (("loss", "training loss"), ("valid map_mean", "validation MAP")):
-        for name, (color, dashed) in chosen.items():
-            series = [
-                {int(record["epoch"]): float(record[key]) for record in run.epochs if key in record}
-                for run in scores[name].runs.values()
-            ]
-            epochs = sorted(set.intersection(*(set(one) for one in series)))
-            if epochs:
-                y = np.array([[one[epoch] for epoch in epochs] for one in series])
-                panels.setdefault(title, {})[name] = Band([float(epoch) for epoch in epochs], y, color, dashed)
-    return {name: bands_over(bands, x="epoch", y=name) for name, bands in panels.items()}
-
-
-def _scope(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScores]) -> dict[str, str]:
-    panels: dict[str, dict[str, Band]] = {}
-    for name, (color, dashed) in chosen.items():
+        for name, (color, dashed) in _selected(ablation, scores).items():
+            if band := sweep_figures.epoch_band(scores[name].runs.values(), key, color, dashed=dashed):
+                figures.setdefault(("Training", title), {})[name] = band
+    for name, (color, dashed) in _selected(ablation, scores).items():
         for direction in scores[name].directions:
-            curves = [run.record.directions[direction].scope for run in scores[name].runs.values()]
-            cutoffs = curves[0].k
-            if len(cutoffs) < 2 or any(curve.k != cutoffs for curve in curves):
-                continue
-            y = np.array([curve.precision for curve in curves])
-            panels.setdefault(f"precision@K, {direction}", {})[name] = Band(list(cutoffs), y, color, dashed)
-    return {name: bands_over(bands, x="K", y=name) for name, bands in panels.items()}
-
-
-def _how(ablation: Ablation, command: str) -> Section:
-    seeds = ", ".join(str(seed) for seed in ablation.seeds)
-    settings = page.details("config of the first cell", config_of(ablation).yaml())
-    note = f"Seeds {seeds}. Every run is a folder in runs/."
-    return Section("How it was made", page.command(command) + settings, [note])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+            band = sweep_figures.scope_band(scores[name], direction, color, dashed=dashed)
+            if band and len(band.x) > 1:
+                figures.setdefault(("Scope", f"precision@K, {direction}"), {})[name] = band
+    return figures

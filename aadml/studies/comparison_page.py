@@ -1,38 +1,38 @@
-"""What a comparison leaves for people: tables, figures, and one self-contained page of both."""
+"""Tables, figures and page of a comparison."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from aadml.configuration.config import DEFAULT_METHOD
-from aadml.feature_extraction.ground.atomic import write_text
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import lookup
 from aadml.reports import page
-from aadml.reports.page import Section
-from aadml.reports.tables import Table, write_tables
-from aadml.studies.ablation_tables import describe
-from aadml.studies.comparison_rows import Row
-from aadml.studies.comparison_tables import pair_table, proxy_table, table_of
-from aadml.studies.published_figures import NOTE
-from aadml.studies.results import CellScores, differences, mean_map
-from aadml.studies.sweep_figures import spread_dots
-from aadml.studies.sweep_parts import result_tables, summary
+from aadml.reports.published import NOTE, data_sets
+from aadml.reports.tables import Cell, Table
+from aadml.retrieval.significance import Difference, Pair
+from aadml.studies.comparison_rows import SINGULAR, ComparisonRow
+from aadml.studies.control_rows import ALONE, NONE
+from aadml.studies.execution import Execution
+from aadml.studies.results import CellScores, differences, in_words, mark, mean_chance, mean_map, signed
+from aadml.studies.sweep_figures import drawn, spread_dots
+from aadml.studies.sweep_parts import ResultColumns, StudyPart, describe, failures, result_tables, summary, write_study
 
-REPORT = "report.html"
-TITLES = {"methods": "Methods", "losses": "Losses, with and without anchor-aware proxies"}
+TITLES = {
+    "methods": "Methods",
+    "losses": "Losses, with and without anchor-aware proxies",
+    "proxies": "The proxy and its controls",
+    "pairs": "All pairs of methods",
+}
+"""Name of a table's files -> title of its section."""
+Scores = Mapping[str, CellScores]
 
 
 def write_comparison(
-    rows: Sequence[Row],
-    scores: Mapping[str, CellScores],
+    rows: Sequence[ComparisonRow],
+    scores: Scores,
     seeds: Sequence[int],
-    folder: Path,
+    execution: Execution,
     *,
     baseline: str | None = None,
     notes: Sequence[str] = (),
-    command: str = "",
     metrics: Sequence[str] = (),
 ) -> tuple[list[Table], Path | None]:
     """Write the tables (Markdown, CSV, LaTeX), figures (SVG) and the page.
@@ -41,105 +41,150 @@ def write_comparison(
         rows: of the tables.
         scores: by name of the cell.
         seeds: of every row.
-        folder: where to.
-        baseline: name of the row that others are compared with; by default the default method, or the first row.
-        notes: what people should know of the rows.
-        command: that repeats it.
+        execution: folder and command.
+        baseline: row that others are compared with; by default the default method, or the first row of a table.
+        notes: notes on the rows.
         metrics: further columns of the tables.
 
     Returns:
-        The tables for reading (that of all pairs is in the folder and on the page), and the page; None where figures
-        cannot be drawn because matplotlib is not installed.
+        The tables for reading (the table of all pairs is only in the folder and on the page), and the page; None if
+        figures cannot be drawn because matplotlib is not installed.
 
     Raises:
-        InputError: not one run was finished, or no row of the baseline's name.
+        InputError: no run was finished.
     """
-    about = describe(scores, seeds, folder, metrics)
-    tables: dict[str, Table] = {}
-    drawings: dict[str, str] = {}
+    about = describe(scores, seeds, execution.folder, metrics)
+    parts = []
     for kind in ("methods", "losses"):
-        own = [row for row in rows if row.table == kind]
-        if not own:
-            continue
-        tables[kind] = table_of(kind, own, scores, reference(own, baseline), about, metrics)
-        drawing = _drawn(own, scores)
-        if drawing:
-            drawings[kind] = drawing
+        members = [row for row in rows if row.table == kind]
+        if members:
+            table = table_of(members, scores, reference(members, baseline), about, metrics)
+            parts.append(_part(kind, table, table.notes, _dots(members, scores)))
     proxies = proxy_table(rows, scores, about)
     if proxies is not None:
-        tables["proxies"] = proxies
+        parts.append(_part("proxies", proxies, [proxies.caption, *proxies.notes]))
+    tables = [table for part in parts for table in part.tables.values()]
     methods = [row for row in rows if row.table == "methods" and not row.control]
     if len(methods) > 2:
-        tables["pairs"] = pair_table(methods, scores, about)
-    for name, table in tables.items():
-        write_tables(table, folder / name)
-    for name, drawing in drawings.items():
-        write_text(folder / f"{name}.svg", drawing + "\n")
-    read = [table for name, table in tables.items() if name != "pairs"]
-    if not drawings:
-        return read, None
-    texts = [about, *notes]
-    parts = [*_sections(tables, drawings), Section("How it was made", page.command(command))]
-    html = page.document("Comparison", "Methods and losses", _summary(rows, scores, baseline, texts), parts)
-    write_text(folder / REPORT, html)
-    return read, folder / REPORT
+        pairs = pair_table(methods, scores, about)
+        parts.append(_part("pairs", pairs, [pairs.caption, *pairs.notes]))
+    first = [row for row in rows if row.table == rows[0].table]
+    head = _summary(first, scores, reference(first, baseline), [about, *notes])
+    return tables, write_study(execution, "Comparison", "Methods and losses", head, parts)
 
 
-def _summary(rows: Sequence[Row], scores: Mapping[str, CellScores], baseline: str | None, texts: Sequence[str]) -> str:
-    """Sum up the first table: what is best in it, against the row that the others are compared with."""
-    own = [row for row in rows if row.table == rows[0].table]
-    against = reference(own, baseline)
-    found = {}
-    if against is not None:
-        tested = differences(scores, [(one.cell.name, against.cell.name) for one in own if one.cell != against.cell])
-        found = {row.name: tested[pair] for row in own if (pair := (row.cell.name, against.cell.name)) in tested}
-    named = {row.name: scores[row.cell.name] for row in own}
-    return summary(named, found, against.name if against else None, texts)
+def _summary(rows: Sequence[ComparisonRow], scores: Scores, against: ComparisonRow | None, about: Sequence[str]) -> str:
+    """Return the summary of a table as HTML: its best row, compared with the reference."""
+    pairs = (
+        {row.name: (row.cell.name, against.cell.name) for row in rows if row.cell != against.cell} if against else {}
+    )
+    compared = differences(scores, pairs.values())
+    tested = {name: compared[pair] for name, pair in pairs.items() if pair in compared}
+    named = {row.name: scores[row.cell.name] for row in rows}
+    return summary(named, tested, against.name if against else None, about)
 
 
-def reference(rows: Sequence[Row], baseline: str | None) -> Row | None:
-    """Find the row that others are compared with; None where it is not of this table.
-
-    Raises:
-        InputError: no row of that name in any table.
-    """
+def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow | None:
+    """Return the row that others are compared with; None if the baseline is in another table."""
     named = {row.name: row for row in rows}
-    if baseline is not None:
-        return named.get(baseline)
-    return named.get(DEFAULT_METHOD, rows[0])
+    return named.get(DEFAULT_METHOD, rows[0]) if baseline is None else named.get(baseline)
 
 
-def check_baseline(rows: Sequence[Row], baseline: str | None) -> None:
-    """Refuse a baseline that no row is called.
+def _part(name: str, table: Table, notes: Sequence[str], drawing: str = "") -> StudyPart:
+    figure = page.drawing(drawing, f"{TITLES[name]}: MAP of every row") if drawing else ""
+    notes = [note for note in notes if note != NOTE]
+    drawings = {name: drawing} if drawing else {}
+    return StudyPart(TITLES[name], figure + result_tables(table), notes, {name: table}, drawings=drawings)
 
-    Raises:
-        InputError: no row of that name.
+
+def _dots(rows: Sequence[ComparisonRow], scores: Scores) -> str:
+    """Draw the MAP of every row and seed; "" without runs, or if matplotlib is not installed."""
+    cells = {row.name: scores[row.cell.name] for row in rows if scores[row.cell.name].runs}
+    values = {name: cell.maps() for name, cell in cells.items()}
+    marks = {"chance": mean_chance(cells.values())} if cells else {}
+    return drawn(spread_dots, values, x=mean_map(cells.values()), marks=marks) if cells else ""
+
+
+def table_of(
+    rows: Sequence[ComparisonRow],
+    scores: Scores,
+    reference: ComparisonRow | None,
+    about: str,
+    metrics: Sequence[str] = (),
+) -> Table:
+    """Return the table of one kind: MAP over seeds, difference to a reference, cost, and the published figures.
+
+    Args:
+        rows: all of methods, or all of losses.
+        scores: by name of the cell.
+        reference: row that the others are compared with; None compares nothing.
+        about: caption.
+        metrics: further columns.
     """
-    if baseline is not None:
-        lookup({row.name: row for row in rows}, baseline, "row")
+    kind = rows[0].table
+    names: list[Cell] = [row.name for row in rows]
+    columns = ResultColumns([scores[row.cell.name] for row in rows], scores, {SINGULAR[kind]: names})
+    columns.add_figures("map", "MAP")
+    tested: dict[Pair, Difference] = {}
+    if reference is not None:
+        pairs = [(row.cell.name, reference.cell.name) for row in rows]
+        tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))
+        columns[f"difference to {reference.name}"] = [in_words(tested.get(pair)) for pair in pairs]
+    for metric in metrics:
+        columns.add_figures(metric)
+    columns.add_cost("train MAP", "epochs", "steps", "seconds", "parameters", "seeds")
+    for name in data_sets(kind):
+        columns.add_published(kind, ["" if row.control else row.item for row in rows], name, f"{name} ")
+    notes = [NOTE, *failures({row.name: scores[row.cell.name] for row in rows})]
+    return columns.table(about, tested.values(), notes, "MAP mean")
 
 
-def _sections(tables: Mapping[str, Table], drawings: Mapping[str, str]) -> list[Section]:
-    titles = TITLES | {"proxies": "The proxy and its controls", "pairs": "All pairs of methods"}
-    parts = []
-    for name, table in tables.items():
-        notes = [table.caption, *table.notes] if name in ("proxies", "pairs") else table.notes
-        drawn = page.drawing(drawings[name], f"{titles[name]}: MAP of every row") if name in drawings else ""
-        parts.append(Section(titles[name], drawn + result_tables(table), [note for note in notes if note != NOTE]))
-    return parts
+def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table | None:
+    """Return the differences of anchor-aware rows to each of their controls; None without such rows.
+
+    Args:
+        rows: of all kinds.
+        scores: by name of the cell.
+        about: caption of the other tables.
+    """
+    anchored = [(row, controls) for row in rows if not row.control and (controls := _controls_of(row, rows))]
+    if not anchored:
+        return None
+    tested = differences(
+        scores, ((row.cell.name, control.cell.name) for row, controls in anchored for control in controls.values())
+    )
+    cells = [scores[row.cell.name] for row, _ in anchored]
+    columns = ResultColumns(cells, scores, {"with proxy": [row.name for row, _ in anchored]})
+    columns["MAP mean"] = [cell.over_seeds("map") for cell in cells]
+    for name in dict.fromkeys(name for _, controls in anchored for name in controls):
+        columns[f"minus {name}"] = [
+            in_words(tested.get((row.cell.name, controls[name].cell.name))) if name in controls else None
+            for row, controls in anchored
+        ]
+    columns.add_cost("steps")
+    caption = f"With the anchor-aware proxy, minus each of its controls. {about}"
+    return columns.table(caption, tested.values())
 
 
-def _drawn(rows: Sequence[Row], scores: Mapping[str, CellScores]) -> str:
-    values = {
-        row.name: np.array([run.map_mean for run in scores[row.cell.name].runs.values()])
-        for row in rows
-        if scores[row.cell.name].runs
+def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table:
+    """Return the differences of all pairs of rows, row minus column, corrected for the number of pairs."""
+    pairs = [(row.cell.name, other.cell.name) for number, row in enumerate(rows) for other in rows[number + 1 :]]
+    tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))
+    both = tested | {(second, first): minus.reversed() for (first, second), minus in tested.items()}
+    columns = ResultColumns([], scores, {"": [row.name for row in rows]})
+    for other in rows:
+        column = [both.get((row.cell.name, other.cell.name)) for row in rows]
+        columns[other.name] = [None if minus is None else signed(minus.mean) + mark(minus) for minus in column]
+    return columns.table(f"Row minus column, MAP mean. {about}", tested.values())
+
+
+def _controls_of(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> dict[str, ComparisonRow]:
+    """Return the controls of an anchor-aware row; among losses, two of them are rows of their own."""
+    controls = {
+        other.control: other for other in rows if other.control and (other.table, other.item) == (row.table, row.item)
     }
-    chance = {run.record.chance for row in rows for run in scores[row.cell.name].runs.values()}
-    if not values:
-        return ""
-    try:
-        name = mean_map(scores[row.cell.name] for row in rows)
-        return spread_dots(values, x=name, marks={"chance": float(np.mean(list(chance)))})
-    except InputError:
-        return ""
+    if not controls or row.table != "losses":
+        return controls
+    losses = {other.item: other for other in rows if other.table == "losses" and not other.control}
+    plain, none = losses.get(row.item.removeprefix("aa-")), losses.get(NONE)
+    return {**({ALONE: plain} if plain else {}), **controls, **({NONE: none} if none else {})}

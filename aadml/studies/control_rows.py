@@ -1,4 +1,4 @@
-"""The controls of an anchor-aware row: what it has to beat before the proxy can be said to add anything."""
+"""Controls and rivals of an anchor-aware row: simpler trainings that isolate the effect of the proxy."""
 
 from aadml.configuration.config import Config, resolve
 from aadml.configuration.overrides import with_setting
@@ -19,34 +19,34 @@ EVEN = 1e4
 """Temperature of free attention at which the weights of two neighbors differ by 0.02 % at most."""
 
 MIXED = ("residual", "residual_weight", "aa_on", "aa_mix")
-"""Options by which a proxy enters the loss, whatever it is."""
+"""Options of every proxy: how it enters the loss."""
 
 
 def controls(config: Config) -> dict[str, Config]:
-    """Return the controls of a config with an anchor-aware proxy, by name; none of any other.
+    """Return the controls of a config with an anchor-aware proxy, by name; no controls for other configs.
 
-    The loss without proxy; the proxy over random neighbors of the class, which shows what the graph is worth; the loss
-    at half its weight, since a proxy may help by weakening a loss that harms; and no metric loss at all. The last two
-    are of losses that stand beside a label loss.
+    The loss without proxy. The proxy over random neighbors of the class, which isolates the effect of the graph. With a
+    label loss also the loss at half its weight, because a proxy may help by weakening a harmful loss, and no metric
+    loss.
     """
     proxy = config.section("proxy")
     if proxy is None or not config.prefix:
         return {}
     alone = without_proxy(config)
-    found = {ALONE: alone}
+    by_name = {ALONE: alone}
     if "neighbors" in proxy.options:
-        found[RANDOM] = resolve(with_setting(config.values, "proxy.neighbors", "random"))
+        by_name[RANDOM] = resolve(with_setting(config.values, "proxy.neighbors", "random"))
     if "label_loss" not in config.sections:
-        return found  # nothing is left without the only loss, and half of it is the same training
-    return found | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
+        return by_name  # nothing is left without the only loss, and half its weight is the same training
+    return by_name | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
 
 
 def rivals(config: Config) -> dict[str, Config]:
-    """Return what else could do the work of an anchor-aware proxy, by name; none of a config with any other proxy.
+    """Return simpler replacements of an anchor-aware proxy, by name; none for configs with another proxy.
 
-    Cross-batch memory on the same bank, which shows what a bank alone gives; the mean of the clip's class in the
-    proxy's place; the mean of the same neighbors, without attention; and attention whose values are all the anchor, an
-    affine map of it with as many parameters (reading R1).
+    Cross-batch memory on the same bank, which isolates the effect of a bank. The mean of the clip's class as proxy. The
+    mean of the same neighbors, without attention. Attention with the anchor as every value (reading R1): an affine map
+    of the anchor, with as many parameters.
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":

@@ -1,4 +1,4 @@
-"""Grids over config keys: what is varied, and the cells that come out."""
+"""Grids over config keys, and their cells."""
 
 import hashlib
 import itertools
@@ -24,7 +24,7 @@ class Axis:
     """A config key and the values it takes.
 
     Raises:
-        InputError: no values, a value twice, or a key that a grid cannot vary.
+        InputError: no values, a value twice, or the seed as key.
     """
 
     key: str
@@ -59,7 +59,7 @@ class Cell:
 
 
 def axes_of(over: Mapping[str, Sequence[Json]] | Sequence[str]) -> list[Axis]:
-    """Read what is varied: key -> values, or texts as `--over` takes them; a value alone is read as there ("1..7").
+    """Parse axes: key -> values, or texts as of `--over`; a single text as values is parsed as in `--over` ("1..7").
 
     Raises:
         InputError: as of `parse_axis`.
@@ -84,27 +84,27 @@ def parse_axis(text: str) -> Axis:
     if not sign or not key or not listed:
         raise InputError(f"--over {text}: write it as key=values, for example proxy.k=1..7 or loss=triplet,aa-triplet")
     try:
-        given = strict_yaml.load(f"[{listed}]")
+        content = strict_yaml.load(f"[{listed}]")
     except InputError as error:
         problem = str(error).removeprefix("line 1: ")
         raise InputError(f"--over {text}: {problem}; separate the values by commas") from error
     values: list[Json] = []
-    for value in given if isinstance(given, list) else [given]:
+    for value in content if isinstance(content, list) else [content]:
         values += _spanned(value, text)
     return Axis(key, tuple(values))
 
 
 Point = tuple[JsonObject, Config]
-"""Settings of the axes, and the config they give."""
+"""Settings of the axes, and the config with them."""
 
 
 def points(base: JsonObject, axes: Sequence[Axis], again: JsonObject | None = None) -> list[Point]:
-    """Cross the axes.
+    """Return all combinations of the values of axes.
 
     Args:
         base: nested config values, with data.
         axes: in the order of the tables, the first one slowest.
-        again: settings that every point has, as `set_again` gives them.
+        again: settings that every point has, as `set_again` returns them.
 
     Raises:
         InputError: a key twice, or a value that the config refuses.
@@ -117,88 +117,90 @@ def points(base: JsonObject, axes: Sequence[Axis], again: JsonObject | None = No
     return [(point, resolve(applied(base, {**(again or {}), **point}))) for point in settings]
 
 
-def set_again(given: JsonObject, axes: Sequence[Axis]) -> JsonObject:
-    """Pick the settings that go with what an axis replaces, and that every cell therefore has to be given anew.
+def set_again(changed: JsonObject, axes: Sequence[Axis]) -> JsonObject:
+    """Return the settings of sections that an axis replaces, which have to be set again in every cell.
 
-    The margin of one loss is no more than a default once the axis names another loss.
+    The margin of one loss has its default again once the axis sets another loss.
 
     Raises:
         InputError: a setting of an axis's own key, or of the seed, which no run would have.
     """
-    if "seed" in given:
+    if "seed" in changed:
         raise InputError("seed: every run has its own; say how many with --seeds")
     keys = [axis.key for axis in axes]
     for key in keys:
-        if key in given:
+        if key in changed:
             raise InputError(f"--over {key}: {key} is given by itself too, and no run would have it; leave one out")
     replaced = tuple(f"{key}." for key in keys)
-    return {key: value for key, value in given.items() if key.startswith(replaced)}
+    return {key: value for key, value in changed.items() if key.startswith(replaced)}
 
 
 def applied(base: JsonObject, settings: JsonObject) -> JsonObject:
-    """Set keys; the loss after the proxy that it may take away, a loss's own options after the loss."""
+    """Return `base` with settings, the loss after the proxy that it may remove, options of the loss after the loss."""
     for key in sorted(settings, key=lambda key: [key == late or key.startswith(late) for late in _LATER]):
         base = with_setting(base, key, settings[key])
     return base
 
 
 def cells_of(crossed: Sequence[Point]) -> list[Cell]:
-    """Make cells of points; those whose configs came out equal (k of a loss without a proxy) are one cell."""
+    """Return the cells of points; points of equal config (k of a loss without a proxy) share a cell."""
     groups: dict[str, list[Point]] = {}
     for settings, config in crossed:
         groups.setdefault(config.yaml(), []).append((settings, config))
-    found: list[Point] = []
-    for members in groups.values():
-        shared = {
+    cells: dict[str, Cell] = {}
+    for text, members in groups.items():
+        settings, config = members[0]
+        common = {
             key: value if all(other.get(key) == value for other, _ in members) else None
-            for key, value in members[0][0].items()
+            for key, value in settings.items()
         }
-        found.append((shared, members[0][1]))
-    return [Cell(name, config, settings) for name, (settings, config) in zip(_names(found), found, strict=True)]
+        name = "_".join(f"{key}={shown(value)}" for key, value in common.items() if value is not None)
+        name = name or config.label()
+        if name in cells:
+            name = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        cells[name] = Cell(name, config, common)
+    return list(cells.values())
 
 
 def without_proxy(config: Config) -> Config:
-    """Return a config with anchors seen as themselves."""
+    """Return a config with the identity as proxy."""
     return resolve(config.values | {"proxy": IDENTITY})
 
 
+def at_most(config: Config, epochs: int) -> Config:
+    """Limit the epochs of a training, and of the model that it trains first (3cmlf)."""
+    prior = config.options.get("ancillary_epochs")
+    long = ["training.epochs"] * (config.training.epochs > epochs)
+    long += ["method.ancillary_epochs"] * (isinstance(prior, int) and prior > epochs)
+    return resolve(applied(config.values, dict.fromkeys(long, epochs))) if long else config
+
+
 def plain_settings(settings: JsonObject) -> JsonObject:
-    """Return settings once the proxy is taken away."""
-    kept = {key: None if key.startswith("proxy") else value for key, value in settings.items()}
-    loss = kept.get("loss")
+    """Return settings without the proxy."""
+    plain = {key: None if key.startswith("proxy") else value for key, value in settings.items()}
+    loss = plain.get("loss")
     if isinstance(loss, str):
-        kept["loss"] = loss.removeprefix(proxy_prefix_of(loss))
-    return kept
+        plain["loss"] = loss.removeprefix(proxy_prefix_of(loss))
+    return plain
 
 
 def folder_name(base: JsonObject, axes: Sequence[Axis]) -> str:
-    """Name the folder of a grid: the same grid has the same name, so that it goes on where it was stopped."""
+    """Return the name of the folder of a grid: equal grids have equal names, so that the same call continues."""
     text = yaml.safe_dump([dict(base), [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
     keys = "-".join(axis.key for axis in axes)
     return f"{file_name(keys)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def shown(value: Json) -> str:
-    """Write a value as it stands in YAML, on one line."""
+    """Return a value as YAML, on one line."""
     return " ".join(yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n...\n").split())
 
 
 def _spanned(value: Json, text: str) -> list[Json]:
-    found = _RANGE.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = _RANGE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         return [value]
-    first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
+    first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
     if last < first or step < 1:
         raise InputError(f"--over {text}: the range {value} is empty; write FIRST..LAST or FIRST..LAST..STEP")
     return list(range(first, last + 1, step))
-
-
-def _names(found: Sequence[Point]) -> list[str]:
-    names: list[str] = []
-    for settings, config in found:
-        parts = [f"{key}={shown(value)}" for key, value in settings.items() if value is not None]
-        name = "_".join(parts) or config.label()
-        if name in names:
-            name = f"{name}-{hashlib.sha256(config.yaml().encode()).hexdigest()[:8]}"
-        names.append(name)
-    return names

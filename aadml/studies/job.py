@@ -1,4 +1,4 @@
-"""One run of many: worked off in any process; its failure is caught and recorded."""
+"""One run of a study: it can run in any process, and its failure is caught and recorded."""
 
 import traceback
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from pathlib import Path
 from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.training.session import Callbacks, Record
+from aadml.methods.training.session import Callbacks
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.evaluate import evaluate, evaluate_under_each
 from aadml.runs.loading import read_evaluation
@@ -20,23 +20,21 @@ from aadml.runs.train import train_into
 
 FAILURE = "failure.txt"
 SAVING_SHARE = 20
-"""Saving takes at most one part in so many of a sweep's time; a kill costs some seconds of each run under way."""
-Note = Callable[[int, int], None]
-"""Called with (epochs done, epochs)."""
+"""Saving takes at most this fraction (1/20) of the time; a kill costs each running run some seconds."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run to be done.
+    """A run.
 
     Attributes:
-        folder: where.
-        config: what.
+        folder: of the run.
+        config: of the run.
         split: that is scored: "test", or "valid" for a trial of a search.
-        metrics: that are scored beside those of every evaluation.
-        protocols: under which it is scored too, once it is trained.
-        diagnosis: epochs between two looks at the test clips, for figures of epochs alone; see `Scoring`.
-        needs: the run whose model its method needs trained first; None leaves it to the run itself, in its own folder.
+        metrics: scored beside those of every evaluation.
+        protocols: further protocols that the trained model is scored under.
+        diagnosis: epochs between two scores of the test clips, for figures of epochs alone; see `Scoring`.
+        needs: run of the model that the method needs first; None trains that model in the folder of this run.
     """
 
     folder: Path
@@ -49,15 +47,15 @@ class Job:
 
 
 def is_done(job: Job) -> bool:
-    """Tell whether a run is trained and scored by every metric and under every protocol."""
+    """True if a run is trained, and scored by every metric and under every protocol."""
     return is_finished(job.folder) and not _missing(job, scored(job)) and not _missing_protocols(job)
 
 
 def scored(job: Job) -> EvaluationRecord:
-    """Read the evaluation of a finished run, with the figures that were added to it later.
+    """Read the evaluation of a finished run, with the figures that were added later.
 
     Raises:
-        InputError: not finished, or damaged.
+        InputError: the run is not finished, or damaged.
     """
     record = read_evaluation(job.folder)
     missing = _missing(job, record)
@@ -75,62 +73,56 @@ def scored_under(job: Job, protocol: str) -> EvaluationRecord:
     """Read the evaluation of a finished run under one of its further protocols.
 
     Raises:
-        InputError: not there, or damaged.
+        InputError: the evaluation is missing, or damaged.
     """
     return read_evaluation(job.folder, name=evaluation_file(protocol, job.split))
 
 
 def _missing_protocols(job: Job) -> tuple[str, ...]:
-    there = read_manifest(job.folder).files
-    return tuple(one for one in job.protocols if evaluation_file(one, job.split) not in there)
+    files = read_manifest(job.folder).files
+    return tuple(protocol for protocol in job.protocols if evaluation_file(protocol, job.split) not in files)
 
 
-def work_off(job: Job, note: Note | None = None) -> str:
+def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs: None) -> str:
     """Do a run, or continue it.
 
     Args:
-        job: what.
-        note: called after every epoch.
+        job: the run.
+        report: called with (epochs done, epochs) after every epoch.
 
     Returns:
-        Why it failed, empty where it did not. The whole story of an error nobody expected goes to `failure.txt`.
+        Reason of a failure, else "". The traceback of an unexpected error is written to `failure.txt`.
     """
-    epochs = {"done": 0, "total": job.config.training.epochs}
+    total = job.config.training.epochs
 
-    def planned(total: int, done: int) -> None:
-        epochs.update(done=done, total=total)
-
-    def logged(record: Record) -> None:
-        epochs["done"] = int(record["epoch"])
-        if note:
-            note(epochs["done"], epochs["total"])
+    def planned(epochs: int, done: int) -> None:
+        nonlocal total
+        total = epochs
 
     try:
         if not is_done(job):
-            callbacks = Callbacks(on_plan=planned, on_epoch=logged)
-            # a process that outlived its parent may still be at it: wait
+            callbacks = Callbacks(on_plan=planned, on_epoch=lambda record: report((int(record["epoch"]), total)))
             scoring = Scoring(
                 job.split, queries=True, metrics=job.metrics, diagnosis=job.diagnosis, saving_share=SAVING_SHARE
             )
-            train_into(
+            train_into(  # a process that outlived its parent may still train this run: wait
                 job.config, job.folder, scoring, callbacks=callbacks, wait=True,
                 priors=job.needs.folder.parent if job.needs else None,
             )  # fmt: skip
-            if missing := _missing(job, scored(job)):  # trained before anybody asked for them
+            if missing := _missing(job, scored(job)):  # metrics that were added after the training
                 evaluate(job.folder, split=job.split, metrics=missing)
             if protocols := _missing_protocols(job):
                 evaluate_under_each(job.folder, protocols, split=job.split)
-        if (job.folder / FAILURE).exists():
-            (job.folder / FAILURE).unlink()
+        (job.folder / FAILURE).unlink(missing_ok=True)
     except InputError as error:
         return _failed(job, " ".join(str(error).split()), "")
-    except Exception as error:  # whatever one run does, it costs one run
+    except Exception as error:  # an unexpected error costs this run alone
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return _failed(job, reason, traceback.format_exc())
     return ""
 
 
-def _failed(job: Job, reason: str, story: str) -> str:
+def _failed(job: Job, reason: str, trace: str) -> str:
     with suppress(InputError):  # a full disk may be the failure
-        write_text(job.folder / FAILURE, f"{reason}\n{story}")
+        write_text(job.folder / FAILURE, f"{reason}\n{trace}")
     return reason

@@ -1,4 +1,4 @@
-"""The scores of finished runs, by cell and seed, and which differences between cells are more than luck."""
+"""Scores of finished runs by cell and seed, and paired tests of their differences."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,18 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from aadml.methods.training.session import Record
+from aadml.reports.tables import Cell as TableCell
+from aadml.retrieval import significance
 from aadml.retrieval.record import EvaluationRecord
-from aadml.retrieval.significance import (
-    NEGLIGIBLE,
-    Difference,
-    Pair,
-    Spread,
-    Values,
-    corrected,
-    paired_t,
-    seeds_and_queries,
-    spread,
-)
+from aadml.retrieval.significance import NEGLIGIBLE, Difference, Pair, Spread, Values
 from aadml.runs.session import read_records
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, scored
@@ -26,14 +18,15 @@ from aadml.studies.job import Job, scored
 
 @dataclass(frozen=True)
 class RunScores:
-    """What one run scored.
+    """Scores of one run.
 
     Attributes:
-        record: its `evaluation.json`, with the figures that were added later.
-        epochs: its `metrics.jsonl`.
-        ids: of what its average precisions belong to.
-        average_precision: (q,) whose mean is the mean MAP: of a clip, over both directions, where they ask the same
-            clips; else of every query, weighted so that each direction counts the same.
+        record: `evaluation.json`, with the figures that were added later.
+        epochs: `metrics.jsonl`.
+        ids: (q,) of the average precisions.
+        average_precision: (q,) with the mean MAP as their mean. Where all directions have the same queries, each value
+            is the mean of a clip over the directions. Else there is a value for each query, weighted so that all
+            directions count the same.
     """
 
     record: EvaluationRecord
@@ -46,13 +39,17 @@ class RunScores:
         """Mean of the MAP of all directions."""
         return self.record.map_mean
 
+    def by_epoch(self, key: str) -> dict[int, float]:
+        """Return the values of a key of the log, by epoch."""
+        return {int(record["epoch"]): float(record[key]) for record in self.epochs if key in record}
+
 
 @dataclass(frozen=True)
 class CellScores:
-    """What the runs of one cell scored.
+    """Scores of the runs of one cell.
 
     Attributes:
-        cell: whose.
+        cell: of the runs.
         runs: seed -> scores.
         failed: seed -> reason.
     """
@@ -63,57 +60,61 @@ class CellScores:
 
     @property
     def name(self) -> str:
-        """Name the cell."""
+        """The unique name of the cell."""
         return self.cell.name
 
     @property
     def directions(self) -> list[str]:
-        """Name the directions, "audio-visual" first where there is one."""
+        """Directions, "audio-visual" first where it exists; empty without runs."""
         return list(next(iter(self.runs.values())).record.directions) if self.runs else []
 
     def over_seeds(self, metric: str, direction: str | None = None) -> Spread | None:
-        """Spread the figure of a metric in a direction, or its mean over all, over the seeds; None without any."""
-        return _spread(run.record.figure(metric, direction) for run in self.runs.values())
+        """Return a metric over the seeds, in one direction or as the mean over all; None without values."""
+        return spread_of(run.record.figure(metric, direction) for run in self.runs.values())
 
-    @property
-    def seconds(self) -> Spread | None:
-        """Spread the seconds that fitting took."""
-        return _spread(run.record.seconds for run in self.runs.values())
+    def maps(self) -> Values:
+        """Return the mean MAP of every run, (seeds,)."""
+        return np.array([run.map_mean for run in self.runs.values()])
 
-    @property
-    def parameters(self) -> Spread | None:
-        """Spread the number of fitted parameters."""
-        return _spread(run.record.parameters for run in self.runs.values())
+    def cost(self, column: str) -> TableCell:
+        """Return a column of the cost of a cell, a mean over its seeds; None without values.
 
-    @property
-    def train_map(self) -> Spread | None:
-        """Spread the MAP of the training clips under the weights that were kept."""
-        return _spread(run.record.train_map for run in self.runs.values())
-
-    @property
-    def epochs(self) -> int | None:
-        """Give the mean number of epochs, rounded; None without any."""
-        return _rounded(run.record.epochs for run in self.runs.values())
-
-    @property
-    def steps(self) -> int | None:
-        """Give the mean number of training steps, rounded; None without any."""
-        return _rounded(run.record.steps for run in self.runs.values())
+        Args:
+            column: "train MAP", "epochs", "steps", "seconds" (of fitting), "parameters" or "seeds".
+        """
+        if column == "seeds":
+            return len(self.runs)
+        values = spread_of(getattr(run.record, column.lower().replace(" ", "_")) for run in self.runs.values())
+        if column == "train MAP" or values is None:
+            return values
+        return f"{values.mean:.1f}" if column == "seconds" else round(values.mean)
 
 
-def _rounded(values: Iterable[float | None]) -> int | None:
-    found = _spread(values)
-    return None if found is None else round(found.mean)
-
-
-def _spread(values: Iterable[float | None]) -> Spread | None:
+def spread_of(values: Iterable[float | None]) -> Spread | None:
+    """Return mean and deviation of the values that are not None; None without any."""
     known = [float(value) for value in values if value is not None]
-    return spread(known) if known else None
+    return significance.spread(known) if known else None
+
+
+def mean_count(counts: Iterable[float | None]) -> int | None:
+    """Return the rounded mean of the counts that are not None; None without any."""
+    counted = spread_of(counts)
+    return None if counted is None else round(counted.mean)
+
+
+def directions_of(scores: Mapping[str, CellScores]) -> list[str]:
+    """Return the directions of the first cell that has runs."""
+    return next((cell.directions for cell in scores.values() if cell.runs), [])
+
+
+def mean_chance(cells: Iterable[CellScores]) -> float:
+    """Return the chance level of MAP, a mean over all runs."""
+    return float(np.mean([run.record.chance for cell in cells for run in cell.runs.values()]))
 
 
 def mean_map(cells: Iterable[CellScores]) -> str:
-    """Name the mean MAP of cells: over both directions, or over all where there are more."""
-    count = max((len(one.directions) for one in cells), default=2)
+    """Return the name of the mean MAP of cells, with the number of directions."""
+    count = max((len(cell.directions) for cell in cells), default=2)
     return f"MAP, mean of {'both' if count == 2 else f'all {count}'} directions"
 
 
@@ -121,44 +122,43 @@ def read_run(job: Job) -> RunScores:
     """Read the scores of a finished run.
 
     Raises:
-        InputError: not finished, or damaged.
+        InputError: the run is not finished, or damaged.
     """
     record = scored(job)
-    asked = [one.per_query for one in record.directions.values() if one.per_query is not None]
-    columns = [np.asarray(one.average_precision, dtype=np.float64) for one in asked]
-    if all(one.id == asked[0].id for one in asked):
-        ids, values = tuple(asked[0].id), np.mean(columns, axis=0)
+    queries = [figures.per_query for figures in record.directions.values() if figures.per_query is not None]
+    columns = [np.asarray(scores.average_precision, dtype=np.float64) for scores in queries]
+    if all(scores.id == queries[0].id for scores in queries):
+        ids, values = tuple(queries[0].id), np.mean(columns, axis=0)
     else:
         total = sum(len(column) for column in columns)
-        ids = tuple(f"{name} {i}" for name, one in zip(record.directions, asked, strict=True) for i in one.id)
+        ids = tuple(f"{name} {i}" for name, scores in zip(record.directions, queries, strict=True) for i in scores.id)
         values = np.concatenate([column * (total / (len(columns) * len(column))) for column in columns])
     return RunScores(record, read_records(job.folder), ids, values)
 
 
 def difference(first: CellScores, second: CellScores) -> Difference | None:
-    """Compare two cells on the seeds that both have, over seeds and queries, or over seeds alone.
+    """Compare two cells on their common seeds, over seeds and queries, or over seeds alone.
 
     Returns:
-        First minus second; None where there is too little to compare. Where the seeds ask other queries (classes drawn
-        by seed), only the seeds' means are compared.
+        First minus second; None without common seeds. Where the queries differ between seeds (classes drawn by seed),
+        only the means of the seeds are compared.
     """
-    seeds = [seed for seed in first.runs if seed in second.runs]
-    if not seeds:
+    pairs = [(first.runs[seed], second.runs[seed]) for seed in first.runs if seed in second.runs]
+    if not pairs:
         return None
-    pairs = [(first.runs[seed], second.runs[seed]) for seed in seeds]
     ids = pairs[0][0].ids
-    if all(one.ids == ids and other.ids == ids for one, other in pairs) and len(ids) > 1:
-        return seeds_and_queries(
-            np.stack([one.average_precision for one, _ in pairs]),
+    if len(ids) > 1 and all(run.ids == ids for pair in pairs for run in pair):
+        return significance.seeds_and_queries(
+            np.stack([run.average_precision for run, _ in pairs]),
             np.stack([other.average_precision for _, other in pairs]),
         )
-    if len(seeds) < 2:
+    if len(pairs) < 2:
         nothing = float("nan")
         return Difference(pairs[0][0].map_mean - pairs[0][1].map_mean, nothing, nothing, "one seed")
-    return paired_t([one.map_mean for one, _ in pairs], [other.map_mean for _, other in pairs])
+    return significance.paired_t([run.map_mean for run, _ in pairs], [other.map_mean for _, other in pairs])
 
 
-def differences(scores: Mapping[str, CellScores], pairs: Sequence[Pair]) -> dict[Pair, Difference]:
+def differences(scores: Mapping[str, CellScores], pairs: Iterable[Pair]) -> dict[Pair, Difference]:
     """Compare pairs of cells; the probabilities are corrected for the number of pairs (Holm).
 
     Args:
@@ -168,37 +168,37 @@ def differences(scores: Mapping[str, CellScores], pairs: Sequence[Pair]) -> dict
     Returns:
         Pair -> difference, without the pairs that cannot be compared.
     """
-    found = {pair: difference(scores[pair[0]], scores[pair[1]]) for pair in dict.fromkeys(pairs)}
-    return corrected({pair: one for pair, one in found.items() if one is not None})
+    compared = {pair: difference(scores[pair[0]], scores[pair[1]]) for pair in dict.fromkeys(pairs)}
+    return significance.corrected({pair: tested for pair, tested in compared.items() if tested is not None})
 
 
-def in_words(one: Difference | None, digits: int = 3) -> str:
-    """Write a difference: mean, 95 % interval, p; a star where it is significant, ≈ where it is none beyond doubt."""
-    if one is None:
+def in_words(tested: Difference | None) -> str:
+    """Return a difference as text: mean, 95 % interval, p, and its mark; "" for None."""
+    if tested is None:
         return ""
-    mean = signed(one.mean, digits)
-    if math.isnan(one.p):
-        return f"{mean} ({one.over}: not tested)"
-    p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
-    interval = ", ".join(signed(end, digits) for end in (one.low, one.high))
-    return f"{mean} [{interval}] ({p}){mark(one)}"
+    mean = signed(tested.mean)
+    if math.isnan(tested.p):
+        return f"{mean} ({tested.over}: not tested)"
+    p = "p < 0.001" if tested.p < 0.001 else f"p = {tested.p:.3f}"
+    return f"{mean} [{signed(tested.low)}, {signed(tested.high)}] ({p}){mark(tested)}"
 
 
-def mark(one: Difference) -> str:
-    """Mark a difference that is significant (*), and one that is none beyond doubt (≈)."""
-    return "*" * one.significant + "≈" * one.equivalent
+def mark(tested: Difference) -> str:
+    """Return "*" for a significant difference, "≈" for one within the range of equivalence, both, or ""."""
+    return "*" * tested.significant + "≈" * tested.equivalent
 
 
-def how_tested(found: Sequence[Difference]) -> list[str]:
-    """Say in words what differences are and how they were tested; nothing where there are none."""
-    if not found:
+def how_tested(tested: Iterable[Difference]) -> list[str]:
+    """Return a sentence on how differences were tested; nothing without differences."""
+    known = list(tested)
+    if not known:
         return []
     words = {"both": "seeds and queries", "seeds": "seeds (they ask other queries)"}
-    over = " and ".join(words[one] for one in sorted({one.over for one in found if one.over in words}))
-    tested = sum(not math.isnan(one.p) for one in found)
-    if not tested:
+    over = " and ".join(words[kind] for kind in sorted({minus.over for minus in known}) if kind in words)
+    count = sum(not math.isnan(minus.p) for minus in known)
+    if not count:
         return ["Differences are those of the mean MAP. One seed says nothing of others: none is tested."]
-    corrected_for = f"; p is corrected for {tested} comparisons (Holm)" if tested > 1 else ""
+    corrected_for = f"; p is corrected for {count} comparisons (Holm)" if count > 1 else ""
     return [
         f"Differences of the mean MAP [95 % interval], paired over {over}{corrected_for}; * is significant at 5 %; "
         f"≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); what has neither mark is undecided."
@@ -206,5 +206,5 @@ def how_tested(found: Sequence[Difference]) -> list[str]:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """Write a number with its sign; what is rounded to zero has a plus."""
+    """Return a number with its sign; a value rounded to zero has a plus."""
     return f"{round(value, digits) + 0.0:+.{digits}f}"

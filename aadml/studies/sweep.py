@@ -1,31 +1,34 @@
-"""Many runs, over processes: resumable after a kill, and one that fails does not stop the rest.
+"""Many runs over processes; a run that fails does not stop the others.
 
-Each process works off one run after the other, because starting one is expensive. What a run is lies in its folder
-alone: finished runs are kept, interrupted ones are continued, failed ones are tried again by the next call.
+Each process does one run after the other, because starting a process is expensive. The state of a run is its folder
+alone: finished runs are kept, interrupted runs continue, and failed runs are tried again by the next call.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 
-from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
-from aadml.feature_extraction.ground.worker_process import Conditions
+from aadml.feature_extraction.ground.worker_process import Conditions, Work
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, is_run, read_manifest
 from aadml.studies.job import Job, is_done, work_off
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a run.
+class SweepOutcome:
+    """Outcome of a run.
 
     Attributes:
         job: the run.
-        reason: why it failed; empty where it is finished.
-        kept: whether it was finished before.
+        reason: of a failure; empty if the run is finished.
+        kept: whether the run was finished before.
     """
 
     job: Job
@@ -37,67 +40,76 @@ def sweep(
     jobs: Sequence[Job],
     *,
     workers: int | None = None,
-    on_outcome: Callable[[Outcome], None] | None = None,
+    on_outcome: Callable[[SweepOutcome], None] | None = None,
     on_epoch: Callable[[Job, int, int], None] | None = None,
-) -> list[Outcome]:
-    """Work off all jobs.
+) -> list[SweepOutcome]:
+    """Run all jobs.
 
     Args:
-        jobs: their folders are theirs alone.
-        workers: how many processes, each with one thread where there are several; 0 works in this process; None takes
-            one a processor, or one where the device is a GPU.
-        on_outcome: called as soon as a run is finished, failed, or found to be finished.
+        jobs: each in a folder of its own.
+        workers: number of processes, of one thread each if there are several; 0 runs in this process; None is one per
+            processor, or one on a GPU.
+        on_outcome: called as soon as a run is finished, failed, or kept.
         on_epoch: called with (job, epochs done, epochs) after every epoch.
 
     Returns:
-        One outcome a job, in the order of the jobs.
+        One outcome per job, in the order of the jobs.
 
     Raises:
         InputError: a folder holds a run of another config.
     """
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[Path, SweepOutcome] = {}
 
-    def settle(outcome: Outcome) -> None:
-        outcomes[str(outcome.job.folder)] = outcome
+    def settle(outcome: SweepOutcome) -> None:
+        outcomes[outcome.job.folder] = outcome
         if on_outcome:
             on_outcome(outcome)
 
+    def report(job: Job, epochs: tuple[int, int]) -> None:
+        if on_epoch:
+            on_epoch(job, *epochs)
+
     for job in jobs:
         _check_same_config(job)
-    waiting = [job for job in jobs if not is_done(job)]
+    waiting = []
     for job in jobs:
         if is_done(job):
-            settle(Outcome(job, kept=True))
-    for job, reason in _worked_off(waiting, worker_count(workers, waiting), on_epoch):
-        settle(Outcome(job, reason))
-    return [outcomes[str(job.folder)] for job in jobs]
+            settle(SweepOutcome(job, kept=True))
+        else:
+            waiting.append(job)
+    count = worker_count(workers, waiting)
+    reasons = in_processes(work_off, waiting, count, report) if count else (
+        (job, work_off(job, partial(report, job))) for job in waiting
+    )  # fmt: skip
+    for job, reason in reasons:
+        settle(SweepOutcome(job, reason))
+    return [outcomes[job.folder] for job in jobs]
 
 
-def _worked_off(
-    jobs: Sequence[Job], workers: int, on_epoch: Callable[[Job, int, int], None] | None
-) -> Iterator[tuple[Job, str]]:
-    if not workers:
-        for job in jobs:
-            yield job, work_off(job, partial(on_epoch, job) if on_epoch else None)
-        return
-    with WorkerPool(_in_process, workers, conditions(workers)) as pool:
-        for event in pool.work_off(jobs):
+def in_processes(
+    work: Work[T], tasks: Iterable[T], workers: int, report: Callable[[T, Any], None] = lambda task, value: None
+) -> Iterator[tuple[T, Any]]:
+    """Work off tasks in processes, of one thread each if there are several.
+
+    Args:
+        work: (task, report) -> result.
+        tasks: that can be pickled.
+        workers: number of processes.
+        report: called with a task and what `work` reports of it.
+
+    Yields:
+        Task and result, as soon as a task is finished; for a process that died, the reason as a sentence.
+    """
+    conditions = Conditions(one_thread=workers > 1, setup=_use_one_thread if workers > 1 else None)
+    with WorkerPool(work, workers, conditions) as pool:
+        for event in pool.work_off(tasks):
             if isinstance(event, Finished):
-                yield event.task, str(event.value)
+                yield event.task, event.value
             elif isinstance(event, Lost):
                 memory = " (out of memory?)" if event.ending == "SIGKILL" else ""
                 yield event.task, f"its process ended with {event.ending}{memory}"
-            elif on_epoch:
-                on_epoch(event.task, *event.value)
-
-
-def _in_process(job: Job, report: Callable[[tuple[int, int]], None]) -> str:
-    return work_off(job, lambda done, total: report((done, total)))
-
-
-def conditions(workers: int) -> Conditions:
-    """Give each of several processes one thread."""
-    return Conditions(one_thread=workers > 1, setup=_use_one_thread if workers > 1 else None)
+            else:
+                report(event.task, event.value)
 
 
 def _use_one_thread() -> None:
@@ -107,25 +119,23 @@ def _use_one_thread() -> None:
 
 
 def worker_count(workers: int | None, jobs: Sequence[Job]) -> int:
-    """Say how many processes work off jobs; see `sweep`."""
+    """Return the number of processes for jobs; see `sweep`."""
     if workers is None:
         on_gpu = any(chosen_device(job.config.common.device, "config").type != "cpu" for job in jobs[:1])
         workers = 1 if on_gpu else processors()
-    return min(workers, len(jobs)) if jobs else 0
+    return min(workers, len(jobs))
 
 
 def _check_same_config(job: Job) -> None:
+    """Raise InputError if the folder holds a run of another config, with the first key that differs."""
     if not is_run(job.folder) or CONFIG not in read_manifest(job.folder).files:
         return
-    there = read_config(job.folder)
-    wanted = job.config.trained_in(there.training.precision)
-    if there.yaml() != wanted.yaml():
-        changed = _first_difference(there, wanted)
-        raise InputError(f"{job.folder}: holds a run of another config ({changed}); choose another --output")
-
-
-def _first_difference(there: Config, wanted: Config) -> str:
-    for key in {**there.values, **wanted.values}:
-        if there.values.get(key) != wanted.values.get(key):
-            return f"{key}: {there.values.get(key)} there, {wanted.values.get(key)} wanted"
-    return "written otherwise"
+    stored = read_config(job.folder)
+    wanted = job.config.trained_in(stored.training.precision)
+    if stored.yaml() == wanted.yaml():
+        return
+    keys = [key for key in {**stored.values, **wanted.values} if stored.values.get(key) != wanted.values.get(key)]
+    changed = "written otherwise"
+    if keys:
+        changed = f"{keys[0]}: {stored.values.get(keys[0])} there, {wanted.values.get(keys[0])} wanted"
+    raise InputError(f"{job.folder}: holds a run of another config ({changed}); choose another --output")

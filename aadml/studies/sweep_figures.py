@@ -1,19 +1,23 @@
-"""Figures of many runs: mean and spread over seeds."""
+"""Figures of many runs: mean and deviation over seeds."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.figures import COLORS, DASHED, INK, canvas, in_house_style, label, legend, over_counts, svg
+from aadml.studies.results import CellScores, RunScores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NAME_LETTERS = 26  # in a line of a row's name
+NAME_LETTERS = 26
+"""Largest number of letters in a line of the name of a row."""
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -22,9 +26,9 @@ class Band:
 
     Attributes:
         x: (n,).
-        y: (seeds, n); NaN where a seed has nothing.
+        y: (seeds, n); NaN where a seed has no value.
         color: number of a color; lines of one color belong together.
-        dashed: for what the solid line of its color is measured against.
+        dashed: for the line that the solid line of the same color is compared with.
     """
 
     x: Sequence[float]
@@ -33,28 +37,59 @@ class Band:
     dashed: bool = False
 
 
+def map_band(x: Sequence[float], cells: Sequence[CellScores], color: int = 0) -> Band:
+    """Return the mean MAP of cells over their values x (n,); NaN where a seed failed."""
+    seeds = sorted({seed for cell in cells for seed in cell.runs})
+    y = [[cell.runs[seed].map_mean if seed in cell.runs else np.nan for cell in cells] for seed in seeds]
+    return Band(x, np.array(y), color)
+
+
+def epoch_band(runs: Iterable[RunScores], key: str, color: int = 0, *, dashed: bool = False) -> Band | None:
+    """Return the values of a key of the logs, over the epochs that all logs have; None without any."""
+    logs = [run.by_epoch(key) for run in runs]
+    epochs = sorted(set.intersection(*map(set, logs))) if logs else []
+    return Band(epochs, np.array([[log[epoch] for epoch in epochs] for log in logs]), color, dashed) if epochs else None
+
+
+def scope_band(
+    cell: CellScores, direction: str, color: int = 0, *, dashed: bool = False, widest: float = float("inf")
+) -> Band | None:
+    """Return precision-scope@K up to K = `widest`; None without runs, or where the runs have different K."""
+    curves = [run.record.directions[direction].scope for run in cell.runs.values()]
+    if not curves or any(curve.k != curves[0].k for curve in curves):
+        return None
+    k = [cutoff for cutoff in curves[0].k if cutoff <= widest]
+    return Band(k, np.array([curve.precision[: len(k)] for curve in curves]), color, dashed)
+
+
+def drawn(draw: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
+    """Return a figure as SVG; "" if matplotlib is not installed."""
+    try:
+        return draw(*args, **kwargs)
+    except InputError:
+        return ""
+
+
 @in_house_style
 def spread_curve(bands: Mapping[str, Band], levels: Mapping[str, Band], *, x: str, y: str, note: str = "") -> str:
-    """Draw lines with their spread, and levels that do not depend on x as dashed lines across.
+    """Draw lines with their deviation over seeds, and levels that do not depend on x as dashed lines.
 
     Args:
         bands: name -> line.
         levels: name -> line of one point, drawn across the whole width.
-        x: what the horizontal axis shows.
-        y: what the vertical axis shows.
-        note: a few words for the lower left corner.
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
+        note: text in the lower left corner.
     """
     figure, axes = canvas(3.0)
-    places = sorted({float(value) for band in bands.values() for value in band.x})
     for name, band in levels.items():
         mean, sd = _mean(band.y)[0], _sd(band.y)[0]
         color = COLORS[band.color % len(COLORS)]
         axes.axhspan(mean - sd, mean + sd, color=color, alpha=0.1, linewidth=0)
         axes.axhline(mean, color=color, linewidth=1.2, linestyle=DASHED, label=label(name))
-    for number, (name, band) in enumerate(bands.items()):
-        at = np.asarray(band.x, dtype=float) + _shift(places) * (number - (len(bands) - 1) / 2)
-        _bars(axes, at, _mean(band.y), _sd(band.y), COLORS[band.color % len(COLORS)], name)
-    _over_numbers(axes, places, x, y)
+    lines = {name: (np.asarray(band.x, float), _mean(band.y), _sd(band.y)) for name, band in bands.items()}
+    _bars(axes, lines, [band.color for band in bands.values()])
+    axes.set(xlabel=label(x), ylabel=label(y))
     if note:
         axes.text(0.01, 0.02, label(note), transform=axes.transAxes, fontsize=8, color=INK)
     legend(axes)
@@ -67,28 +102,24 @@ def difference_curve(lines: Mapping[str, Sequence[tuple[float, float, float]]], 
 
     Args:
         lines: name -> (place, difference, standard error).
-        x: what the horizontal axis shows.
-        y: what the vertical axis shows.
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
     """
     figure, axes = canvas(3.0)
-    places = sorted({place for line in lines.values() for place, _, _ in line})
     axes.axhline(0.0, color=INK, linewidth=1)
-    for number, (name, line) in enumerate(lines.items()):
-        at, mean, error = np.asarray(sorted(line)).T
-        at = at + _shift(places) * (number - (len(lines) - 1) / 2)
-        _bars(axes, at, mean, error, COLORS[number % len(COLORS)], name)
-    _over_numbers(axes, places, x, y)
+    _bars(axes, {name: list(np.asarray(sorted(line)).T) for name, line in lines.items()}, range(len(lines)))
+    axes.set(xlabel=label(x), ylabel=label(y))
     legend(axes)
     return svg(figure)
 
 
 @in_house_style
 def spread_dots(values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Mapping[str, float] | None = None) -> str:
-    """Draw a row for each name: every seed as a dot, mean and spread as a bar.
+    """Draw a row for each name: seeds as dots, mean and deviation as a bar.
 
     Args:
         values: name -> (seeds,).
-        x: what the horizontal axis shows.
+        x: label of the horizontal axis.
         marks: name -> place of a dashed line (chance).
     """
     names = ["\n".join(textwrap.wrap(label(name), NAME_LETTERS)) or " " for name in values]
@@ -115,12 +146,12 @@ def spread_dots(values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Map
 def bands_over(
     bands: Mapping[str, Band], *, x: str, y: str, log: bool = False, span: tuple[float, float] | None = None
 ) -> str:
-    """Draw lines with their spread.
+    """Draw lines with their deviation over seeds.
 
     Args:
         bands: name -> line.
-        x: what the horizontal axis shows.
-        y: what the vertical axis shows.
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
         log: whether the horizontal axis is logarithmic.
         span: ends of the horizontal axis; the vertical one then goes from 0 to 1.
     """
@@ -136,19 +167,14 @@ def bands_over(
     return svg(figure)
 
 
-def _bars(
-    axes: "Axes", at: NDArray[np.float64], mean: NDArray[np.float64], error: NDArray[np.float64], color: str, name: str
-) -> None:
-    axes.errorbar(at, mean, error, color=color, linewidth=1.7, marker="o", markersize=4, capsize=2, label=label(name))
-
-
-def _over_numbers(axes: "Axes", places: Sequence[float], x: str, y: str) -> None:
-    axes.set_xticks(places if len(places) <= 12 else places[:: len(places) // 8])
-    axes.set(xlabel=label(x), ylabel=label(y))
-
-
-def _shift(places: Sequence[float]) -> float:
-    return 0.012 * (places[-1] - places[0]) if len(places) > 1 else 0.0
+def _bars(axes: "Axes", lines: Mapping[str, Sequence[NDArray[np.float64]]], colors: Sequence[int]) -> None:
+    """Draw lines with error bars, side by side, over numbers: name -> (x, mean, error)."""
+    values = sorted({float(value) for x, _, _ in lines.values() for value in x})
+    step = 0.012 * (values[-1] - values[0]) if len(values) > 1 else 0.0
+    for number, ((name, (x, mean, error)), color) in enumerate(zip(lines.items(), colors, strict=True)):
+        axes.errorbar(x + step * (number - (len(lines) - 1) / 2), mean, error, color=COLORS[color % len(COLORS)],
+                      linewidth=1.7, marker="o", markersize=4, capsize=2, label=label(name))  # fmt: skip
+    axes.set_xticks(values if len(values) <= 12 else values[:: len(values) // 8])
 
 
 def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:

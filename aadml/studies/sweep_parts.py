@@ -1,102 +1,257 @@
-"""Parts of the page of a sweep: the summary, which says what is best and how sure that is, and the tables."""
+"""Parts that the tables and pages of studies share: columns, captions, the summary, and the files that are written."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from aadml.reports.page import Fact, facts, table, text
-from aadml.reports.tables import Table
+from aadml.comparison.relevance import LABEL
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.reports import page
+from aadml.reports.published import FIGURES, NOTE, published
+from aadml.reports.tables import Cell, Table, write_tables
 from aadml.retrieval.significance import NEGLIGIBLE, Difference
-from aadml.studies.published_figures import NOTE
-from aadml.studies.results import CellScores, in_words, mean_map
+from aadml.retrieval.summary import RELEVANCE_IN_WORDS
+from aadml.runs.environment import read_environment
+from aadml.studies.ablation_grid import run_folder
+from aadml.studies.execution import Execution
+from aadml.studies.results import CellScores, directions_of, how_tested, in_words, mean_chance, mean_map
 
+REPORT = "report.html"
 COST = ("epochs", "steps", "seconds", "parameters", "seeds")
 PUBLISHED = " published "
 
 
+class ResultColumns(dict[str, list[Cell]]):
+    """Columns of a table of results by name: one row for each cell.
+
+    Args:
+        cells: scores of the rows.
+        scores: of all cells of the study, by name.
+        names: columns that name the rows.
+    """
+
+    def __init__(
+        self, cells: Sequence[CellScores], scores: Mapping[str, CellScores], names: Mapping[str, list[Cell]]
+    ) -> None:
+        super().__init__(names)
+        self._cells, self._directions = cells, directions_of(scores)
+
+    def add_figures(self, metric: str, title: str = "") -> None:
+        """Add a metric over the seeds: a column for each direction, and one for their mean."""
+        for direction in (*self._directions, None):
+            name = f"{title or metric} {direction or 'mean'}"
+            self[name] = [cell.over_seeds(metric, direction) for cell in self._cells]
+
+    def add_cost(self, *names: str) -> None:
+        """Add columns of `CellScores.cost`."""
+        self.update({name: [cell.cost(name) for cell in self._cells] for name in names})
+
+    def add_published(self, kind: str, items: Sequence[str], data_set: str, prefix: str = "") -> None:
+        """Add the published figures of methods or losses on a data set; empty cells for other names."""
+        printed = [published(kind).get(item, {}).get(data_set, {}) for item in items]
+        for figure in FIGURES:
+            self[f"{prefix}published {figure.replace('_', '-')}"] = [figures.get(figure) for figures in printed]
+
+    def table(self, about: str, tested: Iterable[Difference] = (), notes: Sequence[str] = (), best: str = "") -> Table:
+        """Return the table.
+
+        Args:
+            about: caption.
+            tested: differences in the table; its notes begin with how they were tested.
+            notes: further notes.
+            best: column with the largest figure in bold.
+        """
+        rows = tuple(zip(*self.values(), strict=True))
+        return Table(tuple(self), rows, about, (*how_tested(tested), *notes), best=(best,) if best else ())
+
+
+@dataclass(frozen=True)
+class StudyPart:
+    """A section of the page of a study, with its files by name without ending.
+
+    Attributes:
+        title: of the section.
+        content: HTML.
+        notes: sentences above the content.
+        tables: as Markdown, CSV and LaTeX.
+        numbers: tables that are only written as CSV.
+        drawings: SVG; none if matplotlib is not installed.
+    """
+
+    title: str
+    content: str
+    notes: Sequence[str] = ()
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    numbers: Mapping[str, Table] = field(default_factory=dict)
+    drawings: Mapping[str, str] = field(default_factory=dict)
+
+
+ENDING = StudyPart("How it was made", "")
+
+
+def write_study(
+    execution: Execution,
+    title: str,
+    kind: str,
+    summary: str,
+    parts: Sequence[StudyPart],
+    *,
+    ending: StudyPart = ENDING,
+    with_figures: bool = True,
+) -> Path | None:
+    """Write the files of a study and its page.
+
+    Args:
+        execution: folder and command.
+        title: of the page.
+        kind: of the page, in a few words.
+        summary: HTML.
+        parts: of the page.
+        ending: last part, which begins with the command.
+        with_figures: write no page if there are no drawings, because matplotlib is not installed.
+
+    Returns:
+        Path of the page; None without one.
+    """
+    for part in parts:
+        for name, content in part.tables.items():
+            write_tables(content, execution.folder / name)
+        for name, content in part.numbers.items():
+            write_tables(content, execution.folder / name, [".csv"])
+        for name, drawing in part.drawings.items():
+            write_text(execution.folder / f"{name}.svg", drawing + "\n")
+    if with_figures and not any(part.drawings for part in parts):
+        return None
+    last = replace(ending, content=page.command(execution.command) + ending.content)
+    sections = [page.Section(part.title, part.content, part.notes) for part in (*parts, last)]
+    path = execution.folder / REPORT
+    write_text(path, page.document(title, kind, summary, sections))
+    return path
+
+
+def failures(rows: Mapping[str, CellScores]) -> list[str]:
+    """Return a sentence for each failed run, from the name of a row -> its scores."""
+    return [
+        f"{name}, seed {seed}, failed: {reason}" for name, cell in rows.items() for seed, reason in cell.failed.items()
+    ]
+
+
+def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Path, metrics: Sequence[str] = ()) -> str:
+    """Return the caption of a study: data, split, relevance, protocol, chance, ties, seeds, notes on the data.
+
+    Raises:
+        InputError: no run was finished.
+    """
+    first = [(cell, *next(iter(cell.runs.items()))) for cell in scores.values() if cell.runs]
+    if not first:
+        reasons = [reason for cell in scores.values() for reason in cell.failed.values()]
+        cause = f" ({reasons[0]})" if reasons else ""
+        raise InputError(f"{folder}: no run was finished{cause}; see failure.txt in each")
+    records = [run.record for _, _, run in first]
+    environments = [read_environment(run_folder(folder, cell.cell, seed)) for cell, seed, _ in first]
+    record, environment = records[0], environments[0]
+    clips = ", ".join(f"{_span([other.clips[split] for other in environments])} {split}" for split in environment.clips)
+    chance = _span([f"{other.chance:.3f}" for other in records])
+    of_metrics = [
+        f"{metric} {_span([f'{level:.3f}' for level in levels])}"
+        for metric in metrics
+        if (levels := [level for other in records if (level := other.chance_of(metric)) is not None])
+    ]
+    chance += f" ({', '.join(of_metrics)})" if of_metrics else ""
+    rules = sorted({other.relevance for other in records} - {LABEL.name})
+    relevant = "".join(f"relevant is {RELEVANCE_IN_WORDS[rule]} ({rule}), " for rule in rules)
+    ties = max(run.record.tie_rate for cell in scores.values() for run in cell.runs.values())
+    shared = [note for note in environment.data.notes if all(note in other.data.notes for other in environments)]
+    noted = "".join(f"; {note.rstrip('.')}" for note in shared)
+    return (
+        f"MAP on the {record.split} split of {Path(environment.data.name).name} ({clips} clips), "
+        f"{relevant}protocol {record.protocol}, chance {chance}, tie rate at most {ties:.3f}; "
+        f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
+        f"{noted}."
+    )
+
+
+def _span(values: Sequence[Any]) -> str:
+    """Return the smallest and the largest value, once where they are equal."""
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low} to {high}"
+
+
 def summary(
     rows: Mapping[str, CellScores],
-    found: Mapping[str, Difference],
+    tested: Mapping[str, Difference],
     reference: str | None,
     about: Sequence[str],
     what: str = "row",
 ) -> str:
-    """Lay out the summary of a sweep.
+    """Return the summary of a study as HTML: the best row, and how sure its difference is.
 
     Args:
         rows: name -> scores.
-        found: name of a row -> its difference to what it is measured against.
-        reference: the row that all are measured against, where it is one.
+        tested: name of a row -> difference to its baseline.
+        reference: common baseline of all rows, if there is one.
         about: plain sentences: data, split, protocol, chance, seeds.
-        what: a row is called.
+        what: noun for a row.
     """
-    scored = {name: spread for name, one in rows.items() if (spread := one.over_seeds("map")) is not None}
+    scored = {name: spread for name, cell in rows.items() if (spread := cell.over_seeds("map")) is not None}
     best = max(scored, key=lambda name: scored[name].mean)
-    runs = [run for one in rows.values() for run in one.runs.values()]
-    chance = float(np.mean([run.record.chance for run in runs]))
-    failed = sum(len(one.failed) for one in rows.values())
-    shown = [Fact(f"best test {mean_map(rows.values())}", str(scored[best]), best)]
+    chance = mean_chance(rows.values())
+    runs = sum(len(cell.runs) for cell in rows.values())
+    failed = sum(len(cell.failed) for cell in rows.values())
+    shown = [page.Fact(f"best test {mean_map(rows.values())}", str(scored[best]), best)]
     if reference in scored and reference != best:
-        shown.append(Fact("measured against", str(scored[str(reference)]), str(reference)))
-    shown.append(Fact("chance", f"{chance:.3f}", "MAP of a random order"))
+        shown.append(page.Fact("measured against", str(scored[str(reference)]), str(reference)))
+    shown.append(page.Fact("chance", f"{chance:.3f}", "MAP of a random order"))
     several = f"{len(rows)} {what}s" if len(rows) != 1 else f"1 {what}"
-    shown.append(Fact("runs", str(len(runs)), several + (f", {failed} runs failed" if failed else "")))
+    shown.append(page.Fact("runs", str(runs), several + (f", {failed} runs failed" if failed else "")))
     words = f"{best} scores highest, {scored[best].mean / chance:.1f} times chance."
-    if best in found:
+    if best in tested:
         against = reference or "its baseline"
-        words += f" Its difference to {against} is {_how_sure(found[best])}: {in_words(found[best])}."
-    notes = "".join(f'<p class="note">{text(note)}</p>' for note in (verdict(found, what), *about) if note)
-    return f'<p class="verdict">{text(words)}</p>{facts(shown)}{notes}'
+        words += f" Its difference to {against} is {_how_sure(tested[best])}: {in_words(tested[best])}."
+    notes = "".join(f'<p class="note">{page.text(note)}</p>' for note in (verdict(tested, what), *about) if note)
+    return f'<p class="verdict">{page.text(words)}</p>{page.facts(shown)}{notes}'
 
 
-def _how_sure(one: Difference) -> str:
-    if math.isnan(one.p):
+def _how_sure(minus: Difference) -> str:
+    if math.isnan(minus.p):
         return "not tested"
-    if one.significant:
+    if minus.significant:
         return "significant"
-    return f"within ±{NEGLIGIBLE:g}" if one.equivalent else "undecided"
+    return f"within ±{NEGLIGIBLE:g}" if minus.equivalent else "undecided"
 
 
-def verdict(found: Mapping[str, Difference], what: str) -> str:
-    """Say how many differences are more than luck."""
-    if not found:
+def verdict(differences: Mapping[str, Difference], what: str) -> str:
+    """Return a sentence with the number of differences of each outcome; "" without differences."""
+    if not differences:
         return ""
-    tested = [one for one in found.values() if not math.isnan(one.p)]
+    tested = [minus for minus in differences.values() if not math.isnan(minus.p)]
     if not tested:
-        return f"Nothing is tested: one seed says nothing of others ({len(found)} {what}s were compared)."
-    above = sum(one.significant and one.mean > 0 for one in tested)
-    below = sum(one.significant and one.mean < 0 for one in tested)
-    equal = sum(one.equivalent and not one.significant for one in tested)
-    undecided = len(tested) - above - below - equal
-    noun = "comparison" if len(tested) == 1 else "comparisons"
+        return f"Nothing is tested: one seed says nothing of others ({len(differences)} {what}s were compared)."
+    above = sum(minus.significant and minus.mean > 0 for minus in tested)
+    below = sum(minus.significant and minus.mean < 0 for minus in tested)
+    equal = sum(minus.equivalent and not minus.significant for minus in tested)
     return (
-        f"Of {len(tested)} {noun}: {above} significantly above, {below} significantly below, {equal} equal within "
-        f"±{NEGLIGIBLE:g}, {undecided} undecided."
+        f"Of {len(tested)} comparison{'s' if len(tested) > 1 else ''}: {above} significantly above, {below} "
+        f"significantly below, {equal} equal within ±{NEGLIGIBLE:g}, {len(tested) - above - below - equal} undecided."
     )
 
 
 def result_tables(shown: Table, key_columns: int = 1) -> str:
-    """Lay a wide table out as several: the results, the published figures beside ours, and the cost.
+    """Return a wide table as several, in HTML: the results, the published figures beside ours, and the cost.
 
     Args:
-        shown: the whole table.
-        key_columns: how many columns at its beginning say which row it is.
+        shown: the table.
+        key_columns: number of columns, at the beginning, that name a row.
     """
     keys, printed = shown.columns[:key_columns], [name for name in shown.columns if PUBLISHED in name]
     cost = [name for name in shown.columns if name in COST]
-    html = table(shown, [name for name in shown.columns if name not in (*printed, *cost)])
-    beside = _with_published(shown, printed)
-    if beside.rows:
-        ours = [name for name in shown.columns if name == "MAP mean"]
-        html += f'<h3>Beside the published figures</h3><p class="note">{text(NOTE)}</p>'
-        html += table(beside, [*keys, *ours, *printed])
-    return html + ("<h3>Cost</h3>" + table(shown, [*keys, *cost]) if cost else "")
-
-
-def _with_published(shown: Table, printed: Sequence[str]) -> Table:
-    """Keep the rows that have a published figure; what is best among all rows is not marked there."""
-    places = [shown.columns.index(name) for name in printed]
-    rows = tuple(row for row in shown.rows if any(row[place] is not None for place in places))
-    return replace(shown, rows=rows, best=())
+    html = page.table(shown, [name for name in shown.columns if name not in (*printed, *cost)])
+    positions = [shown.columns.index(name) for name in printed]
+    rows = tuple(row for row in shown.rows if any(row[position] is not None for position in positions))
+    if rows:  # the best figure of all rows is not marked among those with published figures
+        html += f'<h3>Beside the published figures</h3><p class="note">{page.text(NOTE)}</p>'
+        html += page.table(replace(shown, rows=rows, best=()), [*keys, "MAP mean", *printed])
+    return html + ("<h3>Cost</h3>" + page.table(shown, [*keys, *cost]) if cost else "")

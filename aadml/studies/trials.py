@@ -1,4 +1,4 @@
-"""Equal budgets: for every row the same number of trials over its declared search space, chosen on validation clips."""
+"""Equal budgets: the same number of trials for every row, over its search space, selected on validation clips."""
 
 import hashlib
 import itertools
@@ -10,24 +10,29 @@ from pathlib import Path
 import numpy as np
 
 from aadml.configuration.config import resolve
+from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.runs.loading import read_evaluation
-from aadml.studies.comparison_rows import Row, Space
+from aadml.studies.ablation_grid import run_folder
+from aadml.studies.comparison_rows import ComparisonRow, Space
+from aadml.studies.execution import Execution
 from aadml.studies.grid import Cell, Point, applied
 from aadml.studies.job import Job
-from aadml.studies.sweep import Outcome
+from aadml.studies.sweep import SweepOutcome
 
 TRIALS = "trials"
 RECORD = "trials.json"
+Outcomes = Mapping[Path, SweepOutcome]
+"""Folder of a run -> outcome."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One attempt at a cell.
+    """One point of the search space of a row.
 
     Attributes:
-        settings: what differs from the cell's own config; nothing in the first trial.
+        settings: that differ from the config of the cell; none in the first trial.
         job: the run, scored on validation clips only.
     """
 
@@ -35,12 +40,42 @@ class Trial:
     job: Job
 
 
-def trials_of(row: Row, count: int, seed: int, folder: Path) -> list[Trial]:
+def tuned_rows(
+    rows: Sequence[ComparisonRow], budget: int, execution: Execution
+) -> tuple[list[ComparisonRow], dict[str, str]]:
+    """Run the trials of every row, and return the rows with their best config.
+
+    A point of a search space that the data cannot be trained with is a lost trial, not a failure of the comparison.
+
+    Returns:
+        The rows, and name of a cell -> record of its trials, as JSON.
+    """
+    trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
+    execution.note(f"{sum(map(len, trials.values()))} trials, scored on validation clips only")
+    finished = execution.work([trial.job for several in trials.values() for trial in several], execution.workers)
+    outcomes = {outcome.job.folder: outcome for outcome in finished}
+    tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget) for row in rows]
+    records = {
+        best.cell.name: _record(trials[row.cell.name], outcomes, best.cell.settings)
+        for row, best in zip(rows, tuned, strict=True)
+    }
+    return tuned, records
+
+
+def write_records(records: Mapping[str, str], cells: Sequence[Cell], seeds: Sequence[int], folder: Path) -> None:
+    """Write the records of `tuned_rows` into the run folders of the cells."""
+    for cell, seed in itertools.product(cells, seeds):
+        place = run_folder(folder, cell, seed)
+        if cell.name in records and place.is_dir():
+            write_text(place / RECORD, records[cell.name])
+
+
+def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[Trial]:
     """Draw the trials of a row: its own config first, then points of its search space, none twice.
 
     Args:
-        row: with its space; keys that its config does not take are left out.
-        count: how many; a smaller space is tried whole.
+        row: with its space; keys that its config does not have are left out.
+        count: number of trials; a smaller space is tried completely.
         seed: of the draw and of the runs.
         folder: of the comparison.
 
@@ -51,54 +86,49 @@ def trials_of(row: Row, count: int, seed: int, folder: Path) -> list[Trial]:
     points = [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())] if space else []
     digest = hashlib.sha256(row.cell.name.encode()).digest()
     generator = np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])
-    found: dict[str, Point] = {row.cell.config.yaml(): ({}, row.cell.config)}
+    drawn: dict[str, Point] = {row.cell.config.yaml(): ({}, row.cell.config)}
     for number in generator.permutation(len(points)):
         config = resolve(applied(row.cell.config.values, points[number]))
-        found.setdefault(config.yaml(), (points[number], config))
-    trials = []
-    for number, (settings, config) in enumerate(list(found.values())[:count]):
-        place = folder / TRIALS / row.cell.folder(f"trial{number}")
-        trials.append(Trial(settings, Job(place, config.seeded(seed), "valid")))
-    return trials
+        drawn.setdefault(config.yaml(), (points[number], config))
+    return [
+        Trial(settings, Job(folder / TRIALS / row.cell.folder(f"trial{number}"), config.seeded(seed), "valid"))
+        for number, (settings, config) in enumerate(list(drawn.values())[:count])
+    ]
 
 
-def chosen_row(row: Row, trials: Sequence[Trial], outcomes: Mapping[str, Outcome], budget: int) -> Row:
-    """Give a row the config of its best trial; where all failed, its own.
+def chosen_row(row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, budget: int) -> ComparisonRow:
+    """Return a row with the config of its best trial; its own config if all trials failed.
 
     Args:
-        row: that the trials are of.
-        trials: all of them.
-        outcomes: by folder.
-        budget: how many trials every row had; part of the name.
+        row: of the trials.
+        trials: of the row.
+        outcomes: of all trials.
+        budget: number of trials of every row; part of the name.
     """
-    scored = [(score_of(trial), trial) for trial in trials if not outcomes[str(trial.job.folder)].reason]
-    best = max(scored, key=lambda pair: pair[0])[1].settings if scored else {}
+    finished = [trial for trial in trials if not outcomes[trial.job.folder].reason]
+    best = max(finished, key=_score).settings if finished else {}
     config = resolve(applied(row.cell.config.values, best))
     return replace(row, cell=Cell(f"{row.cell.name}_trials{budget}", config, best))
 
 
-def score_of(trial: Trial) -> float:
+def _score(trial: Trial) -> float:
     """Return the validation MAP of a finished trial."""
-    record = read_evaluation(trial.job.folder)
-    if record.split != "valid":
-        raise InputError(f"{trial.job.folder}: was scored on {record.split}; a trial is scored on valid")
-    return record.map_mean
+    return read_evaluation(trial.job.folder).map_mean
 
 
-def record_of(trials: Sequence[Trial], outcomes: Mapping[str, Outcome], chosen: JsonObject) -> str:
-    """Write down, as JSON, what was tried for a row and what was chosen; it goes into its run folders."""
+def _record(trials: Sequence[Trial], outcomes: Outcomes, chosen: JsonObject) -> str:
+    """Return, as JSON, the trials of a row with their scores, and the settings that were chosen."""
     tried = []
     for trial in trials:
-        reason = outcomes[str(trial.job.folder)].reason
-        score = {"failed": reason} if reason else {"valid map_mean": score_of(trial)}
+        reason = outcomes[trial.job.folder].reason
+        score = {"failed": reason} if reason else {"valid map_mean": _score(trial)}
         tried.append({"settings": dict(trial.settings), **score, "folder": trial.job.folder.name})
-    return (
-        json.dumps({"trials": tried, "chosen": dict(chosen), "seed": trials[0].job.config.common.seed}, indent=2) + "\n"
-    )
+    content = {"trials": tried, "chosen": dict(chosen), "seed": trials[0].job.config.common.seed}
+    return json.dumps(content, indent=2) + "\n"
 
 
-def _fitting(row: Row) -> Space:
-    """Leave out the keys of a space that a row does not take (those of a proxy that it has not)."""
+def _fitting(row: ComparisonRow) -> Space:
+    """Return the space of a row without keys that its config does not have (those of a proxy)."""
     fitting = {}
     for key, values in row.space.items():
         try:

@@ -8,7 +8,7 @@ import pytest
 from aadml.configuration.files import read_yaml
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
-from aadml.studies.published_figures import published
+from aadml.reports.published import published
 
 SMALL = ["--set", "network.hidden=[8]", "--set", "training.batch=20", "--set", "training.learning_rate=0.01"]
 QUICK = ["--set", "method.dimension=3", "--max-epochs", "2", "--seeds", "2", "--workers", "0"]

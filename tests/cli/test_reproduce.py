@@ -14,7 +14,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers import reproduce
-from aadml.papers.cost import Rate
+from aadml.studies.forecast import Rate
 from aadml.studies.sweep import sweep
 
 SMALL = ["network.hidden=[8]", "training.learning_rate=0.01", "training.batch=40"]
@@ -47,10 +47,10 @@ def two_rows(monkeypatch):
 def unmeasured(monkeypatch):
     """Forecasts without a measurement, for calls that are repeated."""
 
-    def rates(runs, workers, note):
-        return {kind: Rate(step=0.001) for kind, _ in runs}
+    def rates(examples, workers, note):
+        return dict.fromkeys(examples, Rate(step=0.001))
 
-    monkeypatch.setattr("aadml.papers.cost.measured_kinds", rates)
+    monkeypatch.setattr("aadml.studies.forecast.measured_rates", rates)
 
 
 def rows(path):
@@ -139,7 +139,7 @@ def test_bad_calls_are_one_line_and_code_2(aadml, ave, tmp_path, arguments, hint
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_rows", "unmeasured")
 def test_a_long_job_is_refused_where_nobody_can_answer(aadml, ave, tmp_path, monkeypatch):
-    monkeypatch.setattr("aadml.papers.cost.WORTH_ASKING", 0.001)
+    monkeypatch.setattr("aadml.studies.forecast.WORTH_ASKING", 0.001)
     arguments = ["reproduce", "paper", "--ave", ave, "--only", "figure-5", "--seeds", 1, *FLAGS, "--max-epochs", 1,
                  "--workers", 0, "-o", tmp_path / "out"]  # fmt: skip
     code, _, err = aadml(*arguments)

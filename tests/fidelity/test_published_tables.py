@@ -62,7 +62,7 @@ def objective_of(values):
 def test_a_row_of_mei_or_3cmlf_minimizes_the_released_objective(row, values, references):
     config = resolve(values)
     name = config.values.get("recipe") or config["loss"]["name"]
-    assert name == (row.published.get("objective") or "nt-xent")
+    assert name == (row.changes.get("loss") or "nt-xent")
     assert name in OBJECTIVES
     of = objective_of(values)
     assert max(objective_errors(of, name, read(references / "audio_text/mei_objectives.npz"))) < EXACT

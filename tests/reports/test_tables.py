@@ -5,7 +5,6 @@ import pytest
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.tables import Table, comma_separated, latex, markdown, write_tables
 from aadml.retrieval.significance import Spread
-from aadml.studies.sweep_parts import result_tables
 
 TABLE = Table(
     columns=("loss", "AVE audio→visual", "published", "runs"),
@@ -91,12 +90,3 @@ def test_a_crooked_table_is_refused():
         Table(("a", "b"), (("x",),))
     with pytest.raises(InputError, match="no column 'c'"):
         Table(("a",), (("x",),), best=("c",))
-
-
-def test_published_figures_are_shown_where_a_row_has_one():
-    columns = ("loss", "MAP mean", "AVE published map")
-    rows = (("nt-xent", 0.3, None), ("triplet", 0.4, 0.328))
-    assert "Beside the published figures" not in result_tables(Table(columns, rows[:1]))
-    beside = result_tables(Table(columns, rows)).split("Beside the published figures")[1]
-    assert "triplet" in beside
-    assert "nt-xent" not in beside

@@ -166,8 +166,8 @@ def test_a_limit_of_epochs_shortens_every_row_and_the_model_that_makes_the_batch
     tmp_path, monkeypatch, arguments, longest
 ):
     planned = []
-    noted = lambda jobs, plan: planned.extend(jobs) or []  # noqa: E731
-    monkeypatch.setattr("aadml.papers.audio_text.worked_off", noted)
+    noted = lambda plan, jobs: planned.extend(jobs) or []  # noqa: E731
+    monkeypatch.setattr("aadml.papers.reproduction_plan.ReproductionPlan.reproduce", noted)
     call("reproduce", "3cmlf", "--audiocaps", audiocaps(tmp_path / "AudioCaps"), "--config", "3cmlf", "--seeds", 1,
          "--shard", "1/2", "-o", tmp_path / "out", "--set", "training.batch=2", *arguments)  # fmt: skip
     plain, *others = planned

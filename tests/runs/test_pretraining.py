@@ -14,15 +14,14 @@ from aadml.feature_extraction.ground.options import made
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.training.session import Callbacks
-from aadml.papers import cost
-from aadml.papers.audio_text_runs import runs_of, table_of
+from aadml.papers.audio_text import runs_of, table_of
 from aadml.runs.loading import read_evaluation
 from aadml.runs.prepare import prepare
 from aadml.runs.pretraining import prior_config, prior_folder
 from aadml.runs.train import train_into
-from aadml.studies.dependencies import with_needed, work_off_needed
+from aadml.studies.execution import run_jobs, with_needed, work_off_needed
+from aadml.studies.forecast import forecast, measure
 from aadml.studies.job import is_done
-from aadml.studies.sweep_result import run_jobs
 
 pytest.importorskip("transformers")
 
@@ -260,12 +259,11 @@ def test_a_forecast_measures_a_model_with_stages_by_the_plain_one(manifest, tmp_
 
     def counted(config, splits):
         seen.append(config.method)
-        return measured(config, splits)
+        return measure(config, splits)
 
-    measured = cost.measured
-    monkeypatch.setattr(cost, "measured", counted)
+    monkeypatch.setattr("aadml.studies.forecast.measure", counted)
     runs = runs_of("3cmlf", config(manifest).values, [0], tmp_path, data=str(manifest), dataset="AudioCaps")
     jobs = with_needed([job for run in runs if run.row.cells[1] in ("plain", "stage 3") for job in run.jobs])
-    told = cost.forecast(jobs, 1)
+    told = forecast(jobs, 1)
     assert seen == ["audio-text"]
     assert len(told.seconds) == len(jobs) >= 2

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.studies.comparison_rows import Settings, chosen, named_rows
+from aadml.studies.comparison_rows import RowSettings, chosen, named_rows
+from aadml.studies.control_rows import AFFINE, CLASS_MEAN, MEMORY, UNIFORM
 
-SETTINGS = Settings("x.h5", with_controls=False)
+SETTINGS = RowSettings("x.h5", with_controls=False)
 KNOWN = {"cca": 1, "dcca": 2, "random": 3}
 
 
@@ -59,3 +60,13 @@ def test_options_of_a_loss_are_set_where_a_row_has_them():
     rows, notes = named_rows((), ("triplet", "supcon"), replace(SETTINGS, changes=(("loss.margin", 0.5),)))
     assert {row.cell.config["loss"].get("margin") for row in rows if "triplet" in row.item} == {0.5}
     assert notes == ["loss.margin was not set for rows without such a key, or with their own: supcon"]
+
+
+def test_rivals_are_rows_beside_the_row_itself():
+    settings = RowSettings("x.h5", with_controls=False, with_rivals=True)
+    (method, *beside), _ = named_rows(["aadml"], [], settings)
+    assert [row.control for row in [method, *beside]] == ["", MEMORY, CLASS_MEAN, UNIFORM, AFFINE]
+    (plain, anchored, *beside), _ = named_rows([], ["triplet"], settings)
+    assert (plain.name, anchored.name) == ("triplet", "aa-triplet")
+    assert [row.name for row in beside] == [f"aa-triplet, {name}" for name in (MEMORY, CLASS_MEAN, UNIFORM, AFFINE)]
+    assert repr(settings) == repr(RowSettings("x.h5", with_controls=False))

@@ -53,6 +53,14 @@ def test_two_sweeps_never_work_in_one_folder(tmp_path):
         pass
 
 
+def test_a_second_process_leaves_the_note_on_the_data_of_the_first(features, tmp_path):
+    folder = tmp_path / "sweep"
+    with sole_owner(folder, {folder: str(features)}):
+        with pytest.raises(InputError, match="another process"), sole_owner(folder, {folder: str(features)}):
+            pass
+        assert (folder / "data.json").is_file()
+
+
 def test_a_folder_that_was_there_or_holds_something_stays(tmp_path):
     (tmp_path / "own").mkdir()
     with sole_owner(tmp_path / "own"):

@@ -4,10 +4,8 @@ import pytest
 
 from aadml.configuration.config import resolve, tuning_space
 from aadml.configuration.files import read_yaml
-from aadml.configuration.from_arguments import assemble
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.studies.ablation_grid import plan_ablation
 from aadml.studies.grid import (
     Axis,
     applied,
@@ -70,22 +68,6 @@ def test_axes_are_read_from_texts_and_from_values_of_keys():
 def test_bad_values_of_keys_are_told_too(over, hint):
     with pytest.raises(InputError, match=hint):
         axes_of(over)
-
-
-def test_settings_of_a_loss_are_those_of_every_loss_of_the_axis():
-    given = {"loss.margin": 0.5, "network.hidden": [8]}
-    axes = [parse_axis("loss=triplet,aa-hinge,hard-triplet")]
-    found = plan_ablation(assemble(data="x.h5", settings=given).values, axes, [0], given=given)
-    assert {cell.config["loss"]["margin"] for cell in found.cells} == {0.5}
-    assert len(found.cells) == 4  # and aa-hinge's baseline
-    with pytest.raises(InputError, match="margin"):
-        plan_ablation(BASE, [parse_axis("loss=triplet,supcon")], [0], given=given)
-
-
-def test_baselines_have_the_settings_of_a_loss_too():
-    given = {"loss.margin": 0.5}
-    found = plan_ablation(BASE, [parse_axis("loss=triplet")], [0], {"loss": "hinge"}, given)
-    assert [cell.config["loss"]["margin"] for cell in found.cells] == [0.5, 0.5]
 
 
 def test_a_setting_that_no_run_would_have_is_refused():

@@ -73,18 +73,6 @@ def test_a_run_that_fails_does_not_stop_the_rest_and_is_tried_again(base, featur
     assert [outcome.kept for outcome in again] == [True, False, True]
 
 
-def test_an_error_nobody_expected_is_told_with_its_story(base, tmp_path, monkeypatch):
-    from aadml.studies import job
-
-    def broken(*arguments, **options):
-        raise ZeroDivisionError("by nought")
-
-    monkeypatch.setattr(job, "train_into", broken)
-    (outcome,) = sweep(jobs(base, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
-    assert outcome.reason == "ZeroDivisionError: by nought"
-    assert "Traceback" in (outcome.job.folder / FAILURE).read_text()
-
-
 def test_a_folder_of_another_config_is_refused(base, tmp_path):
     sweep(jobs(base, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
     with pytest.raises(InputError, match="validation"):
@@ -119,22 +107,3 @@ def test_a_sweep_on_data_that_are_not_there_leaves_no_folder(tmp_path, words):
     assert isinstance(done.exception, InputError)
     assert "none.h5: no such file" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
-
-
-BOTH_WAYS = "every loss is run with and without AA proxies, and with --rivals beside what else could do their work"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--losses", "triplet,aa-triplet"], f"--losses aa-triplet: write triplet; {BOTH_WAYS}"),
-        (["--losses", "xbm-triplet"], f"--losses xbm-triplet: write triplet; {BOTH_WAYS}"),
-        (["--methods", ","], "compare: nothing to compare; give --methods all, --losses all, or names of them"),
-        (["--methods", "cca", "--config", "x.yaml"],
-         "--config x.yaml: is of the losses, and each method has its own; give --losses too"),
-    ],
-)  # fmt: skip
-def test_a_comparison_of_nothing_or_with_a_config_for_nothing_is_refused(features, tmp_path, words, said):
-    done = CliRunner().invoke(cli, ["compare", "--data", str(features), *words, "-o", str(tmp_path / "out")])
-    assert str(done.exception) == said
-    assert not (tmp_path / "out").exists()

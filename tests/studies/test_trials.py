@@ -12,25 +12,13 @@ from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import load_run
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
-from aadml.studies.comparison_rows import Row, Settings, named_rows
-from aadml.studies.control_rows import (
-    AFFINE,
-    ALONE,
-    CLASS_MEAN,
-    HALF,
-    MEMORY,
-    NONE,
-    RANDOM,
-    UNIFORM,
-    controls,
-    rivals,
-)
+from aadml.studies.comparison_rows import ComparisonRow
 from aadml.studies.grid import Cell
 from aadml.studies.trials import trials_of
 
 
 def row(values, space, name="row"):
-    return Row("methods", name, "", Cell(name, resolve(values), {}), space)
+    return ComparisonRow("methods", name, "", Cell(name, resolve(values), {}), space)
 
 
 def test_trials_begin_with_the_row_itself_and_try_nothing_twice(base, tmp_path):
@@ -63,45 +51,6 @@ def test_a_trial_of_a_closed_form_is_not_fitted_on_the_clips_it_is_scored_on(fea
     whole = torch.cat([splits.train.matrix("audio"), splits.valid.matrix("audio")]).double().mean(0)
     mean = load_run(tmp_path / "run").model.method.state()["mean.audio"]
     torch.testing.assert_close(mean, whole, rtol=1e-6, atol=1e-8)
-
-
-def test_the_controls_of_a_proxy_change_one_thing_each(base):
-    config = resolve(base | {"loss": {"name": "triplet", "weight": 2.0}})
-    found = controls(config)
-    assert list(found) == [ALONE, RANDOM, HALF, NONE]
-    assert [bool(found[name].prefix) for name in found] == [False, True, False, False]
-    assert found[RANDOM]["proxy"] == config["proxy"] | {"neighbors": "random"}
-    assert [found[name]["loss"]["weight"] for name in found] == [2.0, 2.0, 1.0, 0.0]
-    for changed in found.values():
-        assert {k: v for k, v in changed.values.items() if k not in ("loss", "proxy")} == {
-            k: v for k, v in config.values.items() if k not in ("loss", "proxy")
-        }
-    assert controls(found[ALONE]) == {}
-
-
-def test_the_rivals_of_a_proxy_take_its_place_and_its_share_of_the_loss(base):
-    config = resolve(base | {"proxy": {"name": "anchor-aware", "aa_mix": 0.25, "residual": "convex", "k": 2}})
-    found = rivals(config)
-    assert list(found) == [MEMORY, CLASS_MEAN, UNIFORM, AFFINE]
-    assert [one.section("proxy").name for one in found.values()] == ["memory", "class-mean", *["anchor-aware"] * 2]
-    mixed = {"aa_mix": 0.25, "aa_on": "all", "residual": "convex", "residual_weight": 0.5}
-    assert found[CLASS_MEAN]["proxy"] == {"name": "class-mean"} | mixed
-    assert found[UNIFORM]["proxy"] == config["proxy"] | {"reading": "R3", "attention": "free", "temperature": 1e4}
-    assert found[AFFINE]["proxy"] == config["proxy"] | {"reading": "R1"}
-    for changed in found.values():
-        assert changed.values | {"proxy": 0} == config.values | {"proxy": 0}
-    assert AFFINE not in rivals(resolve(base | {"proxy": {"name": "anchor-aware", "attention": "free"}}))
-    assert rivals(found[MEMORY]) == rivals(controls(config)[ALONE]) == {}
-
-
-def test_rivals_are_rows_where_they_are_asked_for():
-    asked = Settings("x.h5", with_controls=False, with_rivals=True)
-    (method, *beside), _ = named_rows(["aadml"], [], asked)
-    assert [row.control for row in [method, *beside]] == ["", MEMORY, CLASS_MEAN, UNIFORM, AFFINE]
-    (plain, anchored, *beside), _ = named_rows([], ["triplet"], asked)
-    assert (plain.name, anchored.name) == ("triplet", "aa-triplet")
-    assert [row.name for row in beside] == [f"aa-triplet, {name}" for name in (MEMORY, CLASS_MEAN, UNIFORM, AFFINE)]
-    assert repr(asked) == repr(Settings("x.h5", with_controls=False))
 
 
 def test_unseen_classes_carry_their_protocol_and_no_accuracy(base, tmp_path):

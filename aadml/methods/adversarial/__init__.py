@@ -1,1 +1,1 @@
-"""Methods whose encoders play against networks that tell modalities apart."""
+"""Methods whose encoders are trained against critics or classifiers of modalities."""

@@ -1,1 +1,1 @@
-"""Methods that lead both modalities to their labels."""
+"""Methods that map all modalities into label space."""

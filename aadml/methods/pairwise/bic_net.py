@@ -109,8 +109,8 @@ class BilateralLearner(Learner):
         width = dimension // 2
         if width % attention_heads:
             raise InputError(f"method.attention_heads: {attention_heads} given; it must divide {width}")
-        whole = heads(context, "bic-net", (*hidden, width), activation="gelu", dropout=dropout)
-        self.whole = nn.ModuleDict({m: nn.Sequential(head, nn.LayerNorm(width)) for m, head in whole.items()})
+        global_heads = heads(context, "bic-net", (*hidden, width), activation="gelu", dropout=dropout)
+        self.whole = nn.ModuleDict({m: nn.Sequential(head, nn.LayerNorm(width)) for m, head in global_heads.items()})
         options = {"tokens": tokens, "width": width, "depth": depth, "attention_heads": attention_heads}
         self.local = nn.ModuleDict(
             {m: TokenTransformer(size, dropout=dropout, **options) for m, size in context.dimensions.items()}

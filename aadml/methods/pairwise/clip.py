@@ -26,7 +26,7 @@ LARGEST_SCALE = math.log(100)
 
 
 class ContrastiveLearner(Learner):
-    """Match clips with their own partners by CLIP's objective, on projection heads (Radford et al., ICML 2021).
+    """CLIP's objective on projection heads, which matches clips with their partners (Radford et al., ICML 2021).
 
         L = mean over directions of  mean over i of  -log( exp(s cos(x_i, y_i)) / sum over j of exp(s cos(x_i, y_j)) )
 

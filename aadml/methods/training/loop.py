@@ -153,7 +153,7 @@ class _Loop:
     def _steps(
         self, batches: Iterable[Tensor], stage: Stage, epoch: Epoch, generator: torch.Generator
     ) -> dict[str, float]:
-        """Take the steps of one epoch; return the mean of every scalar of the losses."""
+        """Run the steps of one epoch; return the mean of every scalar of the losses."""
         players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
         scalars: dict[str, list[Tensor]] = {}
         steps = 0

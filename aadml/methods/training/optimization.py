@@ -42,7 +42,7 @@ class Optimization:
         return rates[0]
 
     def step(self, name: str, player: Player, batch: Batch, *, probed: bool = False) -> Mapping[str, Tensor]:
-        """Take one step of a player's optimizer on `batch`.
+        """Run one step of a player's optimizer on `batch`.
 
         Args:
             name: of the player.

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from aadml.papers.figures import drawn
 from aadml.retrieval.significance import Values
-from aadml.studies.sweep_figures import difference_curve, spread_dots
+from aadml.studies.sweep_figures import difference_curve, drawn, spread_dots
 from scripts.experiments.anchor_aware.answers import Findings
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS
 from scripts.experiments.anchor_aware.finals import finals

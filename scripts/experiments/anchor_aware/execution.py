@@ -1,6 +1,7 @@
 """The experiment of docs/lab/experiments/plan.md, from its data sets to its ledger and its page."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -8,15 +9,14 @@ from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import setting_pairs
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.papers.procedure import Plan
+from aadml.papers.reproduction_plan import ReproductionPlan
 from aadml.runs.data import data_location, load_splits
-from aadml.studies.dependencies import work_off_needed
+from aadml.studies.execution import SweepResult, work_off_needed
 from aadml.studies.folder import refuse_foreign, sole_owner
+from aadml.studies.forecast import Forecast, forecast, in_words
 from aadml.studies.grid import applied
-from aadml.studies.sweep import Outcome, worker_count
-from aadml.studies.sweep_result import SweepResult
+from aadml.studies.sweep import SweepOutcome, worker_count
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, NARROW, is_removed
-from scripts.experiments.anchor_aware.cost import cost_in_words, cost_of
 from scripts.experiments.anchor_aware.experiment import STEPS, DataSet, Experiment, Run
 from scripts.experiments.anchor_aware.finals import THIRD, same_training
 from scripts.experiments.anchor_aware.ledger import Ledger
@@ -39,7 +39,7 @@ AT_ONCE = 9
 REMOVED = "reading R2 was removed (docs/lab/deletions.md); commit 970f5aa6d682 trains it"
 
 
-def run_experiment(data: Sequence[str], only: str | None, plan: Plan) -> SweepResult:
+def run_experiment(data: Sequence[str], only: str | None, plan: ReproductionPlan) -> SweepResult:
     """Train the runs of stages that have no row yet, and write the page.
 
     Args:
@@ -51,27 +51,27 @@ def run_experiment(data: Sequence[str], only: str | None, plan: Plan) -> SweepRe
         InputError: no data, two files of one name, data other than the ledger is of, an unknown stage, or a folder
             that holds other files.
     """
-    if not data and not plan.division.merge:
+    if not data and not plan.merge:
         raise InputError("no data; give --data F.h5, once for each data set")
     stages = chosen_stages(only)
     if not (plan.folder / SETS).is_file():
         refuse_foreign(plan.folder)
-    with sole_owner(plan.owned):
-        ledger = Ledger((plan.owned, *(one for one in shard_folders(plan.folder) if one != plan.owned)))
-        sets, outcomes = _data_sets(data, plan), list[Outcome]()
-        if not plan.division.merge:
+    with sole_owner(plan.locked):
+        ledger = Ledger((plan.locked, *(one for one in shard_folders(plan.folder) if one != plan.locked)))
+        sets, outcomes = _data_sets(data, plan), list[SweepOutcome]()
+        if not plan.merge:
             shares = {drawn_name(one): drawn_place(one) for one in SHARED if any(map(is_of_shares, stages))}
             experiment = Experiment(sets, len(plan.seeds), ledger, _read_sets(shares, plan))
             _forecast(stages, experiment, plan)
             for stage in stages:
                 outcomes += _worked_off(stage, experiment, plan)
-        if plan.division.shard:
-            return SweepResult((), tuple(outcomes), plan.folder, None)
+        if plan.shard:
+            return plan.result(outcomes)
         ledger.absorb(list(STAGES))
         for folder in ledger.folders[1:]:
             keep_facts(plan.folder, read_facts(folder))
         page = write_plan_page(plan.folder)
-        return SweepResult(summary(plan.folder), tuple(outcomes), plan.folder, page)
+        return plan.result(outcomes, summary(plan.folder), page)
 
 
 def shard_folders(folder: Path) -> list[Path]:
@@ -79,7 +79,7 @@ def shard_folders(folder: Path) -> list[Path]:
     return [folder, *sorted(folder.glob("shard-*-of-*"))]
 
 
-def _data_sets(data: Sequence[str], plan: Plan) -> dict[str, DataSet]:
+def _data_sets(data: Sequence[str], plan: ReproductionPlan) -> dict[str, DataSet]:
     """Read what the schedules need to know of the data, and write down what they are."""
     places: dict[str, str] = {}
     for place in map(data_location, data):
@@ -90,7 +90,7 @@ def _data_sets(data: Sequence[str], plan: Plan) -> dict[str, DataSet]:
     return _read_sets(places, plan)
 
 
-def _read_sets(places: Mapping[str, str], plan: Plan) -> dict[str, DataSet]:
+def _read_sets(places: Mapping[str, str], plan: ReproductionPlan) -> dict[str, DataSet]:
     """Read data sets, name -> place."""
     sets: dict[str, DataSet] = {}
     facts: dict[str, SetFacts] = {}
@@ -102,17 +102,20 @@ def _read_sets(places: Mapping[str, str], plan: Plan) -> dict[str, DataSet]:
         splits = load_splits(config)
         facts[name], clips = SetFacts.of(name, splits), len(splits.train)
         sets[name] = DataSet(values, -(-clips // config.training.batch), clips, tuple(own), plan.max_epochs)
-    keep_facts(plan.owned, facts)
+    keep_facts(plan.locked, facts)
     return sets
 
 
-def _forecast(stages: Sequence[str], experiment: Experiment, plan: Plan) -> None:
+def _forecast(stages: Sequence[str], experiment: Experiment, plan: ReproductionPlan) -> None:
     """Say what the runs that are known so far will cost, and ask before long ones."""
     waiting = [run for stage in stages for run in _missing(stage, runs_of(stage, experiment), experiment, plan)]
     if waiting:
         workers = max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
-        expected = cost_of(waiting, plan.folder, workers, plan.note)
-        plan.note(cost_in_words(waiting, expected))
+        jobs = [run.job(plan.folder) for run in waiting]
+        # options change the time of a step by little
+        kinds = {str(job.folder): (run.key.data_set, run.key.method) for job, run in zip(jobs, waiting, strict=True)}
+        expected = forecast(jobs, workers, plan.note, kinds)
+        plan.note(forecast_in_words(waiting, expected))
         plan.confirm(expected)
     for name, data_set in experiment.sets.items() if THIRD in stages else ():
         if options := finalists(MAIN, name, experiment.ledger).get(ANCHOR_AWARE):
@@ -120,9 +123,18 @@ def _forecast(stages: Sequence[str], experiment: Experiment, plan: Plan) -> None
                 plan.note(f"{THIRD}: on {name}, {control} is the same training as the chosen AA, not run: {reason}")
 
 
-def _worked_off(stage: str, experiment: Experiment, plan: Plan) -> list[Outcome]:
+def forecast_in_words(runs: Sequence[Run], expected: Forecast) -> str:
+    """Return the number of waiting runs of each stage, and an upper limit on their time."""
+    counts = ", ".join(f"{stage} {count}" for stage, count in Counter(run.stage for run in runs).items())
+    return (
+        f"forecast: {len(runs)} runs are known to be needed ({counts}), at most about {in_words(expected.wall)} on "
+        f"{expected.workers} worker{'s' if expected.workers != 1 else ''}; what builds on them comes on top"
+    )
+
+
+def _worked_off(stage: str, experiment: Experiment, plan: ReproductionPlan) -> list[SweepOutcome]:
     """Do what is missing of a stage, and of what it grows by; every few runs go into the ledger at once."""
-    outcomes: list[Outcome] = []
+    outcomes: list[SweepOutcome] = []
     while waiting := _missing(stage, runs := runs_of(stage, experiment), experiment, plan):
         plan.note(f"{stage}: {len(waiting)} runs to do")
         step = AT_ONCE * max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
@@ -133,21 +145,23 @@ def _worked_off(stage: str, experiment: Experiment, plan: Plan) -> list[Outcome]
     return outcomes
 
 
-def _missing(stage: str, runs: Sequence[Run], experiment: Experiment, plan: Plan) -> list[Run]:
+def _missing(stage: str, runs: Sequence[Run], experiment: Experiment, plan: ReproductionPlan) -> list[Run]:
     """List those runs of a stage, or of this shard of it, that have no row."""
     there = {row.key for row in experiment.ledger.rows(stage)}
-    shard = plan.division.shard
+    shard = plan.shard
     return [run for run in (runs[shard[0] :: shard[1]] if shard else runs) if run.key not in there]
 
 
-def _done(runs: Sequence[Run], ledger: Ledger, plan: Plan) -> list[Outcome]:
+def _done(runs: Sequence[Run], ledger: Ledger, plan: ReproductionPlan) -> list[SweepOutcome]:
     """Work off some runs of one stage, and write their rows."""
     jobs = {run.key: run.job(plan.folder) for run in runs if not is_removed(json.loads(run.key.options))}
     outcomes = work_off_needed(list(jobs.values()), plan.workers, plan.work)
-    by_folder: Mapping[str, Outcome] = {str(one.job.folder): one for one in outcomes}
+    by_folder: Mapping[str, SweepOutcome] = {str(one.job.folder): one for one in outcomes}
     rows, precisions = [], {}
     for run in runs:
-        outcome = by_folder[str(jobs[run.key].folder)] if run.key in jobs else Outcome(run.job(plan.folder), REMOVED)
+        outcome = (
+            by_folder[str(jobs[run.key].folder)] if run.key in jobs else SweepOutcome(run.job(plan.folder), REMOVED)
+        )
         row, values = run.row(outcome)
         rows.append(row)
         if values is not None:

@@ -16,12 +16,12 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Values
 from aadml.runs.environment import git_commit, read_environment
 from aadml.runs.run_names import file_name
-from aadml.studies.comparison_rows import Setting, Settings, fitted_config, values_of
+from aadml.studies.comparison_rows import RowSettings, Setting, fitted_config, values_of
 from aadml.studies.folder import RUNS
 from aadml.studies.grid import applied
 from aadml.studies.job import Job, scored_under
 from aadml.studies.results import read_run
-from aadml.studies.sweep import Outcome
+from aadml.studies.sweep import SweepOutcome
 from scripts.experiments.anchor_aware.contenders import TRAIN_MAP, current
 from scripts.experiments.anchor_aware.ledger import Key, Ledger, Row
 
@@ -70,7 +70,7 @@ class DataSet:
     def shipped(self, names: Sequence[str]) -> dict[str, Config]:
         """Give the configs of methods, or shipped ones, on this data: their own networks and schedules."""
         changes = (*self.changes, ("training.train_map", TRAIN_MAP))
-        shared = Settings(str(self.base["data"]), changes, self.max_epochs)
+        shared = RowSettings(str(self.base["data"]), changes, self.max_epochs)
         return {name: fitted_config(values_of(name), name, shared, {}) for name in names}
 
 
@@ -125,7 +125,7 @@ class Run:
         protocols = tuple(PROTOCOLS[one] for one in self.protocols)
         return Job(folder / RUNS / self.stage / name, self.config, self.split, protocols=protocols)
 
-    def row(self, outcome: Outcome) -> tuple[Row, Values | None]:
+    def row(self, outcome: SweepOutcome) -> tuple[Row, Values | None]:
         """Read what became of it: its row, and where test clips were looked at, the precision of every query."""
         key, job = self.key, outcome.job
         row = Row(data_set=key.data_set, method=key.method, options=key.options, seed=key.seed)

@@ -11,11 +11,10 @@ from click.testing import CliRunner
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.papers.cost import Forecast
-from aadml.papers.procedure import Plan
-from aadml.studies.shards import Division
-from aadml.studies.sweep import Outcome, sweep
-from aadml.studies.sweep_result import run_jobs
+from aadml.papers.reproduction_plan import ReproductionPlan
+from aadml.studies.execution import run_jobs, shard_of
+from aadml.studies.forecast import Forecast
+from aadml.studies.sweep import SweepOutcome, sweep
 from scripts.experiments.anchor_aware import execution, finals, page, shipped
 from scripts.experiments.anchor_aware.__main__ import command
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
@@ -64,9 +63,9 @@ def untrained(monkeypatch, toy):
 
     monkeypatch.setattr(Run, "row", row)
     monkeypatch.setattr(page, "drawings", lambda *given: {})
-    monkeypatch.setattr(execution, "cost_of", lambda runs, *others: Forecast({"all": 60.0}, 0, 1))
+    monkeypatch.setattr(execution, "forecast", lambda jobs, *others: Forecast({"all": 60.0}, 0, 1))
     monkeypatch.setattr(execution, "drawn_place", lambda share: str(toy))
-    return lambda jobs, workers: [Outcome(job) for job in jobs]
+    return lambda jobs, workers: [SweepOutcome(job) for job in jobs]
 
 
 def ledger(folder):
@@ -79,9 +78,9 @@ def ledger(folder):
 
 
 def call(folder, *data, only=None, seeds=40, shard=None, merge=False, work=run_jobs, on_note=lambda message: None):
-    plan = Plan(
+    plan = ReproductionPlan(
         seeds=range(seeds), folder=folder, work=work, confirm=lambda forecast: None, note=on_note, settings=SMALL,
-        max_epochs=1, device="cpu", workers=0, division=Division.of(shard, merge=merge),
+        max_epochs=1, device="cpu", workers=0, shard=shard_of(shard, merge=merge), merge=merge,
     )  # fmt: skip
     return run_experiment([str(place) for place in data], only, plan)
 
@@ -131,7 +130,7 @@ def test_a_killed_experiment_goes_on_to_the_same_ledger(toy, tmp_path):
 
 def test_a_long_plan_is_refused_where_nobody_can_answer(untrained, toy, tmp_path, monkeypatch):
     long = Forecast({"all": 2 * 3600.0}, 0, 1)
-    monkeypatch.setattr(execution, "cost_of", lambda runs, *others: long)
+    monkeypatch.setattr(execution, "forecast", lambda jobs, *others: long)
     arguments = ["--data", toy, "--only", "stage-1a", "--max-epochs", 1, *FLAGS, "--workers", 0,
                  "-o", tmp_path / "out"]  # fmt: skip
     code, _, err = run(*arguments)
@@ -176,7 +175,7 @@ def test_two_shards_merge_into_what_one_call_finds(untrained, toy, tmp_path):
 
 def test_a_failed_run_is_written_down_and_the_others_go_on(toy, tmp_path, monkeypatch):
     def breaks(jobs, workers):
-        return [Outcome(job, "the loss became nan") for job in jobs]
+        return [SweepOutcome(job, "the loss became nan") for job in jobs]
 
     notes = []
     result = call(tmp_path / "out", toy, only="stage-1a", work=breaks, on_note=notes.append)

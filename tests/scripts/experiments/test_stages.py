@@ -10,9 +10,9 @@ import pytest
 
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
-from aadml.papers.cost import Rate
 from aadml.studies.comparison_rows import published_methods
 from aadml.studies.control_rows import AFFINE, RANDOM
+from aadml.studies.forecast import Rate, forecast
 from aadml.studies.grid import applied
 from scripts.experiments.anchor_aware.contenders import (
     ANCHOR_AWARE,
@@ -24,9 +24,8 @@ from scripts.experiments.anchor_aware.contenders import (
     SUMS_ALONE,
     is_removed,
 )
-from scripts.experiments.anchor_aware.cost import cost_in_words, cost_of
 from scripts.experiments.anchor_aware.essence import essence
-from scripts.experiments.anchor_aware.execution import REMOVED, _done
+from scripts.experiments.anchor_aware.execution import REMOVED, _done, forecast_in_words
 from scripts.experiments.anchor_aware.experiment import STEPS, DataSet, Experiment
 from scripts.experiments.anchor_aware.ledger import Ledger, Row
 from scripts.experiments.anchor_aware.search import MAIN, SEARCHES, Round
@@ -195,14 +194,15 @@ def test_a_control_that_is_the_same_training_as_the_chosen_one_is_not_run(tmp_pa
 def test_a_forecast_measures_every_method_once_and_adds_up(tmp_path, monkeypatch):
     measured = []
 
-    def rates(runs, workers, note):
-        measured.extend(dict(runs))
-        return {kind: Rate(clips=304, step=0.5, fixed=10.0) for kind, _ in runs}
+    def rates(examples, workers, note):
+        measured.extend(examples)
+        return dict.fromkeys(examples, Rate(clips=304, step=0.5, fixed=10.0))
 
-    monkeypatch.setattr("scripts.experiments.anchor_aware.cost.measured_kinds", rates)
+    monkeypatch.setattr("aadml.studies.forecast.measured_rates", rates)
     runs = runs_of("stage-1a", experiment(tmp_path))
-    expected = cost_of(runs, tmp_path, 2, lambda message: None)
-    said = cost_in_words(runs, expected)
+    jobs = [run.job(tmp_path) for run in runs]
+    kinds = {str(job.folder): run.key.method for job, run in zip(jobs, runs, strict=True)}
+    said = forecast_in_words(runs, forecast(jobs, 2, kinds=kinds))
     assert len(measured) == 3
     seconds = 81 * (10 + 20 * 7 * 0.5) / 2  # 140 steps of 7 an epoch
     assert f"81 runs are known to be needed (stage-1a 81), at most about {seconds / 60:.0f} min on 2 workers" in said

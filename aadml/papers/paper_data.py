@@ -1,0 +1,114 @@
+"""The AADML paper as data: its data sets, parts and settings, read from `aadml.yaml`."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, read_as
+from aadml.feature_extraction.ground.registry import lookup
+from aadml.reports.published import read_paper
+
+
+@dataclass(frozen=True)
+class PaperPart:
+    """A table or a figure.
+
+    Attributes:
+        title: of its section.
+        rows: that are trained; see `PaperRuns.cells`.
+        data_sets: of its results.
+    """
+
+    title: str
+    rows: str
+    data_sets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PaperDataSet:
+    """A data set: its name in the paper, number of clips and classes, and the preset that losses are put into."""
+
+    name: str
+    clips: int
+    classes: int
+    config: str
+
+
+@dataclass(frozen=True)
+class AadmlPaper:
+    """The paper.
+
+    Attributes:
+        title: of the paper.
+        data_sets: name here -> data set.
+        parts: name -> table or figure.
+        best_k: loss of figures 4 and 5 -> k that the paper found best and uses in its tables.
+        neighbors: k of figure 4.
+        drawn_losses: losses that are trained on every draw of Clock.
+        scope_methods: methods that are drawn in figure 3.
+        widest_scope: largest K of figure 3.
+        published: see `aadml.reports.published`.
+    """
+
+    title: str
+    data_sets: Mapping[str, PaperDataSet]
+    parts: Mapping[str, PaperPart]
+    best_k: Mapping[str, int]
+    neighbors: tuple[int, ...]
+    drawn_losses: tuple[str, ...]
+    scope_methods: tuple[str, ...]
+    widest_scope: int
+    published: JsonObject
+
+
+PAPER = read_as(AadmlPaper, read_paper("aadml"), "aadml.yaml")
+
+
+def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str], list[str]]:
+    """Return parts in the order of the paper, and notes on parts that are left out.
+
+    Args:
+        only: names separated by commas; None is all.
+        data_sets: the available ones.
+
+    Raises:
+        InputError: an unknown part, or no part of these data sets.
+    """
+    names = [name.strip() for name in (only or ",".join(PAPER.parts)).split(",") if name.strip()]
+    for name in names:
+        lookup(PAPER.parts, name, "part of the paper")
+    parts, notes = [], []
+    for name, part in PAPER.parts.items():
+        absent = [data_set for data_set in part.data_sets if data_set not in data_sets]
+        if name not in names:
+            continue
+        if len(absent) < len(part.data_sets):
+            parts.append(name)
+        if absent:
+            without = f"without {' and '.join(PAPER.data_sets[data_set].name for data_set in absent)}"
+            flags = " and no ".join(f"--{data_set}" for data_set in absent)
+            notes.append(f"{name}: {without if name in parts else 'left out'} (no {flags} given)")
+    if not parts:
+        possible = sorted({data_set for name in names for data_set in PAPER.parts[name].data_sets})
+        raise InputError(f"--only {only}: needs {' or '.join(f'--{data_set} F.h5' for data_set in possible)}")
+    return parts, notes
+
+
+def other_size(data_set: str, content: FeatureFile) -> list[str]:
+    """Return a note if data have another size than those of the paper.
+
+    Args:
+        data_set: "vegas" or "ave".
+        content: its features.
+    """
+    clips, classes = len(content.ids), len(content.class_names)
+    expected = PAPER.data_sets[data_set]
+    if (clips, classes) == (expected.clips, expected.classes):
+        return []
+    same = [other.name for other in PAPER.data_sets.values() if (other.clips, other.classes) == (clips, classes)]
+    guess = f" (is it {same[0]}?)" if same else ""
+    return [
+        f"{clips:,} clips of {classes} classes{guess}; the paper's {expected.name} has {expected.clips:,} of "
+        f"{expected.classes}, so its values are of other data"
+    ]

@@ -1,0 +1,87 @@
+"""How a paper is reproduced: schedule and settings of all rows, and a forecast before the work."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from aadml.configuration.config import Config, resolve
+from aadml.configuration.overrides import with_setting
+from aadml.reports.page import text
+from aadml.reports.tables import Table
+from aadml.studies.execution import Execution, with_needed
+from aadml.studies.forecast import Forecast, forecast
+from aadml.studies.grid import at_most
+from aadml.studies.job import Job
+from aadml.studies.sweep import SweepOutcome, worker_count
+
+STEPS = 60
+"""Steps of a shortened training, rounded up to whole epochs."""
+LEAST_EPOCHS = {"3cmlf": 3}
+"""Method -> number of its stages, which need an epoch each."""
+NOTE = (
+    f"SHORTENED (--quick): every training stops after {STEPS} steps or one epoch where that is more, a fraction of the "
+    "paper's schedule. These figures show that all of it runs, not what the methods reach."
+)
+Confirm = Callable[[Forecast], None]
+"""Called with the forecast before anything is trained; may raise InputError."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproductionPlan(Execution):
+    """How a paper is reproduced.
+
+    Attributes:
+        seeds: of every row.
+        confirm: called with the forecast.
+        quick: shortened schedules.
+        config: config that losses are put into; None is the preset of each data set.
+        settings: config keys, as "key=value".
+        max_epochs: upper limit on the training epochs.
+        device: "auto", "cpu" or "cuda".
+    """
+
+    seeds: range
+    confirm: Confirm
+    quick: bool = False
+    config: str | None = None
+    settings: Sequence[str] = ()
+    max_epochs: int | None = None
+    device: str | None = None
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentence on shortened schedules, for every table and section; none otherwise."""
+        return [NOTE] if self.quick else []
+
+    def warning(self) -> str:
+        """Return the sentence on shortened schedules as HTML; "" otherwise."""
+        return "".join(f'<p class="warning">{text(sentence)}</p>' for sentence in self.warnings)
+
+    def marked(self, table: Table) -> Table:
+        """Return a table with the sentence on shortened schedules in its caption."""
+        return replace(table, caption=" ".join([*self.warnings, table.caption]))
+
+    def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
+        """Train the missing runs, or those of a shard, after a forecast; a merge trains nothing."""
+        return self.train(jobs, self._longest_first)
+
+    def _longest_first(self, jobs: list[Job]) -> list[Job]:
+        expected = forecast(with_needed(jobs), worker_count(self.workers, jobs), self.note)
+        if expected.seconds:
+            self.note(f"forecast: {expected.sentence()}")
+            self.confirm(expected)
+        return expected.longest_first(jobs)
+
+
+def shortened(config: Config, clips: int) -> Config:
+    """Return a config with fewer epochs, each of which is logged completely.
+
+    Args:
+        config: complete.
+        clips: number of training clips.
+    """
+    epochs = max(math.ceil(STEPS * config.training.batch / max(clips, 1)), LEAST_EPOCHS.get(config.method, 1))
+    shorter = at_most(config, epochs)
+    if shorter is config:
+        return config
+    return resolve(with_setting(shorter.values, "training.train_map", min(config.training.train_map, 1)))

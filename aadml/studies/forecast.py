@@ -1,0 +1,221 @@
+"""Estimate of the time that many runs take, from a few measured steps of every kind of run."""
+
+import math
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.features import Matrix
+from aadml.configuration.config import Config, resolve
+from aadml.configuration.overrides import with_setting
+from aadml.feature_extraction.frontends.inference import chosen_device
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.methods.training.session import EpochWeights, Record, Session, numbers
+from aadml.runs.data import load_splits
+from aadml.runs.prepare import untrained_model
+from aadml.runs.test_curve import Diagnosis
+from aadml.studies.execution import Note
+from aadml.studies.job import Job, is_done
+from aadml.studies.sweep import in_processes
+
+WORTH_ASKING = 3600.0
+"""Seconds from which on a person is asked before the work begins."""
+_BATCHES = 2
+_CAPTIONS = 32
+_EPOCHS = 2  # the first one warms up
+_STARTING = 1.0  # seconds: reading data, building, writing
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Seconds of the parts of a run, on one worker.
+
+    Attributes:
+        clips: of training, in an epoch; a number, not seconds.
+        step: of training.
+        epoch: beside its steps: scores of training and validation clips.
+        look: scores of the test clips.
+        fixed: once a run: start, and the fit of a closed form.
+    """
+
+    clips: int = 0
+    step: float = 0.0
+    epoch: float = 0.0
+    look: float = 0.0
+    fixed: float = _STARTING
+
+    def seconds(self, job: Job) -> float:
+        """Estimate the seconds of a run."""
+        training = job.config.training
+        looks = training.epochs / job.diagnosis if job.diagnosis and self.step else 0.0
+        steps = math.ceil(self.clips / training.batch)
+        scored = 1 + 2 * len(job.protocols)  # each protocol embeds and ranks again
+        epochs = training.epochs if self.step else 0
+        return self.fixed + epochs * (steps * self.step + self.epoch) + (looks + scored) * self.look
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Estimated time of the runs that are not finished.
+
+    Attributes:
+        seconds: folder of each waiting run -> seconds on one worker.
+        finished: number of finished runs.
+        workers: number of processes; 0 is this process.
+    """
+
+    seconds: Mapping[str, float]
+    finished: int
+    workers: int
+
+    @property
+    def wall(self) -> float:
+        """Seconds until all runs are finished; at least those of the longest run."""
+        total = sum(self.seconds.values()) / max(self.workers, 1)
+        return max([total, *self.seconds.values()], default=0.0)
+
+    def sentence(self) -> str:
+        """Return the estimate as a sentence."""
+        finished = f"{self.finished} are finished, " if self.finished else ""
+        workers = f"on {self.workers} worker{'s' if self.workers != 1 else ''}" if self.workers else "in this process"
+        return (
+            f"{len(self.seconds) + self.finished} runs: {finished}{len(self.seconds)} to do, about "
+            f"{in_words(self.wall)} {workers} (from {_EPOCHS * _BATCHES} steps of each kind)"
+        )
+
+    def longest_first(self, jobs: Sequence[Job]) -> list[Job]:
+        """Return runs in order, so that no worker is left with a long one at the end."""
+        return sorted(jobs, key=lambda job: -self.seconds.get(str(job.folder), 0.0))
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration in seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def kind_of(config: Config) -> Hashable:
+    """Return the part of a config that the time of a step depends on: all but seed and number of neighbors."""
+    values = with_setting(config.values, "seed", 0)
+    proxy = values.get("proxy")
+    if isinstance(proxy, Mapping):
+        values = values | {"proxy": {key: value for key, value in proxy.items() if key != "k"}}
+    return repr(sorted(values.items()))
+
+
+def forecast(
+    jobs: Sequence[Job],
+    workers: int,
+    note: Note = lambda message: None,
+    kinds: Mapping[str, Hashable] | None = None,
+) -> Forecast:
+    """Estimate the time of the runs that are not finished.
+
+    The first run of every kind is measured, with as many processes at a time as will train, because processes slow each
+    other down.
+
+    Args:
+        jobs: finished ones included.
+        workers: number of processes, of one thread each where there are several.
+        note: called with a line before measuring, and for each kind that cannot be measured and counts as nothing.
+        kinds: folder of a run -> kind; runs of a kind take equal time a step. By default `kind_of`.
+
+    Raises:
+        InputError: data that cannot be read.
+    """
+    waiting = [job for job in jobs if not is_done(job)]
+    # a step of a job that needs another model takes as long as a step of that model, which can be measured alone
+    configs = [job.needs.config if job.needs else job.config for job in waiting]
+    names = [kinds[str(job.folder)] if kinds else kind_of(config) for job, config in zip(waiting, configs, strict=True)]
+    examples = dict(zip(reversed(names), reversed(configs), strict=True))
+    rates = measured_rates(examples, workers, note) if examples else {}
+    seconds = {str(job.folder): rates[name].seconds(job) for name, job in zip(names, waiting, strict=True)}
+    return Forecast(seconds, len(jobs) - len(waiting), min(workers, max(len(waiting), 1)))
+
+
+def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note) -> dict[Hashable, Rate]:
+    """Measure a config of each kind."""
+    note(f"forecast: measuring {len(examples)} kind{'s' if len(examples) > 1 else ''} of runs")
+    if workers <= 1:
+        measured = {kind: _measured_or_reason((kind, config)) for kind, config in examples.items()}
+    else:
+        measured = {kind: rate for (kind, _), rate in in_processes(_measured_or_reason, examples.items(), workers)}
+    for kind, rate in measured.items():
+        if isinstance(rate, str):
+            note(f"forecast: {examples[kind].label()} counts as nothing: {rate}")
+    return {kind: Rate() if isinstance(rate, str) else rate for kind, rate in measured.items()}
+
+
+def _measured_or_reason(
+    example: tuple[Hashable, Config], report: Callable[[object], None] = lambda value: None
+) -> Rate | str:
+    """Measure a kind and its config; return the reason if the config cannot be trained.
+
+    Raises:
+        InputError: data that cannot be read.
+    """
+    splits = load_splits(example[1])
+    try:
+        return measure(example[1], splits)
+    except InputError as error:
+        return str(error)
+
+
+def measure(config: Config, splits: Splits) -> Rate:
+    """Time a few training steps of a config; a method without epochs is fitted completely.
+
+    Raises:
+        InputError: data or config do not fit.
+    """
+    short = with_setting(config.values, "training.epochs", _EPOCHS)
+    if config.training.train_map > 1:  # else the last epoch would include scores that few epochs have
+        short = with_setting(short, "training.train_map", 0)
+    config = resolve(short)
+    model = untrained_model(config, splits, chosen_device(config.common.device, "config"))
+    train, valid, test = (model.scaling.clips(clips) for clips in (splits.train, splits.valid, splits.test))
+    (valid, of_valid), (test, of_test) = _some(valid), _some(test)
+    watch = _Watch(Diagnosis(test, 1))
+    rows = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))
+    learns = hasattr(model.method, "learner")
+    few = train.select(rows[: _BATCHES * config.training.batch].sort().values) if learns else train
+    started = time.perf_counter()
+    model.method.fit(few, valid, watch)
+    rate = watch.rate(time.perf_counter() - started)
+    return replace(rate, clips=splits.train.per_epoch, epoch=rate.epoch * of_valid, look=rate.look * of_test)
+
+
+def _some(clips: Clips) -> tuple[Clips, float]:
+    """Return a few clips of sound and captions, which are slow to embed, and the factor to the number of all."""
+    if all(isinstance(features, Matrix) for features in clips.features.values()):
+        return clips, 1.0
+    few = clips.select(torch.arange(min(len(clips), _CAPTIONS)))
+    return few, len(clips) / max(len(few), 1)
+
+
+class _Watch(Session):
+    """Session that times the epochs, and a look at the test clips after each."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        super().__init__()
+        self._diagnosis, self._look, self._ends = diagnosis, 0.0, [time.perf_counter()]
+
+    def log(self, record: Record, weights: EpochWeights | None = None) -> None:
+        """Record the times of an epoch."""
+        super().log(record)
+        if weights is not None:
+            started = time.perf_counter()
+            self._diagnosis(1, weights)
+            self._look = time.perf_counter() - started
+        self._ends.append(time.perf_counter())
+
+    def rate(self, seconds: float) -> Rate:
+        """Return the rate of the last epoch; `seconds` of a fit without epochs are fixed."""
+        if not self.history:
+            return Rate(fixed=_STARTING + seconds)
+        last = numbers(self.history[-1])
+        epoch = self._ends[-1] - self._ends[-2] - self._look - last["seconds"]
+        return Rate(step=last["seconds"] / max(last["steps"], 1), epoch=max(epoch, 0.0), look=self._look)

@@ -1,0 +1,56 @@
+"""Stages in two parts, batches of rows, cached vectors, and buffers that get the size of a loaded state."""
+
+import torch
+from torch import nn
+
+from aadml.methods.training.learner import CachingLearner, Epoch, ResizedBuffers, batch_of, in_two
+from tests.methods.trainings import clips
+
+
+class Words(ResizedBuffers):
+    resized = ("words",)
+
+    def __init__(self, count):
+        super().__init__()
+        self.register_buffer("words", torch.arange(count))
+
+
+class Cached(CachingLearner):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def embed(self, features, modality):
+        return self.layer(features)
+
+
+def test_epochs_are_divided_in_two_and_a_stage_without_epochs_is_left_out():
+    assert [(s.name, s.epochs, s.players) for s in in_two(10, 0.3, ("a", "b"))] == [("a", 3, None), ("b", 7, None)]
+    assert [(s.name, s.epochs) for s in in_two(10, 1.0, ("a", "b"))] == [("a", 10)]
+    assert [s.players for s in in_two(10, 0.5, ("a", "b"), apart=True)] == [("a",), ("b",)]
+
+
+def test_a_batch_has_the_features_and_labels_of_its_rows():
+    data, rows = clips(12), torch.tensor([7, 2, 11])
+    batch = batch_of(data, rows, torch.device("cpu"), torch.Generator(), Epoch("train", 0, 1))
+    assert torch.equal(batch.features["audio"], data.matrix("audio")[rows])
+    assert torch.equal(batch.labels, data.labels[rows])
+    assert torch.equal(batch.index, rows)
+    assert batch.present == {}
+
+
+def test_buffers_get_the_size_of_the_state_inside_any_module():
+    module = nn.ModuleDict({"inner": Words(0)})
+    module.load_state_dict(nn.ModuleDict({"inner": Words(5)}).state_dict())
+    assert torch.equal(module["inner"].words, torch.arange(5))
+
+
+def test_cached_vectors_are_dropped_once_weights_may_change():
+    learner, vectors = Cached(), torch.zeros(1, 2)
+    for change in (learner.train, lambda: learner.load_state_dict(learner.state_dict())):
+        learner.eval()
+        learner._cache[id(vectors)] = (vectors, vectors)
+        learner.eval()
+        assert learner._cache
+        change()
+        assert not learner._cache

@@ -1,0 +1,45 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from aadml.data.ave import AVE15, with_drawn_clock
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.papers.clock import drawn_sets
+
+
+def with_clock(count):
+    counts = np.array([count, 20]), np.array([12, 5]), np.array([12, 5])
+    train, valid, test = (part.tolist() for part in counts)
+    content = synthetic(classes=2, train=train, valid=valid, test=test, dimensions=(4, 5))
+    return replace(content, class_names=("Clock", "Cat"))
+
+
+def test_a_draw_of_clock_keeps_100_clips_and_all_others():
+    content = with_clock(120)
+    drawn = with_drawn_clock(content, 0)
+    drawn_rows = [(label, split) for label, split in zip(drawn.labels.tolist(), drawn.splits, strict=True)]
+    assert [drawn_rows.count((0, split)) for split in ("train", "valid", "test")] == list(AVE15["Clock"])
+    assert sum(label == 1 for label, _ in drawn_rows) == 30
+    assert with_drawn_clock(content, 0).ids == drawn.ids
+    assert set(with_drawn_clock(content, 1).ids) != set(drawn.ids)
+    for other, message in ((with_clock(70), "94 clips"), (replace(content, class_names=("A", "B")), "no class")):
+        with pytest.raises(InputError, match=message):
+            with_drawn_clock(other, 0)
+
+
+def test_draws_are_made_if_there_are_clips_to_spare_else_the_reason_is_noted(tmp_path):
+    notes = []
+    write_features(tmp_path / "all.h5", with_clock(120))
+    place, others = drawn_sets(str(tmp_path / "all.h5"), tmp_path, notes.append, with_others=True)
+    assert [others[seed] for seed in (1, 2, 3, 4)] == [str(tmp_path / f"clock-draw={n}.h5") for n in (1, 2, 3, 4)]
+    assert place == str(tmp_path / "clock-draw=0.h5")
+    assert "drawn by seed (130 of 174 clips are kept)" in notes[0]
+    write_features(tmp_path / "few.h5", with_clock(70))
+    assert drawn_sets(str(tmp_path / "few.h5"), tmp_path, notes.append, with_others=True) == (
+        str(tmp_path / "few.h5"),
+        {},
+    )
+    assert "not measured: Clock has 94 clips" in notes[-1]

@@ -1,0 +1,47 @@
+import pytest
+
+from aadml.papers.paper_data import PAPER
+from aadml.papers.rows import LEAKS, paper_runs
+from aadml.reports.published import published
+from aadml.studies.comparison_rows import RowSettings, published_methods
+
+
+@pytest.fixture(scope="module")
+def runs():
+    def laid_out(name):
+        shared = RowSettings("x.h5", config=f"aadml_{name}", with_controls=False)
+        return paper_runs(name, shared, shorten=lambda config: config, draws={})
+
+    return {name: laid_out(name) for name in ("vegas", "ave")}
+
+
+def test_every_row_of_the_papers_tables_is_there(runs):
+    for name, one in runs.items():
+        assert [row.item for row in one.losses] == list(published("losses"))
+        assert [row.item for row in one.methods] == published_methods()
+        assert len(one.losses) == 23
+        batch = {"vegas": 400, "ave": 200}[name]
+        assert {row.cell.config.training.batch for row in one.losses} == {batch}
+        assert {row.cell.config.training.epochs for row in one.losses} == {400}
+
+
+def test_tables_and_figures_share_their_runs(runs, tmp_path):
+    one = runs["ave"]
+    by_loss = {row.item: row.cell for row in one.losses}
+    assert [row.cell for row in one.methods if row.item == "aadml"] == [by_loss["aa-triplet"]]
+    assert {loss: cells[PAPER.best_k[loss]] for loss, cells in one.neighbors.items()} == one.curves
+    assert {len(cells) for cells in one.neighbors.values()} == {7}
+    everything = one.jobs(list(PAPER.parts), range(5), tmp_path)
+    assert len({job.folder for job in everything}) == len(everything) == 5 * (20 - 1 + 23 + 3 * 6)
+    assert len({job.config.yaml() for job in everything}) == len(everything)
+
+
+def test_the_log_of_a_run_does_not_depend_on_the_selected_parts(runs, tmp_path):
+    one = runs["ave"]
+    whole = {job.folder: job for job in one.jobs(list(PAPER.parts), range(1), tmp_path)}
+    for part in PAPER.parts:
+        for job in one.jobs([part], range(1), tmp_path):
+            assert whole[job.folder] == job
+    assert {job.protocols for job in one.jobs(["table-3"], range(1), tmp_path)} == {LEAKS}
+    assert {job.diagnosis for job in one.jobs(["figure-5"], range(1), tmp_path)} == {1}
+    assert one.jobs(["table-2"], range(1), tmp_path) == []

@@ -1,0 +1,88 @@
+from dataclasses import replace
+
+import pytest
+
+from aadml.configuration.config import resolve
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.methods.training.session import Session
+from aadml.runs.data import load_splits
+from aadml.studies.forecast import Forecast, Rate, forecast, in_words, measure
+from aadml.studies.job import Job
+
+
+def test_a_forecast_adds_up_and_long_runs_come_first(base, tmp_path):
+    config = resolve(base)
+    jobs = [Job(tmp_path / name, config) for name in "abc"]
+    estimate = Forecast({str(job.folder): cost for job, cost in zip(jobs, (10, 30, 20), strict=True)}, 4, 2)
+    assert estimate.wall == 30
+    assert [job.folder.name for job in estimate.longest_first(jobs)] == ["b", "c", "a"]
+    assert "7 runs: 4 are finished, 3 to do, about 30 s on 2 workers" in estimate.sentence()
+    rate = Rate(clips=60, step=2.0, epoch=1.0, look=0.5, fixed=3.0)
+    epochs, steps = config.training.epochs, 3
+    assert rate.seconds(Job(tmp_path, config, diagnosis=1)) == 3 + epochs * (steps * 2 + 1) + (epochs + 1) * 0.5
+    assert [in_words(s) for s in (0.1, 80, 600, 7200)] == ["1 s", "80 s", "10 min", "2.0 h"]
+    assert "in this process" in replace(estimate, workers=0).sentence()
+
+
+def test_every_kind_of_run_is_measured_once_and_finished_ones_cost_nothing(base, tmp_path, monkeypatch):
+    seen = []
+
+    def counted(config, splits):
+        seen.append(config.label())
+        return measure(config, splits)
+
+    monkeypatch.setattr("aadml.studies.forecast.measure", counted)
+    kinds = [base | {"proxy": {"name": "anchor-aware", "k": k}} for k in (1, 2)] + [base | {"proxy": "identity"}]
+    jobs = [Job(tmp_path / f"{n}-{s}", resolve(values | {"seed": s})) for n, values in enumerate(kinds) for s in (0, 1)]
+    estimate = forecast(jobs, 1)
+    assert len(seen) == 2
+    assert len(estimate.seconds) == 6
+    assert all(one > 0 for one in estimate.seconds.values())
+
+
+def test_a_run_that_cannot_begin_counts_as_nothing_with_a_note(base, features, tmp_path):
+    notes = []
+    job = Job(tmp_path / "a", resolve({"method": {"name": "cca", "dimension": 500}, "data": str(features)}))
+    assert forecast([job], 1, notes.append).seconds.keys() == {str(job.folder)}
+    assert "counts as nothing" in notes[1]
+
+
+@pytest.mark.slow
+def test_kinds_are_measured_by_as_many_processes_as_will_train(base, features, tmp_path):
+    notes = []
+    cca = {"method": {"name": "cca", "dimension": 500}, "data": str(features)}
+    kinds = {"plain": base | {"proxy": "identity"}, "anchored": base, "cca": cca}
+    jobs = [Job(tmp_path / name, resolve(values)) for name, values in kinds.items()]
+    estimate = forecast(jobs, 2, notes.append)
+    assert estimate.workers == 2
+    seconds = [estimate.seconds[str(job.folder)] for job in jobs]
+    nothing = Rate().seconds(jobs[2])
+    assert seconds[2] == nothing
+    assert min(seconds[:2]) > nothing
+    assert notes[0] == "forecast: measuring 3 kinds of runs"
+    assert len(notes) == 2
+    assert "cca" in notes[1]
+    assert "counts as nothing" in notes[1]
+
+
+@pytest.mark.slow
+def test_one_kind_on_two_workers_is_measured_once(features, tmp_path):
+    notes = []
+    values = {"method": {"name": "cca", "dimension": 500}, "data": str(features)}
+    forecast([Job(tmp_path / str(seed), resolve(values | {"seed": seed})) for seed in (0, 1)], 2, notes.append)
+    assert [line.split(":")[1].split()[0] for line in notes] == ["measuring", "cca"]
+
+
+@pytest.mark.slow
+def test_data_that_cannot_be_read_end_a_forecast_in_processes_too(base, tmp_path):
+    jobs = [Job(tmp_path / str(seed), resolve(base | {"data": "none.h5", "seed": seed})) for seed in (0, 1)]
+    with pytest.raises(InputError, match=r"none\.h5"):
+        forecast(jobs, 2)
+
+
+def test_measuring_leaves_the_number_of_threads_and_fits_closed_forms_whole(base, features):
+    config = resolve({"method": {"name": "cca", "dimension": 2}, "data": str(features)})
+    rate = measure(config, load_splits(config))
+    assert rate.step == 0
+    assert rate.fixed > 0
+    assert Session().history == []

@@ -1,0 +1,30 @@
+from aadml.configuration.config import resolve
+from aadml.studies import job
+from aadml.studies.job import FAILURE, Job, is_done, work_off
+
+
+def test_an_unexpected_error_is_recorded_with_its_traceback_and_removed_by_a_success(base, tmp_path, monkeypatch):
+    def broken(*arguments, **options):
+        raise ZeroDivisionError("by nought")
+
+    run = Job(tmp_path / "run", resolve(base))
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "train_into", broken)
+        assert work_off(run) == "ZeroDivisionError: by nought"
+    assert "Traceback" in (run.folder / FAILURE).read_text()
+    epochs = []
+    assert work_off(run, epochs.append) == ""
+    assert epochs == [(1, 3), (2, 3), (3, 3)]
+    assert is_done(run)
+    assert not (run.folder / FAILURE).exists()
+
+
+def test_metrics_that_are_added_after_the_training_are_scored_without_a_training(base, tmp_path):
+    run = Job(tmp_path / "run", resolve(base))
+    assert work_off(run) == ""
+    further = Job(run.folder, run.config, metrics=("recall@3",), protocols=("legacy:partner",))
+    assert not is_done(further)
+    epochs = []
+    assert work_off(further, epochs.append) == ""
+    assert epochs == []
+    assert is_done(further)

@@ -1,0 +1,41 @@
+from aadml.configuration.config import resolve
+from aadml.reports.tables import Table
+from aadml.retrieval.significance import Difference
+from aadml.studies.grid import Cell
+from aadml.studies.results import CellScores
+from aadml.studies.sweep_parts import ResultColumns, failures, result_tables, verdict
+
+
+def test_published_figures_are_shown_where_a_row_has_one():
+    columns = ("loss", "MAP mean", "AVE published map")
+    rows = (("nt-xent", 0.3, None), ("triplet", 0.4, 0.328))
+    assert "Beside the published figures" not in result_tables(Table(columns, rows[:1]))
+    beside = result_tables(Table(columns, rows)).split("Beside the published figures")[1]
+    assert "triplet" in beside
+    assert "nt-xent" not in beside
+
+
+def test_failed_runs_and_cells_without_runs_leave_empty_columns():
+    cell = CellScores(Cell("a", resolve({"method": "cca", "data": "x"}), {}), {}, {3: "no disk"})
+    columns = ResultColumns([cell], {"a": cell}, {"method": ["a"]})
+    columns.add_figures("map", "MAP")
+    columns.add_cost("epochs", "seeds")
+    columns.add_published("methods", ["cca"], "AVE")
+    table = columns.table("about", notes=failures({"a": cell}))
+    assert dict(zip(table.columns, table.rows[0], strict=True)) == {
+        "method": "a", "MAP mean": None, "epochs": None, "seeds": 0, "published audio-visual": 0.19,
+        "published visual-audio": 0.189, "published mean": 0.19,
+    }  # fmt: skip
+    assert table.notes == ("a, seed 3, failed: no disk",)
+
+
+def test_a_verdict_counts_the_differences_of_each_outcome():
+    above, equal, open_ = (
+        Difference(0.1, 0.01, 0.001, "both", equal=0.9),
+        Difference(0.0, 0.01, 0.9, "both", equal=0.01),
+        Difference(0.01, 0.01, 0.5, "both", equal=0.5),
+    )
+    assert verdict({}, "row") == ""
+    assert verdict({"a": above, "b": equal, "c": open_}, "row") == (
+        "Of 3 comparisons: 1 significantly above, 0 significantly below, 1 equal within ±0.01, 1 undecided."
+    )

@@ -44,6 +44,8 @@ class Difference:
         high: upper end.
         equal: probability of a difference as small where the true one is `NEGLIGIBLE` or more (two one-sided tests);
             NaN from one seed.
+        freedom: degrees of freedom of the interval.
+        seeds: number of seeds.
     """
 
     mean: float
@@ -53,6 +55,8 @@ class Difference:
     low: float = float("nan")
     high: float = float("nan")
     equal: float = float("nan")
+    freedom: float = float("nan")
+    seeds: int = 1
 
     @property
     def significant(self) -> bool:
@@ -67,6 +71,15 @@ class Difference:
     def reversed(self) -> "Difference":
         """Give second minus first."""
         return replace(self, mean=-self.mean, low=-self.high, high=-self.low)
+
+    def at_level(self, level: float) -> "Difference":
+        """Return the difference with the interval of another error level than 5 %."""
+        if np.isnan(self.freedom):
+            return self
+        factor = float(stdtrit(self.freedom, 1 - level / 2) / stdtrit(self.freedom, 1 - LEVEL / 2))
+        return replace(
+            self, low=self.mean + factor * (self.low - self.mean), high=self.mean + factor * (self.high - self.mean)
+        )
 
 
 def spread(values: ArrayLike) -> Spread:
@@ -94,7 +107,7 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
         raise InputError(f"figures of shapes {a.shape} and {b.shape}; wanted two or more pairs")
     d = a - b
     error = float(d.std(ddof=1) / np.sqrt(len(d)))
-    return _by_student(float(d.mean()), error, len(d) - 1, "seeds")
+    return _by_student(float(d.mean()), error, len(d) - 1, "seeds", len(d))
 
 
 def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS) -> Difference:
@@ -103,9 +116,9 @@ def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS
     The differences d (s, q) are split as in a two-way analysis of variance; the variance of their mean is that of seeds
     over s, plus that of queries over q, plus the rest over s q, with Satterthwaite's degrees of freedom (Dorfman,
     Berbaum and Metz, 1992, compare readers and cases so). A negative part counts as zero. Two seeds say so little of
-    their own variance that the larger p of this and of the seeds' t test stands. The interval takes its shape from a
-    bootstrap over seeds and queries together, its width from the standard error and Student's t: resampled alone, few
-    seeds vary too little. From one seed nothing is tested.
+    their own variance that the larger p of this and of the seeds' t test stands, with its interval. The
+    interval takes its shape from a bootstrap over seeds and queries together, its width from the standard error and
+    Student's t: resampled alone, few seeds vary too little. From one seed nothing is tested.
 
     Args:
         first: (s, q) average precision of each query under each seed; every seed has the same queries, in one order.
@@ -125,13 +138,17 @@ def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS
         nothing = float("nan")
         return Difference(float(d.mean()), nothing, nothing, "one seed")
     error, freedom = _error(d)
-    found = _by_student(float(d.mean()), error, freedom, "both")
-    if len(d) == 2:
-        seeds = paired_t(a.mean(axis=1), b.mean(axis=1))
-        found = replace(found, p=max(found.p, seeds.p), equal=max(found.equal, seeds.equal))
+    found = _by_student(float(d.mean()), error, freedom, "both", len(d))
     low, high = _shape(d, draws)
     reach = (found.high - found.low) / 2 / NORMAL
-    return replace(found, low=found.mean + low * reach, high=found.mean + high * reach)
+    found = replace(found, low=found.mean + low * reach, high=found.mean + high * reach)
+    if len(d) > 2:
+        return found
+    seeds = paired_t(a.mean(axis=1), b.mean(axis=1))
+    found = replace(found, equal=max(found.equal, seeds.equal))
+    if seeds.p <= found.p:
+        return found
+    return replace(found, p=seeds.p, low=seeds.low, high=seeds.high, freedom=seeds.freedom)
 
 
 def _error(d: Values) -> tuple[float, float]:
@@ -172,15 +189,15 @@ def _shape(d: Values, draws: int, seed: int = 0) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _by_student(mean: float, error: float, freedom: float, over: str) -> Difference:
+def _by_student(mean: float, error: float, freedom: float, over: str, seeds: int) -> Difference:
     """Judge a mean by its standard error: is it other than 0, is it within `NEGLIGIBLE`, between where does it lie?"""
     reach = float(stdtrit(freedom, 1 - LEVEL / 2)) * error
     if error == 0:
         equal = 0.0 if abs(mean) < NEGLIGIBLE else 1.0
-        return Difference(mean, error, 1.0 if mean == 0 else 0.0, over, mean, mean, equal)
+        return Difference(mean, error, 1.0 if mean == 0 else 0.0, over, mean, mean, equal, freedom, seeds)
     p = float(2 * stdtr(freedom, -abs(mean) / error))
     equal = float(stdtr(freedom, (abs(mean) - NEGLIGIBLE) / error))
-    return Difference(mean, error, p, over, mean - reach, mean + reach, equal)
+    return Difference(mean, error, p, over, mean - reach, mean + reach, equal, freedom, seeds)
 
 
 def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
@@ -202,10 +219,31 @@ def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
 
 
 def corrected(found: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
-    """Correct the p of differences, and those of their equivalence, for how many there are (`holm`)."""
+    """Correct the p of differences and of their equivalence, and the intervals, for the number of comparisons.
+
+    The p are those of `holm`. The interval of a comparison has the error level of its step in that procedure (Serlin,
+    1993): 5 % over the number of comparisons that are left at its step; from the first step that is not significant
+    on, the level of that step.
+    """
     p = holm({repr(pair): one.p for pair, one in found.items()})
     equal = holm({repr(pair): one.equal for pair, one in found.items()})
-    return {pair: replace(one, p=p[repr(pair)], equal=equal[repr(pair)]) for pair, one in found.items()}
+    levels = _levels({repr(pair): one.p for pair, one in found.items()})
+    return {
+        pair: replace(one.at_level(levels[repr(pair)]), p=p[repr(pair)], equal=equal[repr(pair)])
+        for pair, one in found.items()
+    }
+
+
+def _levels(probabilities: Mapping[str, float]) -> dict[str, float]:
+    """Return the error level of each comparison in the procedure of Holm; 5 % for untested comparisons."""
+    ordered = sorted((n for n, p in probabilities.items() if not np.isnan(p)), key=lambda name: probabilities[name])
+    levels = dict.fromkeys(probabilities, LEVEL)
+    left = len(ordered)
+    for name in ordered:
+        levels[name] = LEVEL / left
+        if probabilities[name] < levels[name]:
+            left -= 1
+    return levels
 
 
 def compare(figures: Mapping[str, Sequence[ArrayLike]], pairs: Sequence[Pair]) -> dict[Pair, Difference]:

@@ -15,6 +15,8 @@ from aadml.runs.session import read_records
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, scored
 
+TWO_SEEDS = "Two seeds are too few to decide: they hardly estimate how much seeds vary. Train more (--seeds 5)."
+
 
 @dataclass(frozen=True)
 class RunScores:
@@ -198,10 +200,12 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
     count = sum(not math.isnan(minus.p) for minus in known)
     if not count:
         return ["Differences are those of the mean MAP. One seed says nothing of others: none is tested."]
-    corrected_for = f"; p is corrected for {count} comparisons (Holm)" if count > 1 else ""
+    corrected_for = f"; intervals and p are corrected for {count} comparisons (Holm)" if count > 1 else ""
+    few = [TWO_SEEDS] if any(minus.seeds == 2 for minus in known) else []
     return [
         f"Differences of the mean MAP [95 % interval], paired over {over}{corrected_for}; * is significant at 5 %; "
-        f"≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); what has neither mark is undecided."
+        f"≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); what has neither mark is undecided.",
+        *few,
     ]
 
 

@@ -9,8 +9,8 @@ from aadml.feature_extraction.ground.json_values import JsonObject, nested, numb
 
 FIGURES = ("audio_visual", "visual_audio", "mean")
 NOTE = (
-    "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024), tables 1 to 3, protocol and spread "
-    "unstated. They cannot be compared with ours as they stand."
+    "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024), tables 1 to 3, protocol and "
+    "spread unstated. They cannot be compared with ours as they stand."
 )
 
 

@@ -14,7 +14,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
 from aadml.model.files import load_model
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
-from aadml.protocols.audit import Finding, Verdict
+from aadml.protocols.audit import Finding
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash, read_environment
@@ -124,7 +124,7 @@ def failed_checks(folder: Path) -> list[Finding]:
     if not is_run(folder) or AUDIT not in read_manifest(folder).files:
         return []
     findings = typed(_read(folder, AUDIT), "findings", list)
-    return [check for row in findings if (check := read_as(Finding, row, folder / AUDIT)).verdict is Verdict.FAIL]
+    return [check for row in findings if (check := read_as(Finding, row, folder / AUDIT)).failed]
 
 
 def _read(folder: Path, name: str, manifest: RunManifest | None = None) -> JsonObject:

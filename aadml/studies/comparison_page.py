@@ -63,12 +63,12 @@ def write_comparison(
         InputError: no run was finished.
     """
     about = describe(scores, seeds, execution.folder, metrics)
-    data_set = data_set_of(data_name(scores, execution.folder))
+    data = data_name(scores, execution.folder)
     parts = []
     for kind in ("methods", "losses"):
         members = [row for row in rows if row.table == kind]
         if members:
-            table = table_of(members, scores, reference(members, baseline), about, metrics, data_set)
+            table = table_of(members, scores, reference(members, baseline), about, metrics, data_set_of(data))
             parts.append(_part(kind, table, table.notes, _dots(members, scores)))
     proxies = proxy_table(rows, scores, about)
     if proxies is not None:
@@ -80,7 +80,7 @@ def write_comparison(
         parts.append(_part("pairs", pairs, [pairs.caption, *pairs.notes]))
     first = [row for row in rows if row.table == rows[0].table]
     head = _summary(first, scores, reference(first, baseline), [about, *notes])
-    return tables, write_study(execution, "Comparison", "Methods and losses", head, parts)
+    return tables, write_study(execution, f"{data}: methods and losses", "Comparison", head, parts)
 
 
 def _summary(rows: Sequence[ComparisonRow], scores: Scores, against: ComparisonRow | None, about: Sequence[str]) -> str:

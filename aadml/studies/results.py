@@ -182,7 +182,8 @@ def in_words(tested: Difference | None) -> str:
     if math.isnan(tested.p):
         return f"{mean} ({tested.over}: not tested)"
     p = "p < 0.001" if tested.p < 0.001 else f"p = {tested.p:.3f}"
-    return f"{mean} [{signed(tested.low)}, {signed(tested.high)}] ({p}){mark(tested)}"
+    low, high = max(tested.low, -1.0), min(tested.high, 1.0)  # no difference of MAP is larger
+    return f"{mean} [{signed(low)}, {signed(high)}] ({p}){mark(tested)}"
 
 
 def mark(tested: Difference) -> str:

@@ -34,7 +34,7 @@ from aadml.data.samples.mp4 import write_mp4
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.papers import reproduce
-from aadml.protocols.audit import Verdict, summary
+from aadml.protocols.audit import AuditReport, Verdict
 from aadml.runs.audit import AUDIT, audit
 from aadml.runs.evaluate import add_to_run
 from aadml.search import Index
@@ -46,7 +46,8 @@ from aadml.search.uploads import ClientLimits
 SIZES = [(width, scheme) for width in (1200, 390) for scheme in ("light", "dark")]
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 SETTINGS = {"network.hidden": [32], "training.batch": 50, "training.learning_rate": 0.01}
-WIDER = "document.documentElement.scrollWidth - window.innerWidth"
+WIDER = """() => Math.max(document.documentElement.scrollWidth - window.innerWidth, ...
+  [...document.querySelectorAll(".scroll:not(.row)")].map((box) => box.scrollWidth - box.clientWidth), 0)"""
 CLASSES = ("dog", "church bell", "violin, fiddle", "train horn", "frying food")
 
 
@@ -63,7 +64,8 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium())
         rows = [check(browser, options, title, address) for title, address in pages.items()]
         with served(options.pages or Path(name)) as address:
-            rows.append(check(browser, options, "search", address, ask))
+            media = options.pages or Path(name)
+            rows.append(check(browser, options, "search", address, lambda page: ask(page, media / "media/still.png")))
         browser.close()
     record = report(rows, options, json.loads((options.axe.parent / "package.json").read_text())["version"])
     print(record)
@@ -98,10 +100,10 @@ def write_pages(folder: Path, seed: int) -> dict[str, str]:
 
     def failed() -> Path:
         model = aadml.fit(data, config="recommended", epochs=2, seed=seed, settings=SETTINGS, runs=folder / "runs")
-        findings = audit(model.folder)
-        findings[0] = replace(findings[0], verdict=Verdict.FAIL)
+        first, *others = audit(model.folder)
+        findings = AuditReport([replace(first, verdict=Verdict.FAIL), *others])
         content = json.loads((model.folder / AUDIT).read_text())
-        content |= {"verdict": summary(findings), "findings": [vars(finding) for finding in findings]}
+        content |= {"verdict": findings.summary, "findings": [vars(finding) for finding in findings]}
         add_to_run(model.folder, {AUDIT: json.dumps(content).encode()}, print)
         return aadml.report(model.folder)
 
@@ -143,12 +145,15 @@ def write_data(folder: Path, seed: int) -> Path:
     write_features(path, replace(content, class_names=CLASSES))
     shutil.copy(path, folder / "AVE.h5")
     generator = np.random.default_rng(seed)
+    media = folder / "media"
+    media.mkdir()
     for number in range(3):
         tone = 0.3 * np.sin(2 * np.pi * (300 + 200 * number) * np.arange(2 * 48_000) / 48_000)
         blocks = np.kron(generator.integers(0, 256, (3, 4, 3)), np.ones((20, 20, 1))).astype(np.uint8)
-        write_mp4(folder / f"{number}.mp4", np.repeat(blocks[None], 20, axis=0), tone, frame_rate=10, rate=48_000)
-        cv2.imwrite(str(folder / "still.png"), blocks)
-    files = [("0.mp4", "0.mp4"), ("1.mp4", "1.mp4"), ("2.mp4", ""), ("", "still.png"), ("no.mp4", "no.mp4")]
+        write_mp4(media / f"{number}.mp4", np.repeat(blocks[None], 20, axis=0), tone, frame_rate=10, rate=48_000)
+        cv2.imwrite(str(media / "still.png"), blocks)
+    names = [("0.mp4", "0.mp4"), ("1.mp4", "1.mp4"), ("2.mp4", ""), ("", "still.png"), ("no.mp4", "no.mp4")]
+    files = [[f"media/{name}" if name else "" for name in pair] for pair in names]
     with (folder / "manifest.csv").open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(("id", "audio", "visual", "label", "split"))
@@ -159,11 +164,10 @@ def write_data(folder: Path, seed: int) -> Path:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve the search page of the run's clips, which have too few validation clips; yield its address."""
-    index = folder / "clips.index"
+    """Serve the search page of a folder of media; yield its address."""
+    index = folder / "media.index"
     if not index.is_file():
-        model = next(path for path in sorted((folder / "runs").iterdir()) if "aa-triplet" in path.name)
-        Index.build(folder / "clips.h5", index, model=model, workers=1).close()
+        Index.build(folder / "media", index, workers=1).close()
     addresses: list[str] = []
     opened = listening(0)
     access = Access(opened.getsockname()[1], addresses.append)
@@ -179,27 +183,27 @@ def served(folder: Path) -> Iterator[str]:
     thread.join(timeout=30)
 
 
-def ask(page: Page) -> None:
-    """Search by a clip of the index, and wait for its players."""
-    page.wait_for_function("() => document.title === 'clips.index'")
-    page.evaluate("""async () => { const reply = await fetch("/facts"); await reply.json(); }""")
-    page.wait_for_timeout(500)
+def ask(page: Page, picture: Path) -> None:
+    """Search by a picture, and wait for the players."""
+    page.wait_for_function("() => document.title === 'media.index'")
+    page.set_input_files("#file", picture)
+    page.wait_for_selector("#hits button.player", timeout=60_000)
+    page.wait_for_function(
+        "() => ![...document.querySelectorAll('.absent')].some((one) => /loading/.test(one.innerText))"
+    )
 
 
 def check(browser: Browser, options: argparse.Namespace, title: str, address: str, prepare: Any = None) -> tuple:
-    """Return the title, the number of rules that passed, the violations, and the largest width beyond the window."""
+    """Return the title, the number of rules that passed, the violations, and the largest width that is cut off."""
     violations: Counter[str] = Counter()
     passed, wider = 0, 0
-    context = None
+    context = browser.new_context()  # one for all sizes, as an address of the search page opens it in one browser
+    context.new_page().goto(address)
     for width, scheme in SIZES:
-        if context is None or prepare is None:
-            context = browser.new_context()
-        page = context.new_page()
+        page = context.pages[0]
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
-        page.goto(
-            address if len(context.pages) == 1 or prepare is None else address.partition("?")[0].rsplit("/", 1)[0]
-        )
+        page.reload()
         if prepare:
             prepare(page)
         page.evaluate(options.axe.read_text(encoding="utf-8"))
@@ -213,8 +217,7 @@ def check(browser: Browser, options: argparse.Namespace, title: str, address: st
         if options.screenshots:
             options.screenshots.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=options.screenshots / f"{title}-{width}-{scheme}.png", full_page=True)
-        if prepare is None:
-            context.close()
+    context.close()
     return title, passed, violations, wider
 
 
@@ -226,7 +229,7 @@ def report(rows: list[tuple], options: argparse.Namespace, version: str) -> str:
         f"axe-core {version}, WCAG 2.0 to 2.2, level A and AA; each page light and dark, 1,200 and 390 px wide, so "
         f"{len(rows) * len(SIZES)} runs. Seed {options.seed}, commit {commit.strip()}.",
         "",
-        "| page | rules passed | violations | px beyond the window |",
+        "| page | rules passed | violations | px cut off |",
         "| --- | ---: | ---: | ---: |",
     ]
     for title, passed, violations, wider in rows:

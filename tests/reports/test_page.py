@@ -81,8 +81,8 @@ def test_an_alarm_comes_before_verdict_and_facts():
 
 
 def test_a_part_without_content_is_left_out():
-    html = page.document("title", "kind", "", [Section("empty", "", ["a note"]), Section("full", "<p>x</p>")])
-    assert "empty" not in html
+    html = page.document("title", "kind", "", [Section("vacant", "", ["a note"]), Section("full", "<p>x</p>")])
+    assert "vacant" not in html
     assert "a note" not in html
     assert html.count("full") == 2  # the link and the heading
 

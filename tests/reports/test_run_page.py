@@ -10,7 +10,7 @@ import torch
 import aadml
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.json_values import to_bytes
-from aadml.protocols.audit import Finding, Verdict, summary
+from aadml.protocols.audit import AuditReport, Finding, Verdict
 from aadml.runs.evaluate import add_to_run
 from aadml.runs.loading import AUDIT
 
@@ -68,7 +68,7 @@ def test_a_failed_audit_comes_first(run, tmp_path):
     assert 'class="alarm"' not in html
     checks = [Finding("history", Verdict.PASS, "no change"), Finding("partner blindness", Verdict.FAIL, "changed by 1")]
     rows = [vars(check) for check in checks]
-    content = {"protocol": "inductive", "split": "test", "verdict": summary(checks), "findings": rows}
+    content = {"protocol": "inductive", "split": "test", "verdict": AuditReport(checks).summary, "findings": rows}
     add_to_run(copy, {AUDIT: to_bytes(content)}, print)
     html = aadml.report(copy, queries=20).read_text()
     summed = html.partition("<main>")[2]

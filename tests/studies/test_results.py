@@ -110,6 +110,7 @@ def test_differences_in_words():
     assert (
         in_words(Difference(-0.5, 0.004, 0.0001, "both", -0.51, -0.49, 1.0)) == "-0.500 [-0.510, -0.490] (p < 0.001)*"
     )
+    assert in_words(Difference(0.1, 0.4, 0.9, "both", -5.0, 5.2, 0.9)) == "+0.100 [-1.000, +1.000] (p = 0.900)"
     assert in_words(None) == ""
 
 

@@ -28,7 +28,10 @@ PLAYER_SCRIPT = (_TEMPLATES / "players.js").read_text(encoding="utf-8")
 
 _VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)"} | {c: f"var(--c{n})" for n, c in enumerate(COLORS)}
 _SHORT, _LONG = 20, 48  # characters: shorter cells are never broken into lines, longer ones have a minimal width
-_PHONE = 44  # characters in a line on a phone; below such a width, wider tables have a line for each cell
+_PHONE, _ROW_NAME = (
+    42,
+    11,
+)  # characters: of a line on a phone, where wider tables have a line for each cell, and of the name of a row
 _GAP = 2  # characters between columns
 _DIFFERENCE = re.compile(r"([+-]\d\S* \[[^\]]*\]) (\(.*)")
 
@@ -155,7 +158,8 @@ def table(shown: Table, columns: Sequence[str] | None = None) -> str:
     first, numeric = places[0], {j for j in places[1:] if any(_is_numeric(row[j]) for row in shown.rows)}
     head = [(shown.columns[j], "number" * (j in numeric)) for j in places]
     rows = [[_cell(shown, i, j, number=j in numeric) for j in places] for i, row in enumerate(shown.rows) if row]
-    width = sum(_GAP + max(map(_narrowest, column)) for column in zip(head, *rows, strict=True))
+    widths = [max(map(_narrowest, column)) for column in zip(head, *rows, strict=True)]
+    width = _GAP * len(widths) + max(_ROW_NAME, widths[0]) + sum(widths[1:])
     return _part(
         "table", shown.caption or shown.columns[first], head, rows, "results stacked" if width > _PHONE else "results"
     )

@@ -123,7 +123,7 @@ def write_pages(folder: Path, seed: int) -> dict[str, str]:
 
     def reproduced() -> Path:
         return reproduce(
-            "paper", ave=data, vegas=data, only="table-1,table-2,figure-3,figure-4,figure-5", quick=True, max_epochs=2,
+            "paper", ave=data, only="table-1,figure-3,figure-5", quick=True, max_epochs=2,
             output=folder / "reproduction", command="aadml reproduce paper", **arguments,
         ).page  # fmt: skip
 

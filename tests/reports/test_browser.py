@@ -154,8 +154,8 @@ READABLE = """() => {
     small: [...document.querySelectorAll("svg text")].filter((one) => one.getBoundingClientRect().height < 8.5).length,
   };
 }"""
-WANTED = {"overflow": 0, "skipped": 0, "first": 1, "titles": 1, "cut": 0, "unscoped": 0, "nameless": 0, "stuck": 0, "lang": "en",
-          "title": True, "repeated": 0, "empty": 0, "small": 0}  # fmt: skip
+WANTED = {"overflow": 0, "skipped": 0, "first": 1, "titles": 1, "cut": 0, "unscoped": 0, "nameless": 0, "stuck": 0,
+          "lang": "en", "title": True, "repeated": 0, "empty": 0, "small": 0}  # fmt: skip
 
 FAINT_TEXT = """() => {
   const color = (text) => {

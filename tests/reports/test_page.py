@@ -59,6 +59,8 @@ def test_a_table_names_its_rows_and_columns_and_marks_what_is_best():
 def test_a_table_wider_than_a_phone_has_a_line_for_each_cell_there():
     narrow = page.table(Table(("metric", "audio-visual", "visual-audio"), (("precision@10", 0.5, 0.4),)))
     assert "stacked" not in narrow
+    names = page.table(Table(("k", "loss", "epochs", "steps", "seeds"), (("1", "aa-triplet", 3, 9, 2),)))
+    assert "stacked" in names
     columns = ("row", *(f"metric {n}" for n in range(6)))
     wide = page.table(Table(columns, (("a", *[0.5] * 6),)))
     assert '<table class="results stacked">' in wide

@@ -10,7 +10,9 @@ from aadml.cli.sweeps import sweep_options
 from aadml.cli.trust import trust_option
 
 
-@click.command(short_help="Compare methods, and losses with and without the proxy, next to the published figures.")
+@click.command(
+    short_help="Compare methods, and losses with and without the proxy, beside the published figures on AVE or VEGAS."
+)
 @key_flag("--data", "data", GENERAL)
 @click.option("--methods", help="'all', or methods and shipped configs separated by commas, each by its own config.")
 @click.option("--losses", help="'all', or losses separated by commas; each with and without anchor-aware proxies.")

@@ -80,7 +80,7 @@ def _table(results: Any) -> str:
         lines.append(f"approximate: {results.looked_at:,} clips were compared; --exact compares all")
     calibration = results.calibration
     if calibration is None:
-        lines.append("no probabilities: the index has no validation clips for such a query")
+        lines.append(f"no probabilities: {results.uncalibrated}")
     elif results.nothing_fits:
         lines.append(
             f"nothing fits: no hit reaches {calibration.threshold:.2f}, above which {calibration.precision:.0%} of the "

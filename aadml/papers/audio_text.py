@@ -76,7 +76,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
             return plan.result(outcomes)
         tables = {data_set: _table(name, data_set, names[data_set], runs, plan) for data_set, runs in planned.items()}
         note = "Every item is embedded alone; published figures are not comparable as they stand."
-        summary = f'{plan.warning()}<p class="note">{note}</p>'
+        summary = plan.warning() + page.notes([note])
         parts = [_part(name, data_set, tables[data_set]) for data_set in planned]
         title = f"{PAPER_TABLES[name].title}, reproduced"
         path = write_study(plan, title, "Reproduction of a paper", summary, parts, with_figures=False)

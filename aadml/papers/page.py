@@ -125,4 +125,4 @@ def _summary(groups: Mapping[str, Group], notes: Sequence[str]) -> str:
     cells = [cell for group in groups.values() for cell in group.scores.values()]
     finished, failed = sum(len(cell.runs) for cell in cells), sum(len(cell.failed) for cell in cells)
     shown.append(Fact("runs", str(finished), f"{failed} failed" if failed else "all finished"))
-    return page.facts(shown) + "".join(f'<p class="note">{page.text(note)}</p>' for note in notes)
+    return page.summary(shown, notes)

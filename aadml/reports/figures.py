@@ -137,24 +137,28 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
 
 
 def training_curves(records: Sequence[Record], selected: int | None) -> dict[str, str]:
-    """Draw the logged curves: loss, and MAP of validation and training clips, with the selected epoch marked."""
+    """Draw the logged curves: the losses, and each metric of the validation clips, with the selected epoch marked.
+
+    Returns:
+        Label of the vertical axis -> figure. The MAP of the training clips, where it was logged, is in that of the MAP.
+    """
     marks = {} if selected is None else {f"epoch {selected}, kept": selected}
     logged = list(dict.fromkeys(key for record in records for key in without_diagnosis(record)))
-    parts = [key for key in logged if key == "loss" or key.endswith(("_loss", " loss"))]
-    scores = [key for key in logged if key.startswith("valid ") and key != "valid loss"]
-    panels = {"training loss": {key.replace("_", " "): key for key in parts}}
-    panels["validation"] = {key.removeprefix("valid ").replace("map_mean", "MAP, mean").replace("map ", "MAP, "): key
-                            for key in scores}  # fmt: skip
+    panels: dict[str, dict[str, str]] = {}
+    for key in logged:
+        if key == "loss" or key.endswith(("_loss", " loss")):
+            panels.setdefault("loss", {})[key.replace("_", " ").replace("valid", "validation")] = key
+        elif key.startswith("valid "):
+            metric, _, direction = key.removeprefix("valid ").replace("_mean", " mean").partition(" ")
+            name = metric.replace("map", "MAP")
+            panels.setdefault(name, {})[f"validation clips, {direction or 'mean'}"] = key
     fitted = next((record for record in records if "train map_mean" in record), None)
     if fitted is not None:
         queries = f" ({fitted['train queries']:,} queries)" if "train queries" in fitted else ""
-        panels["validation and training clips"] = panels.pop("validation") | {
-            f"MAP, mean, training clips{queries}": "train map_mean"
-        }
+        panels.setdefault("MAP", {})[f"training clips, mean{queries}"] = "train map_mean"
     return {
         name: curves({title: _logged(records, key) for title, key in keys.items()}, x="epoch", y=name, marks=marks)
         for name, keys in panels.items()
-        if keys
     }
 
 

@@ -27,7 +27,13 @@ PLAYER_SCRIPT = (_TEMPLATES / "players.js").read_text(encoding="utf-8")
 """JavaScript that attaches the media to the players of a page; the content security policy allows its checksum."""
 
 _VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)"} | {c: f"var(--c{n})" for n, c in enumerate(COLORS)}
-_SHORT = 48  # characters of a cell that is never broken into lines
+_SHORT, _LONG = 20, 48  # characters: shorter cells are never broken into lines, longer ones have a minimal width
+_PHONE, _ROW_NAME = (
+    42,
+    11,
+)  # characters: of a line on a phone, where wider tables have a line for each cell, and of the name of a row
+_GAP = 2  # characters between columns
+_DIFFERENCE = re.compile(r"([+-]\d\S* \[[^\]]*\]) (\(.*)")
 
 
 @dataclass(frozen=True)
@@ -108,10 +114,28 @@ def document(
 
 
 def summary(
-    shown: Sequence[Fact], notes: Sequence[str] = (), *, verdict: str = "", warnings: Sequence[str] = ()
+    shown: Sequence[Fact],
+    sentences: Sequence[str] = (),
+    *,
+    verdict: str = "",
+    warnings: Sequence[str] = (),
+    alarm: Sequence[str] = (),
 ) -> str:
-    """Render the summary of a page: the verdict, facts, warnings and notes, each a plain sentence."""
-    return _part("summary", shown, notes, verdict, warnings)
+    """Render the summary of a page, of plain sentences.
+
+    Args:
+        shown: the facts.
+        sentences: notes below the facts.
+        verdict: headline above the facts.
+        warnings: between facts and notes.
+        alarm: why the facts cannot be trusted, above everything else; the first sentence is the headline.
+    """
+    return _part("summary", shown, sentences, verdict, warnings, alarm)
+
+
+def notes(sentences: Sequence[str]) -> str:
+    """Render notes, in two columns where the page is wide enough."""
+    return _part("notes", sentences)
 
 
 def facts(shown: Sequence[Fact]) -> str:
@@ -120,9 +144,10 @@ def facts(shown: Sequence[Fact]) -> str:
 
 
 def table(shown: Table, columns: Sequence[str] | None = None) -> str:
-    """Render a table of results in a box of its own, which scrolls where it is wider than the page.
+    """Render a table of results.
 
-    Columns without any content are left out.
+    Columns without any content are left out. On a phone, a table that is wider than the screen has a line for each
+    cell, with the name of its column; elsewhere its box scrolls.
 
     Args:
         shown: the table; its caption names the box, its notes are left to the page.
@@ -133,14 +158,31 @@ def table(shown: Table, columns: Sequence[str] | None = None) -> str:
     first, numeric = places[0], {j for j in places[1:] if any(_is_numeric(row[j]) for row in shown.rows)}
     head = [(shown.columns[j], "number" * (j in numeric)) for j in places]
     rows = [[_cell(shown, i, j, number=j in numeric) for j in places] for i, row in enumerate(shown.rows) if row]
-    return _part("table", shown.caption or shown.columns[first], head, rows)
+    widths = [max(map(_narrowest, column)) for column in zip(head, *rows, strict=True)]
+    width = _GAP * len(widths) + max(_ROW_NAME, widths[0]) + sum(widths[1:])
+    return _part(
+        "table", shown.caption or shown.columns[first], head, rows, "results stacked" if width > _PHONE else "results"
+    )
 
 
 def _cell(shown: Table, i: int, j: int, *, number: bool) -> tuple[str, str]:
     """Return the text of a cell and its CSS classes."""
     content = shown.text(shown.rows[i][j])
-    kinds = {"short": len(content) <= _SHORT, "number": number, "best": shown.is_best(i, j)}
+    length = len(content)
+    kinds = {
+        "short": length <= _SHORT, "long": length > _LONG, "number": number, "best": shown.is_best(i, j)
+    }  # fmt: skip
+    if parts := _DIFFERENCE.fullmatch(content):  # interval and p are broken into two lines, not into more
+        content = Markup(" ").join(Markup('<span class="short">{}</span>').format(part) for part in parts.groups())
     return content, " ".join(kind for kind, applies in kinds.items() if applies)
+
+
+def _narrowest(cell: tuple[str, str]) -> int:
+    """Return the characters in a line of a cell that is broken wherever its classes allow."""
+    content, kinds = cell
+    if "short" in kinds.split():
+        return len(content)
+    return max((len(word) for word in re.split(r"[\s-]", Markup(content).striptags())), default=0)
 
 
 def _is_numeric(cell: Cell) -> bool:
@@ -175,7 +217,7 @@ def drawing(svg: str, alt: str, caption: str = "") -> str:
 
 
 def drawings(panels: Sequence[str]) -> str:
-    """Render figures (HTML) side by side where the page is wide enough."""
+    """Render figures or other parts (HTML) side by side where the page is wide enough."""
     return _part("drawings", panels) if len(panels) > 1 else "".join(panels)
 
 

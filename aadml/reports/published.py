@@ -1,5 +1,6 @@
 """Papers as data: the YAML files of `aadml/papers`, and the MAP that the AADML paper printed."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -8,8 +9,8 @@ from aadml.feature_extraction.ground.json_values import JsonObject, nested, numb
 
 FIGURES = ("audio_visual", "visual_audio", "mean")
 NOTE = (
-    "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024), tables 1 to 3, on VEGAS and AVE, "
-    "protocol and spread unstated; ours are on the data named above, so the two cannot be compared as they stand."
+    "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024), tables 1 to 3, protocol and "
+    "spread unstated. They cannot be compared with ours as they stand."
 )
 
 
@@ -40,6 +41,12 @@ def _figures(printed: object) -> dict[str, float]:
     return dict(zip(FIGURES, map(number, printed), strict=True))
 
 
-def data_sets(kind: str) -> list[str]:
-    """Return the data sets of the published MAP, as the paper calls them."""
-    return list(dict.fromkeys(name for by_data_set in published(kind).values() for name in by_data_set))
+def data_set_of(name: str) -> str:
+    """Return the data set of the published MAP that data are named after, such as "AVE"; "" for other data.
+
+    Args:
+        name: of a feature file or folder. Data that are drawn ("synthetic:ave") are not the data set.
+    """
+    words = set(re.findall(r"[a-z]+", Path(name).name.partition(".")[0].lower()))
+    known = {data_set for row in published("methods").values() for data_set in row}
+    return "" if ":" in name else next((data_set for data_set in sorted(known) if data_set.lower() in words), "")

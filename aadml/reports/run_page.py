@@ -16,6 +16,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Record
 from aadml.model.facts import Facts
 from aadml.model.model import Model
+from aadml.protocols.audit import Finding
 from aadml.reports import figures, page, players
 from aadml.reports import queries as queries_part
 from aadml.reports.page import Fact, Section
@@ -25,7 +26,7 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.results import DirectionResult
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
 from aadml.runs.environment import Environment, read_environment
-from aadml.runs.loading import load, load_run, read_evaluation
+from aadml.runs.loading import failed_checks, load, load_run, read_evaluation
 from aadml.runs.model_data import nonempty_split, read_for
 from aadml.runs.run_names import file_name
 from aadml.runs.session import read_records
@@ -85,7 +86,7 @@ def write_report(
     evaluation = evaluate(
         embeddings, protocol=model.facts.protocol, split="test", queries=queries, query_seed=query_seed
     )
-    summary = _summary(evaluation, model, verdicts, splits.notes)
+    summary = _summary(evaluation, model, failed_checks(folder), verdicts, splits.notes)
     records = read_records(folder) if data is None else []
     parts = [_training(records, model.facts), _scope(evaluation), _classes(evaluation, embeddings)]
     last = _provenance(opened.config, read_environment(folder)) if data is None else _card(model)
@@ -93,8 +94,8 @@ def write_report(
     clips = players.find_media(Path(media) if media else None, place)
     shown, played = queries_part.queries(embeddings, evaluation, clips, LARGEST - taken, on_note=on_note)
     html = page.document(
-        f"{model.facts.label}, seed {model.facts.seed}",
-        "Run report" if data is None else f"Report on {Path(data).name}",
+        _title(model.facts, data),
+        f"Run report, seed {model.facts.seed}" if data is None else f"Report of a model of {model.facts.data.name}",
         summary,
         [*parts, shown, last],
         played.media(),
@@ -103,7 +104,17 @@ def write_report(
     return target
 
 
-def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], notes: Sequence[str]) -> str:
+def _title(facts: Facts, data: str | Path | None = None) -> str:
+    """Return data, method and loss of a report; the loss is left out where the method has none."""
+    method = facts.method.name
+    loss = facts.label.removeprefix(method).removeprefix("-")
+    trained = f"{method} with loss {loss}" if loss else method
+    return f"{Path(data).name if data else facts.data.name}: {trained}"
+
+
+def _summary(
+    evaluation: Evaluation, model: Model, failed: Sequence[Finding], verdicts: Sequence[str], notes: Sequence[str]
+) -> str:
     record, facts = evaluation.record(), model.facts
     times = f"{evaluation.map_mean / evaluation.chance:.1f} times chance" if evaluation.chance else ""
     directions = "both" if len(record.directions) == 2 else "all"
@@ -115,7 +126,9 @@ def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], note
             for name, scores in record.directions.items()
         ),
     ]
+    verdict = _verdict(record)
     remarks = [
+        *([verdict] if failed else []),
         f"Protocol {evaluation.protocol}: every item embedded alone, the whole gallery ranked, the query's own clip "
         f"included{_without_partner(record)}; compared by "
         f"{evaluation.similarity}; ties by exact expectation (tie rate {evaluation.tie_rate:.2%}).",
@@ -127,7 +140,14 @@ def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], note
         *notes,
     ]
     warnings = [f"{verdict}." for verdict in verdicts]
-    return page.summary(shown, remarks, verdict=_verdict(record), warnings=warnings) + page.table(_scores(evaluation))
+    alarm = [
+        f"The audit failed: {', '.join(finding.check for finding in failed)}. These scores may come from a leak.",
+        *(f"{finding.check}: {finding.evidence}." for finding in failed),
+    ]
+    summary = page.summary(
+        shown, verdict="" if failed else verdict, warnings=warnings, alarm=alarm if failed else ()
+    )  # fmt: skip
+    return summary + page.drawings([page.table(_scores(evaluation)), page.notes(remarks)])
 
 
 def _without_partner(record: EvaluationRecord) -> str:
@@ -159,13 +179,15 @@ def _epoch(facts: Facts) -> str:
 
 def _scores(evaluation: Evaluation) -> Table:
     cutoffs = sorted({k for result in evaluation.directions for k in result.cutoffs})  # galleries may differ in size
-    columns = ["direction", "MAP", "MAP, worst to best order of ties", "chance", "queries", "gallery"]
-    rows: list[tuple[Cell, ...]] = [
-        (result.name, result.map, "{:.3f} to {:.3f}".format(*result.map_bounds), float(result.chance.mean()),
-         len(result.ids), result.gallery, *_precisions(result, cutoffs))
+    names = ["MAP", "MAP, worst order of ties", "MAP, best order of ties", "chance", "queries", "gallery"]
+    columns: list[list[Cell]] = [
+        [result.map, *result.map_bounds, float(result.chance.mean()), len(result.ids), result.gallery,
+         *_precisions(result, cutoffs)]
         for result in evaluation.directions
     ]  # fmt: skip
-    return Table((*columns, *(f"precision@{k}" for k in cutoffs)), tuple(rows), "Figures of each direction")
+    rows = zip([*names, *(f"precision@{k}" for k in cutoffs)], *columns, strict=True)
+    titles = ("metric", *(result.name for result in evaluation.directions))
+    return Table(titles, tuple(rows), "Scores of each direction")
 
 
 def _precisions(result: DirectionResult, cutoffs: Sequence[int]) -> list[Cell]:

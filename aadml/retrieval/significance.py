@@ -43,6 +43,8 @@ class Difference:
         high: upper end.
         equal: probability of a difference as small if the true difference is `NEGLIGIBLE` or more (two one-sided
             tests).
+        freedom: degrees of freedom of the interval.
+        seeds: number of seeds.
     """
 
     mean: float
@@ -52,6 +54,8 @@ class Difference:
     low: float = float("nan")
     high: float = float("nan")
     equal: float = float("nan")
+    freedom: float = float("nan")
+    seeds: int = 1
 
     @property
     def significant(self) -> bool:
@@ -66,6 +70,15 @@ class Difference:
     def reversed(self) -> "Difference":
         """Return second minus first."""
         return replace(self, mean=-self.mean, low=-self.high, high=-self.low)
+
+    def at_level(self, level: float) -> "Difference":
+        """Return the difference with the interval of another error level than 5 %."""
+        if np.isnan(self.freedom):
+            return self
+        factor = float(stdtrit(self.freedom, 1 - level / 2) / stdtrit(self.freedom, 1 - LEVEL / 2))
+        return replace(
+            self, low=self.mean + factor * (self.low - self.mean), high=self.mean + factor * (self.high - self.mean)
+        )
 
 
 def spread(values: ArrayLike) -> Spread:
@@ -93,7 +106,7 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
         raise InputError(f"values of shapes {a.shape} and {b.shape}; pass two or more pairs")
     d = a - b
     error = float(d.std(ddof=1) / np.sqrt(len(d)))
-    return _by_student(float(d.mean()), error, len(d) - 1, "seeds")
+    return _by_student(float(d.mean()), error, len(d) - 1, "seeds", len(d))
 
 
 def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS) -> Difference:
@@ -102,9 +115,9 @@ def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS
     The differences d (s, q) are decomposed by a two-way analysis of variance. The variance of their mean is that of
     seeds over s, plus that of queries over q, plus the residual over s q, with Satterthwaite's degrees of freedom (as
     Dorfman, Berbaum and Metz, 1992, for readers and cases). A negative component counts as zero. Two seeds estimate
-    their own variance poorly, so the larger p of this test and of the t test over seeds is returned. The shape of the
-    interval is from a bootstrap over seeds and queries, its width from the standard error and Student's t, because a
-    bootstrap of few seeds varies too little. With one seed there is no test.
+    their own variance poorly, so the larger p of this test and of the t test over seeds is returned, with the interval
+    of that test. The shape of the interval is from a bootstrap over seeds and queries, its width from the standard
+    error and Student's t, because a bootstrap of few seeds varies too little. With one seed there is no test.
 
     Args:
         first: (s, q) average precision of each query under each seed; the queries and their order are the same.
@@ -122,13 +135,17 @@ def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS
         nan = float("nan")
         return Difference(float(d.mean()), nan, nan, "one seed")
     error, freedom = _error(d)
-    test = _by_student(float(d.mean()), error, freedom, "both")
-    if len(d) == 2:
-        seeds = paired_t(a.mean(axis=1), b.mean(axis=1))
-        test = replace(test, p=max(test.p, seeds.p), equal=max(test.equal, seeds.equal))
+    test = _by_student(float(d.mean()), error, freedom, "both", len(d))
     low, high = _shape(d, draws)
     reach = (test.high - test.low) / 2 / NORMAL
-    return replace(test, low=test.mean + low * reach, high=test.mean + high * reach)
+    test = replace(test, low=test.mean + low * reach, high=test.mean + high * reach)
+    if len(d) > 2:
+        return test
+    seeds = paired_t(a.mean(axis=1), b.mean(axis=1))
+    test = replace(test, equal=max(test.equal, seeds.equal))
+    if seeds.p <= test.p:
+        return test
+    return replace(test, p=seeds.p, low=seeds.low, high=seeds.high, freedom=seeds.freedom)
 
 
 def _error(d: Values) -> tuple[float, float]:
@@ -169,15 +186,15 @@ def _shape(d: Values, draws: int, seed: int = 0) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _by_student(mean: float, error: float, freedom: float, over: str) -> Difference:
+def _by_student(mean: float, error: float, freedom: float, over: str, seeds: int) -> Difference:
     """Return the t tests of a mean against 0 and against `NEGLIGIBLE`, and its interval."""
     reach = float(stdtrit(freedom, 1 - LEVEL / 2)) * error
     if error == 0:
         equal = 0.0 if abs(mean) < NEGLIGIBLE else 1.0
-        return Difference(mean, error, 1.0 if mean == 0 else 0.0, over, mean, mean, equal)
+        return Difference(mean, error, 1.0 if mean == 0 else 0.0, over, mean, mean, equal, freedom, seeds)
     p = float(2 * stdtr(freedom, -abs(mean) / error))
     equal = float(stdtr(freedom, (abs(mean) - NEGLIGIBLE) / error))
-    return Difference(mean, error, p, over, mean - reach, mean + reach, equal)
+    return Difference(mean, error, p, over, mean - reach, mean + reach, equal, freedom, seeds)
 
 
 def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
@@ -199,12 +216,31 @@ def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
 
 
 def corrected(differences: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
-    """Correct the p of differences and of their equivalence for the number of comparisons (`holm`)."""
+    """Correct the p of differences and of their equivalence, and the intervals, for the number of comparisons.
+
+    The p are those of `holm`. The interval of a comparison has the error level of its step in that procedure (Serlin,
+    1993): 5 % over the number of comparisons that are left at its step; from the first step that is not significant
+    on, the level of that step.
+    """
     p = holm({repr(pair): difference.p for pair, difference in differences.items()})
     equal = holm({repr(pair): difference.equal for pair, difference in differences.items()})
+    levels = _levels({repr(pair): difference.p for pair, difference in differences.items()})
     return {
-        pair: replace(difference, p=p[repr(pair)], equal=equal[repr(pair)]) for pair, difference in differences.items()
+        pair: replace(difference.at_level(levels[repr(pair)]), p=p[repr(pair)], equal=equal[repr(pair)])
+        for pair, difference in differences.items()
     }
+
+
+def _levels(probabilities: Mapping[str, float]) -> dict[str, float]:
+    """Return the error level of each comparison in the procedure of Holm; 5 % for untested comparisons."""
+    ordered = sorted((n for n, p in probabilities.items() if not np.isnan(p)), key=lambda name: probabilities[name])
+    levels = dict.fromkeys(probabilities, LEVEL)
+    remaining = len(ordered)
+    for name in ordered:
+        levels[name] = LEVEL / remaining
+        if probabilities[name] < levels[name]:
+            remaining -= 1
+    return levels
 
 
 def _checked(values: ArrayLike, where: str) -> Values:

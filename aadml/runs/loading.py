@@ -10,10 +10,11 @@ from aadml.configuration.files import parse_yaml
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.consent import named_in, with_consent
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
+from aadml.feature_extraction.ground.json_values import JsonObject, parse_object, read_as, typed
 from aadml.model.files import load_model
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
+from aadml.protocols.audit import Finding
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash, read_environment
@@ -116,6 +117,14 @@ def read_evaluation(folder: Path, manifest: RunManifest | None = None, *, name: 
         InputError: the run is not finished, or the file is missing or damaged.
     """
     return EvaluationRecord.from_json(_read(folder, name, manifest), folder / name)
+
+
+def failed_checks(folder: Path) -> list[Finding]:
+    """Return the failed checks of the last audit of a run; none if the folder has no audit."""
+    if not is_run(folder) or AUDIT not in read_manifest(folder).files:
+        return []
+    findings = typed(_read(folder, AUDIT), "findings", list)
+    return [check for row in findings if (check := read_as(Finding, row, folder / AUDIT)).failed]
 
 
 def _read(folder: Path, name: str, manifest: RunManifest | None = None) -> JsonObject:

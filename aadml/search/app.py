@@ -120,7 +120,7 @@ class Service:
             {**results.hit_to_json(rank), "number": hit.number, "has": sorted(hit.media)}
             for rank, hit in enumerate(results.hits, 1)
         ]
-        return _json({**results.facts_to_json(), "hits": hits})
+        return _json({**results.facts_to_json(), "uncalibrated": results.uncalibrated, "hits": hits})
 
 
 def _query(request: Request) -> tuple[str, Modality, int, str | None]:

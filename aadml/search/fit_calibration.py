@@ -95,7 +95,9 @@ def calibrate_index(
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
     name = str(data or OF_INDEX)
     curves = _curves(index, queries, precision, name, on_note or (lambda _: None))
-    calibration: JsonObject = {"form": FORM, "data": name, "precision": precision, "curves": curves, **settings}
+    calibration: JsonObject = {
+        "form": FORM, "data": name, "precision": precision, "clips": len(queries), "curves": curves, **settings
+    }  # fmt: skip
     with writing(path) as database:
         write_meta(database, {CALIBRATION: calibration, "state": next_state(meta)})
 
@@ -111,6 +113,20 @@ def read_calibrations(content: JsonObject, place: Path) -> dict[Query, Calibrati
         raise InputError(f"{place}: its probabilities are of another version of aadml; `aadml index` fits them again")
     calibrations = [read_as(Calibration, curve, place) for curve in curves] if isinstance(curves, list) else []
     return {(calibration.asked, calibration.to): calibration for calibration in calibrations}
+
+
+def why_uncalibrated(content: JsonObject) -> str:
+    """Return why a kind of query has no calibration, in a few words.
+
+    Args:
+        content: the calibrations of an index.
+    """
+    clips, name = content.get("clips"), content.get("data", OF_INDEX)
+    if not isinstance(clips, int):
+        return "the index is not calibrated; `aadml index` calibrates it"
+    if clips < FEWEST:
+        return f"{name} has {clips} of the {FEWEST} validation clips that are needed"
+    return f"the validation clips of {name} cannot be such queries"
 
 
 def outdated(meta: Mapping[str, JsonObject]) -> JsonObject:

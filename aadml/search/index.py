@@ -28,7 +28,7 @@ from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
 from aadml.search.export import export
 from aadml.search.filters import SECONDS, Value, matching, searchable_columns
-from aadml.search.fit_calibration import CALIBRATION, Query, read_calibrations
+from aadml.search.fit_calibration import CALIBRATION, Query, read_calibrations, why_uncalibrated
 from aadml.search.items import Galleries, galleries_of, items_of, meta_of
 from aadml.search.ivf import Cells, read_cells
 from aadml.search.results import Found, Hit
@@ -269,7 +269,8 @@ class Index:
             for item, number, score, chance, moment in zip(items, nearest, scores, chances, moments, strict=True)
         )
         looked_at = among if probed is None else len(probed)
-        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, calibration, looked_at)
+        reason = "" if calibration else why_uncalibrated(self._state.meta.get(CALIBRATION, {}))
+        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, calibration, looked_at, reason)
 
     @checked_call
     def item(self, number: int) -> tuple[Item, dict[str, str]]:

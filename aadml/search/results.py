@@ -48,6 +48,7 @@ class Found:
         similarity: of the vectors.
         calibration: of the probabilities; None if there are none.
         looked_at: number of items that were scored; fewer than `among` if the search was approximate.
+        uncalibrated: why there are no probabilities, in a few words; empty if there are.
     """
 
     hits: tuple[Hit, ...]
@@ -57,6 +58,7 @@ class Found:
     similarity: str
     calibration: Calibration | None = None
     looked_at: int | None = None
+    uncalibrated: str = ""
 
     @property
     def nothing_fits(self) -> bool | None:

@@ -15,7 +15,16 @@ from aadml.studies.execution import Execution
 from aadml.studies.grid import Axis
 from aadml.studies.results import CellScores, difference, differences, in_words, mean_chance, mean_map
 from aadml.studies.sweep_figures import Band, drawn, map_band
-from aadml.studies.sweep_parts import ResultColumns, StudyPart, describe, failures, result_tables, summary, write_study
+from aadml.studies.sweep_parts import (
+    ResultColumns,
+    StudyPart,
+    data_name,
+    describe,
+    failures,
+    result_tables,
+    summary,
+    write_study,
+)
 
 LINES = 8
 """Largest number of lines over epochs and over K, without those of the baselines."""
@@ -45,7 +54,8 @@ def write_ablation(
     first, *others = _figures(ablation, scores)
     config = page.details("config of the first cell", ablation.cells[0].config.yaml())
     seeds = f"Seeds {', '.join(map(str, ablation.seeds))}. Every run is a folder in runs/."
-    title = f"Ablation of {', '.join(axis.key for axis in ablation.axes)}"
+    varied = ", ".join(axis.key for axis in ablation.axes)
+    title = f"{data_name(scores, execution.folder)}: ablation of {varied}"
     head = _summary(ablation, scores, table.caption)
     ending = StudyPart("How it was made", config, [seeds])
     return table, write_study(execution, title, "Ablation", head, [first, results, *others], ending=ending)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aadml.configuration.config import DEFAULT_METHOD
 from aadml.reports import page
-from aadml.reports.published import NOTE, data_sets
+from aadml.reports.published import NOTE, data_set_of
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import Difference, Pair
 from aadml.studies.comparison_rows import SINGULAR, ComparisonRow
@@ -13,7 +13,16 @@ from aadml.studies.control_rows import ALONE, NONE
 from aadml.studies.execution import Execution
 from aadml.studies.results import CellScores, differences, in_words, mark, mean_chance, mean_map, signed
 from aadml.studies.sweep_figures import drawn, spread_dots
-from aadml.studies.sweep_parts import ResultColumns, StudyPart, describe, failures, result_tables, summary, write_study
+from aadml.studies.sweep_parts import (
+    ResultColumns,
+    StudyPart,
+    data_name,
+    describe,
+    failures,
+    result_tables,
+    summary,
+    write_study,
+)
 
 TITLES = {
     "methods": "Methods",
@@ -54,11 +63,12 @@ def write_comparison(
         InputError: no run was finished.
     """
     about = describe(scores, seeds, execution.folder, metrics)
+    data = data_name(scores, execution.folder)
     parts = []
     for kind in ("methods", "losses"):
         members = [row for row in rows if row.table == kind]
         if members:
-            table = table_of(members, scores, reference(members, baseline), about, metrics)
+            table = table_of(members, scores, reference(members, baseline), about, metrics, data_set_of(data))
             parts.append(_part(kind, table, table.notes, _dots(members, scores)))
     proxies = proxy_table(rows, scores, about)
     if proxies is not None:
@@ -70,7 +80,7 @@ def write_comparison(
         parts.append(_part("pairs", pairs, [pairs.caption, *pairs.notes]))
     first = [row for row in rows if row.table == rows[0].table]
     head = _summary(first, scores, reference(first, baseline), [about, *notes])
-    return tables, write_study(execution, "Comparison", "Methods and losses", head, parts)
+    return tables, write_study(execution, f"{data}: methods and losses", "Comparison", head, parts)
 
 
 def _summary(rows: Sequence[ComparisonRow], scores: Scores, against: ComparisonRow | None, about: Sequence[str]) -> str:
@@ -94,7 +104,7 @@ def _part(name: str, table: Table, notes: Sequence[str], drawing: str = "") -> S
     figure = page.drawing(drawing, f"{TITLES[name]}: MAP of every row") if drawing else ""
     notes = [note for note in notes if note != NOTE]
     drawings = {name: drawing} if drawing else {}
-    return StudyPart(TITLES[name], figure + result_tables(table), notes, {name: table}, drawings=drawings)
+    return StudyPart(TITLES[name], result_tables(table, figure=figure), notes, {name: table}, drawings=drawings)
 
 
 def _dots(rows: Sequence[ComparisonRow], scores: Scores) -> str:
@@ -111,6 +121,7 @@ def table_of(
     reference: ComparisonRow | None,
     about: str,
     metrics: Sequence[str] = (),
+    data_set: str = "",
 ) -> Table:
     """Return the table of one kind: MAP over seeds, difference to a reference, cost, and the published figures.
 
@@ -120,6 +131,7 @@ def table_of(
         reference: row that the others are compared with; None compares nothing.
         about: caption.
         metrics: further columns.
+        data_set: data set of the published figures; "" for none.
     """
     kind = rows[0].table
     names: list[Cell] = [row.name for row in rows]
@@ -133,9 +145,9 @@ def table_of(
     for metric in metrics:
         columns.add_figures(metric)
     columns.add_cost("train MAP", "epochs", "steps", "seconds", "parameters", "seeds")
-    for name in data_sets(kind):
-        columns.add_published(kind, ["" if row.control else row.item for row in rows], name, f"{name} ")
-    notes = [NOTE, *failures({row.name: scores[row.cell.name] for row in rows})]
+    if data_set:
+        columns.add_published(kind, ["" if row.control else row.item for row in rows], data_set, f"{data_set} ")
+    notes = [*([NOTE] if data_set else []), *failures({row.name: scores[row.cell.name] for row in rows})]
     return columns.table(about, tested.values(), notes, "MAP mean")
 
 

@@ -15,6 +15,8 @@ from aadml.runs.session import read_records
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, scored
 
+TWO_SEEDS = "Two seeds are too few to decide: they hardly estimate how much seeds vary. Train more (--seeds 5)."
+
 
 @dataclass(frozen=True)
 class RunScores:
@@ -180,7 +182,8 @@ def in_words(tested: Difference | None) -> str:
     if math.isnan(tested.p):
         return f"{mean} ({tested.over}: not tested)"
     p = "p < 0.001" if tested.p < 0.001 else f"p = {tested.p:.3f}"
-    return f"{mean} [{signed(tested.low)}, {signed(tested.high)}] ({p}){mark(tested)}"
+    low, high = max(tested.low, -1.0), min(tested.high, 1.0)  # no difference of MAP is larger
+    return f"{mean} [{signed(low)}, {signed(high)}] ({p}){mark(tested)}"
 
 
 def mark(tested: Difference) -> str:
@@ -198,10 +201,12 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
     count = sum(not math.isnan(minus.p) for minus in known)
     if not count:
         return ["Differences are those of the mean MAP. One seed says nothing of others: none is tested."]
-    corrected_for = f"; p is corrected for {count} comparisons (Holm)" if count > 1 else ""
+    corrected_for = f"; intervals and p are corrected for {count} comparisons (Holm)" if count > 1 else ""
+    few = [TWO_SEEDS] if any(minus.seeds == 2 for minus in known) else []
     return [
         f"Differences of the mean MAP [95 % interval], paired over {over}{corrected_for}; * is significant at 5 %; "
-        f"≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); what has neither mark is undecided."
+        f"≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); what has neither mark is undecided.",
+        *few,
     ]
 
 

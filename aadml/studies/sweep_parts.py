@@ -174,6 +174,12 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     )
 
 
+def data_name(scores: Mapping[str, CellScores], folder: Path) -> str:
+    """Return the name of the data of the first finished run of a study."""
+    cell, seed = next((cell.cell, seed) for cell in scores.values() for seed in cell.runs)
+    return read_environment(run_folder(folder, cell, seed)).data.name
+
+
 def _span(values: Sequence[Any]) -> str:
     """Return the smallest and the largest value, once where they are equal."""
     low, high = min(values), max(values)
@@ -211,8 +217,7 @@ def summary(
     if best in tested:
         against = reference or "its baseline"
         words += f" Its difference to {against} is {_how_sure(tested[best])}: {in_words(tested[best])}."
-    notes = "".join(f'<p class="note">{page.text(note)}</p>' for note in (verdict(tested, what), *about) if note)
-    return f'<p class="verdict">{page.text(words)}</p>{page.facts(shown)}{notes}'
+    return page.summary(shown, [note for note in (verdict(tested, what), *about) if note], verdict=words)
 
 
 def _how_sure(minus: Difference) -> str:
@@ -220,7 +225,9 @@ def _how_sure(minus: Difference) -> str:
         return "not tested"
     if minus.significant:
         return "significant"
-    return f"within ±{NEGLIGIBLE:g}" if minus.equivalent else "undecided"
+    if minus.equivalent:
+        return f"within ±{NEGLIGIBLE:g}"
+    return "undecided, as two seeds are too few" if minus.seeds == 2 else "undecided"
 
 
 def verdict(differences: Mapping[str, Difference], what: str) -> str:
@@ -239,12 +246,13 @@ def verdict(differences: Mapping[str, Difference], what: str) -> str:
     )
 
 
-def result_tables(shown: Table, key_columns: int = 1) -> str:
+def result_tables(shown: Table, key_columns: int = 1, figure: str = "") -> str:
     """Return a wide table as several, in HTML: the results, the published figures beside ours, and the cost.
 
     Args:
         shown: the table.
         key_columns: number of columns, at the beginning, that name a row.
+        figure: HTML beside the cost.
     """
     keys, printed = shown.columns[:key_columns], [name for name in shown.columns if PUBLISHED in name]
     cost = [name for name in shown.columns if name in COST]
@@ -254,4 +262,5 @@ def result_tables(shown: Table, key_columns: int = 1) -> str:
     if rows:  # the best figure of all rows is not marked among those with published figures
         html += f'<h3>Beside the published figures</h3><p class="note">{page.text(NOTE)}</p>'
         html += page.table(replace(shown, rows=rows, best=()), [*keys, "MAP mean", *printed])
-    return html + ("<h3>Cost</h3>" + page.table(shown, [*keys, *cost]) if cost else "")
+    costs = "<h3>Cost</h3>" + page.table(shown, [*keys, *cost]) if cost else ""
+    return html + page.drawings([part for part in (figure, costs) if part])

@@ -149,12 +149,13 @@ READABLE = """() => {
     stuck: [...document.querySelectorAll(".scroll, pre")].filter((one) => wide(one) && one.tabIndex < 0).length,
     lang: document.documentElement.lang, title: document.title.length > 0,
     repeated: ids.length - new Set(ids).size,
+    cut: [...document.querySelectorAll(".scroll:not(.row)")].filter(wide).length,
     empty: [...document.querySelectorAll("section")].filter((one) => one.children.length < 2).length,
     small: [...document.querySelectorAll("svg text")].filter((one) => one.getBoundingClientRect().height < 8.5).length,
   };
 }"""
-WANTED = {"overflow": 0, "skipped": 0, "first": 1, "titles": 1, "unscoped": 0, "nameless": 0, "stuck": 0, "lang": "en",
-          "title": True, "repeated": 0, "empty": 0, "small": 0}  # fmt: skip
+WANTED = {"overflow": 0, "skipped": 0, "first": 1, "titles": 1, "cut": 0, "unscoped": 0, "nameless": 0, "stuck": 0,
+          "lang": "en", "title": True, "repeated": 0, "empty": 0, "small": 0}  # fmt: skip
 
 FAINT_TEXT = """() => {
   const color = (text) => {

@@ -47,6 +47,23 @@ def test_names_in_figures_are_text(drawn):
         assert "$\\frac{1}$" in words
 
 
+def test_axes_and_lines_of_training_curves_are_named_after_what_they_show():
+    pytest.importorskip("matplotlib")
+    records = [
+        {"epoch": n, "loss": 1.0, "metric_loss": 0.5, "valid map_mean": 0.2, "valid map audio-visual": 0.3,
+         "valid recall@10": 0.4, "train map_mean": 0.5, "train queries": 1000, "valid loss": 2.0}
+        for n in (1, 2)
+    ]  # fmt: skip
+    curves = figures.training_curves(records, 2)
+    assert list(curves) == ["loss", "MAP", "recall@10"]
+    words = {name: read(svg)[1] for name, svg in curves.items()}
+    for name in ("validation clips, mean", "validation clips, audio-visual", "training clips, mean (1,000 queries)"):
+        assert name in words["MAP"]
+    assert "validation clips, mean" in words["recall@10"]
+    assert "validation loss" in words["loss"]
+    assert "metric loss" in words["loss"]
+
+
 def test_the_same_figure_gives_the_same_bytes(drawn):
     series = {"a": ([1, 2], [0.1, 0.2])}
     assert figures.curves(series, x="K", y="recall") == figures.curves(series, x="K", y="recall")

@@ -1,11 +1,18 @@
 """The verdict and the map of the page of a run."""
 
+import re
+import shutil
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+import aadml
 from aadml.comparison.embeddings import Embeddings
+from aadml.feature_extraction.ground.json_values import to_bytes
+from aadml.protocols.audit import AuditReport, Finding, Verdict
+from aadml.runs.evaluate import add_to_run
+from aadml.runs.loading import AUDIT
 
 run_page = pytest.importorskip("aadml.reports.run_page")
 
@@ -30,6 +37,55 @@ def verdict(**intervals):
 )
 def test_the_verdict_follows_the_intervals(intervals, words):
     assert words in verdict(**intervals)
+
+
+@pytest.mark.parametrize(
+    ("method", "label", "data", "title"),
+    [
+        ("aadml", "ce", None, "clips.h5: aadml with loss ce"),
+        ("eics", "eics-aa-triplet", None, "clips.h5: eics with loss aa-triplet"),
+        ("cca", "cca", None, "clips.h5: cca"),
+        ("cca", "cca", "folder/other.h5", "other.h5: cca"),
+    ],
+)
+def test_a_report_is_titled_by_data_method_and_loss(method, label, data, title):
+    facts = SimpleNamespace(
+        label=label, method=SimpleNamespace(name=method), data=SimpleNamespace(name="clips.h5"), seed=0
+    )
+    assert run_page._title(facts, data) == title
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    pytest.importorskip("matplotlib")
+    return aadml.fit("synthetic:ave", method="cca", runs=tmp_path_factory.mktemp("runs")).folder
+
+
+def test_a_failed_audit_comes_first(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    html = aadml.report(copy, queries=20).read_text()
+    verdict = re.search(r'<p class="verdict">([^<]*)</p>', html)[1]
+    assert 'class="alarm"' not in html
+    checks = [Finding("history", Verdict.PASS, "no change"), Finding("partner blindness", Verdict.FAIL, "changed by 1")]
+    rows = [vars(check) for check in checks]
+    content = {"protocol": "inductive", "split": "test", "verdict": AuditReport(checks).summary, "findings": rows}
+    add_to_run(copy, {AUDIT: to_bytes(content)}, print)
+    html = aadml.report(copy, queries=20).read_text()
+    summed = html.partition("<main>")[2]
+    assert summed.startswith('<div class="alarm"><p class="verdict">The audit failed: partner blindness.')
+    assert "partner blindness: changed by 1." in summed
+    assert f'<p class="note">{verdict}</p>' in summed
+    assert f'<p class="verdict">{verdict}</p>' not in summed
+
+
+def test_the_table_of_metrics_has_a_column_for_each_direction(run):
+    html = aadml.report(run, queries=20).read_text()
+    table = html.partition('aria-label="Scores of each direction"')[2].partition("</table>")[0]
+    heads = re.findall(r'<th scope="col"[^>]*>([^<]*)', table)
+    assert heads == ["metric", "audio-visual", "visual-audio"]
+    rows = re.findall(r'<th scope="row"[^>]*>([^<]*)', table)
+    assert rows[:3] == ["MAP", "MAP, worst order of ties", "MAP, best order of ties"]
+    assert "precision@10" in rows
 
 
 def test_a_clip_without_a_modality_has_no_point_of_that_modality(monkeypatch):

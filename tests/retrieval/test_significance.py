@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 from scipy.stats import t, ttest_1samp, ttest_rel
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval.significance import NEGLIGIBLE, Difference, corrected, holm, paired_t, seeds_and_queries, spread
+from aadml.retrieval.significance import (
+    NEGLIGIBLE,
+    Difference,
+    _by_student,
+    corrected,
+    holm,
+    paired_t,
+    seeds_and_queries,
+    spread,
+)
 
 
 def test_spread_is_mean_and_standard_deviation_of_a_sample():
@@ -181,6 +190,40 @@ def test_holm_known_values():
     found = holm({"a": 0.01, "untested": float("nan"), "b": 0.04})
     assert math.isnan(found.pop("untested"))
     assert found == pytest.approx({"a": 0.02, "b": 0.04})
+
+
+def test_two_seeds_have_the_interval_of_the_test_that_their_p_is_of():
+    generator = np.random.default_rng(3)
+    first = generator.random((2, 200))
+    second = first - np.array([[0.01], [0.04]]) + generator.normal(0, 0.02, first.shape)
+    both, seeds = seeds_and_queries(first, second), paired_t(first.mean(axis=1), second.mean(axis=1))
+    assert both.seeds == seeds.seeds == 2
+    assert both.p == seeds.p > 0.05
+    assert (both.low, both.high) == (pytest.approx(seeds.low), pytest.approx(seeds.high))
+    assert both.low < 0 < both.high
+
+
+@given(st.lists(st.floats(-6, 6), min_size=1, max_size=8))
+def test_intervals_and_p_of_a_table_are_corrected_alike(statistics):
+    differences = {
+        (str(n), "baseline"): _by_student(statistic * 0.01, 0.01, 6, "seeds", 7)
+        for n, statistic in enumerate(statistics)
+    }
+    for pair, difference in corrected(differences).items():
+        assert difference.significant == (not difference.low <= 0 <= difference.high)
+        assert difference.low <= differences[pair].low
+        assert difference.high >= differences[pair].high
+    (alone,) = corrected({("0", "baseline"): differences["0", "baseline"]}).values()
+    assert alone == differences["0", "baseline"]
+
+
+def test_the_intervals_of_a_table_have_the_levels_of_holm():
+    differences = {(str(n), "b"): _by_student(mean, 0.01, 9, "seeds", 10) for n, mean in enumerate((0.06, 0.02, 0.0))}
+    intervals = corrected(differences)
+    for number, comparisons in enumerate((3, 2, 2)):
+        reach = 0.01 * t.ppf(1 - 0.05 / comparisons / 2, 9)
+        found = intervals[str(number), "b"]
+        assert (found.low, found.high) == (pytest.approx(found.mean - reach), pytest.approx(found.mean + reach))
 
 
 def test_differences_are_corrected_for_the_number_of_comparisons():

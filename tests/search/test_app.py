@@ -35,6 +35,7 @@ def test_a_clip_of_the_index_asks(site):
     assert status == 200
     assert found["hits"][0]["number"] == 3
     assert len(found["hits"]) == 5
+    assert found["uncalibrated"] == "the index has 5 of the 30 validation clips that are needed"
     assert "media" not in found["hits"][0]
     status, content, _ = site.ask("/like?number=3&from=audio&to=audio&where=label+%3D+%27nothing%27")
     assert json.loads(content)["hits"] == []

@@ -9,6 +9,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
+from aadml.search.fit_calibration import why_uncalibrated
 from aadml.search.items import meta_of
 from aadml.search.store import connect, write_meta, writing
 
@@ -70,6 +71,7 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
         assert notes == ["no probabilities: the index has 0 validation clips, 30 are needed; see --calibrate"]
         found = index.search(audio=content.features["audio"][0], to="visual")
         assert found.calibration is found.nothing_fits is found.hits[0].probability is None
+        assert found.uncalibrated == "the index has 0 of the 30 validation clips that are needed"
         index.update(calibrate=easy)
         assert index.search(audio=content.features["audio"][0], to="visual").hits[0].probability > 0
         write_features(bare, content.select(content.rows("test")[1:]))
@@ -77,6 +79,18 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
         assert index.search(audio=content.features["audio"][0], to="visual").hits[0].probability > 0
     with pytest.raises(InputError, match="precision: 1 is not between 0 and 1"):
         Index.build(bare, tmp_path / "i", model=model, precision=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({}, "the index is not calibrated; `aadml index` calibrates it"),
+        ({"clips": 27, "data": "the index"}, "the index has 27 of the 30 validation clips that are needed"),
+        ({"clips": 40, "data": "other.h5"}, "the validation clips of other.h5 cannot be such queries"),
+    ],
+)
+def test_the_reason_for_no_probabilities_has_the_number_of_clips(content, words):
+    assert why_uncalibrated(content) == words
 
 
 def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_content(tmp_path, monkeypatch):

@@ -11,7 +11,16 @@ from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import new_run
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job
-from aadml.studies.results import CellScores, difference, differences, how_tested, in_words, mean_map, read_run
+from aadml.studies.results import (
+    TWO_SEEDS,
+    CellScores,
+    difference,
+    differences,
+    how_tested,
+    in_words,
+    mean_map,
+    read_run,
+)
 
 
 def direction(values, names):
@@ -101,6 +110,7 @@ def test_differences_in_words():
     assert (
         in_words(Difference(-0.5, 0.004, 0.0001, "both", -0.51, -0.49, 1.0)) == "-0.500 [-0.510, -0.490] (p < 0.001)*"
     )
+    assert in_words(Difference(0.1, 0.4, 0.9, "both", -5.0, 5.2, 0.9)) == "+0.100 [-1.000, +1.000] (p = 0.900)"
     assert in_words(None) == ""
 
 
@@ -129,4 +139,10 @@ def test_p_is_said_to_be_corrected_where_several_are_compared():
     one = Difference(0.0123, 0.004, 0.0301, "both", 0.004, 0.0206, 0.6)
     (alone,), (several,) = how_tested([one]), how_tested([one, one])
     assert alone.startswith("Differences of the mean MAP [95 % interval], paired over seeds and queries; * is")
-    assert "; p is corrected for 2 comparisons (Holm); * is significant at 5 %" in several
+    assert "; intervals and p are corrected for 2 comparisons (Holm); * is significant at 5 %" in several
+
+
+def test_two_seeds_are_called_too_few():
+    two, five = (replace(Difference(0.01, 0.004, 0.3, "both", 0.0, 0.02, 0.6), seeds=seeds) for seeds in (2, 5))
+    assert how_tested([five, two])[1:] == [TWO_SEEDS]
+    assert how_tested([five])[1:] == []

@@ -15,6 +15,11 @@ def test_published_figures_are_shown_where_a_row_has_one():
     assert "nt-xent" not in beside
 
 
+def test_a_figure_is_beside_the_cost():
+    shown = result_tables(Table(("loss", "MAP mean", "steps"), (("triplet", 0.4, 7),)), figure="<svg></svg>")
+    assert shown.index("MAP mean") < shown.index('<div class="drawings"><div><svg>') < shown.index("<h3>Cost</h3>")
+
+
 def test_failed_runs_and_cells_without_runs_leave_empty_columns():
     cell = CellScores(Cell("a", resolve({"method": "cca", "data": "x"}), {}), {}, {3: "no disk"})
     columns = ResultColumns([cell], {"a": cell}, {"method": ["a"]})

@@ -68,7 +68,7 @@
       return `Nothing here fits. No hit reaches ${percent(threshold)}, from which on ${percent(precision)} of best hits fit. `
         + `The nearest are shown. (${many})`;
     }
-    return found.calibration ? many : `${many}; no probabilities, as the index has no validation clips`;
+    return found.calibration ? many : `${many}; no probabilities: ${found.uncalibrated}`;
   };
   const percent = (chance) => `${Math.round(100 * chance)} %`;
 
@@ -200,8 +200,8 @@
   drop.addEventListener("dragleave", () => drop.classList.remove("over"));
   drop.addEventListener("drop", (one) => { one.preventDefault(); drop.classList.remove("over"); take(one.dataTransfer.files[0]); });
   for (const event of ["dragover", "drop"]) window.addEventListener(event, (one) => one.preventDefault());
-  drop.addEventListener("keydown", (one) => {
-    if (one.key === "Enter" || one.key === " ") { one.preventDefault(); at("file").click(); }
+  at("file").addEventListener("keydown", (one) => {
+    if (one.key === "Enter") { one.preventDefault(); at("file").click(); }
   });
   at("file").addEventListener("change", () => { take(at("file").files[0]); at("file").value = ""; });
   at("kind").addEventListener("change", targets);

@@ -74,9 +74,9 @@ def test_without_validation_clips_it_is_logged_too():
 
 def test_the_figure_of_a_run_shows_it_and_how_many_asked():
     records = [{"epoch": i, "loss": 1 / i, "valid map_mean": 0.5, "train map_mean": 0.6} for i in (1, 2)]
-    assert "MAP, mean, training clips" in "".join(training_curves(records, 2).values())
+    assert "training clips, mean" in "".join(training_curves(records, 2).values())
     asked = [one | {"train queries": 2000} for one in records]
-    assert "training clips (2,000 queries)" in "".join(training_curves(asked, 2).values())
+    assert "training clips, mean (2,000 queries)" in "".join(training_curves(asked, 2).values())
     plain = [{key: value for key, value in one.items() if key != "train map_mean"} for one in records]
     assert "training clips" not in "".join(training_curves(plain, 2).values())
 

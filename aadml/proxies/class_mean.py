@@ -1,4 +1,4 @@
-"""The class-mean proxy: every clip is seen with the mean of its class, the plainest control of a proxy with a bank."""
+"""Class-mean proxy: a clip and the mean of its class, the simplest control of proxies with a bank."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
@@ -13,19 +13,19 @@ from aadml.feature_extraction.ground.option_types import OnlyWith
 
 
 class ClassMean(nn.Module):
-    """See every clip with the mean of the other training clips of its class, in its own modality.
+    """Sum of a clip and the mean of the other training clips of its class, in its own modality.
 
         proxy_i = x_i + 1/(n_c - 1) sum over j in the class c of i, j != i, of  b_j
 
-    The means are of the bank that the anchor-aware proxy has, without gradient; nothing is learned. Without labels all
-    clips are one class. A clip alone in its class, or a new one, stands for itself.
+    The means are computed from the bank of the anchor-aware proxy, without gradient or parameters. Without labels all
+    clips are one class. A new clip, and one alone in its class, is its own proxy.
 
     Args:
         dimension: d of the embeddings.
-        modalities: that will be seen.
+        modalities: modalities of the embeddings.
         residual: "none" (the mean alone), "add" x + mean, or "convex" (1 - w) x + w mean.
         residual_weight: w.
-        aa_on: where `Objective` puts proxies: "all" sides, the "anchor" alone or the "reference" alone.
+        aa_on: sides of a comparison that `Objective` replaces by proxies: "all", "anchor" or "reference".
         aa_mix: share of the loss that `Objective` computes on proxies; the rest is on the embeddings.
     """
 
@@ -57,7 +57,7 @@ class ClassMean(nn.Module):
         *,
         groups: Tensor | None = None,
     ) -> None:
-        """Compute for every training clip the mean of the others of its class; `bank` and `labels` alone are used."""
+        """Compute for every training clip the mean of the others of its class from `bank` and `labels`."""
         first = next(iter(bank.values()))
         labels = torch.zeros(len(first), dtype=torch.int64) if labels is None else labels
         code = torch.unique(labels.to(first.device), return_inverse=True)[1]
@@ -66,7 +66,7 @@ class ClassMean(nn.Module):
         self._means = {m: _of_others(values.detach(), code, others) for m, values in bank.items()}
 
     def remember(self, bank: Mapping[Modality, Tensor]) -> None:
-        """Need nothing: new items have no class."""
+        """Do nothing: new items have no class."""
 
     def forward(
         self,
@@ -77,10 +77,10 @@ class ClassMean(nn.Module):
         """Compute the proxies of a batch; `encode` is not used.
 
         Raises:
-            InputError: no refresh yet.
+            InputError: `refresh` was not called.
         """
         if not self._means:
-            raise InputError("proxy: there are no class means yet; refresh the proxy before each epoch")
+            raise InputError("proxy: there are no class means yet; call refresh before each epoch")
         index = index.to(self._alone.device)
         alone = self._alone[index][:, None]
         return {

@@ -1,4 +1,4 @@
-"""What proxies share that leave embeddings as they are and may give the anchors further candidates."""
+"""Base class of proxies that leave embeddings unchanged and may append candidates."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,11 +10,11 @@ from aadml.comparison.features import Modality
 
 
 class Unchanged(nn.Module):
-    """Every clip stands for itself; `extend` says whom anchors meet beside the batch.
+    """Proxy that leaves every embedding unchanged; `extend` may append candidates.
 
     Args:
         dimension: d of the embeddings.
-        modalities: that will be seen.
+        modalities: modalities of the embeddings.
     """
 
     prefix = ""
@@ -34,18 +34,18 @@ class Unchanged(nn.Module):
         *,
         groups: Tensor | None = None,
     ) -> None:
-        """Take over the training set; called before each epoch. Here nothing is taken over.
+        """Read the training set, before each epoch; does nothing here.
 
         Args:
-            bank: modality -> (n, d) embeddings of the training set, made in evaluation mode.
-            labels: (n,) classes, as the batches' groups will be; None where there are none (audio-text).
+            bank: modality -> (n, d) embeddings of the training set in evaluation mode.
+            labels: (n,) classes, equal to the groups of batches; None without classes (audio-text).
             inputs: modality -> (n, f) features, for graphs in input space.
-            generator: of what is drawn.
-            groups: (n,) codes; entries of one code are of one clip (its captions). By default every row is its own.
+            generator: generator of random draws.
+            groups: (n,) codes of clips; captions of one clip have the same code. By default every row has its own.
         """
 
     def remember(self, bank: Mapping[Modality, Tensor]) -> None:
-        """Need nothing: new items stand for themselves."""
+        """Do nothing: new items represent themselves."""
 
     def forward(
         self,
@@ -53,12 +53,12 @@ class Unchanged(nn.Module):
         index: Tensor,
         encode: Callable[[Modality, Tensor], Tensor] | None = None,
     ) -> dict[Modality, Tensor]:
-        """Compute the proxies of a batch; here the embeddings as they are.
+        """Compute the proxies of a batch; here the embeddings.
 
         Args:
             embeddings: modality -> (b, d); row i of all modalities is one clip.
             index: (b,) rows of the batch in the training set.
-            encode: (modality, rows (m,) of the training set) -> (m, d), for live neighbors; called once a row.
+            encode: (modality, rows (m,) of the training set) -> (m, d), for live neighbors; called once for each row.
 
         Returns:
             modality -> (b, d).
@@ -79,15 +79,15 @@ class Unchanged(nn.Module):
         by_id: bool,
         generator: torch.Generator,
     ) -> Comparison:
-        """Append further candidates to those of a batch; here none.
+        """Append candidates to those of a batch; here none.
 
         Args:
-            comparison: of a batch of b clips: anchors (a, d), b of each modality in `rows`, candidates (c, d) likewise.
+            comparison: comparison of b clips: anchors (a, d), b of each modality in `rows`, and candidates (c, d).
             rows: modalities of the anchors.
             columns: modalities of the candidates.
             index: (b,) rows of the batch in the training set.
             by_id: whether an anchor's partner is its only positive.
-            generator: of what is drawn.
+            generator: generator of random draws.
 
         Returns:
             The comparison with the same anchors, candidates of the batch first.
@@ -95,7 +95,7 @@ class Unchanged(nn.Module):
         return comparison
 
     def store(self, embeddings: Mapping[Modality, Tensor], groups: Tensor, index: Tensor) -> None:
-        """Take note of a batch that was trained on; here nothing.
+        """Store a batch after its training step; does nothing here.
 
         Args:
             embeddings: modality -> (b, d).

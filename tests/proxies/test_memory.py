@@ -159,7 +159,7 @@ def test_every_loss_that_owns_nothing_takes_it(name, relation):
 
 def test_refuses_to_remember_nothing_and_what_is_no_vector():
     batch = embedded(0, torch.arange(BATCH))
-    with pytest.raises(InputError, match="nothing is remembered yet"):
+    with pytest.raises(InputError, match="the memory is empty"):
         comparisons(Memory(WIDTH, SIDES), batch)
     with pytest.raises(InputError, match=r"proxy\.size: a queue .* needs a generator"):
         Memory(WIDTH, SIDES, size=4).refresh(vectors(0), LABELS)

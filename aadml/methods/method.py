@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
@@ -16,6 +16,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Precision, Training
+from aadml.proxies.contract import Proxy
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ class Embedder(ABC):
         """Compute embeddings (n, dimension) from outputs (n, o)."""
         return outputs
 
-    def proxy(self) -> nn.Module | None:
+    def proxy(self) -> Proxy | None:
         """Return the proxy that replaces clips in training; None without one."""
         return None
 

@@ -18,16 +18,17 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Choice, OnlyWith
 from aadml.feature_extraction.ground.options import completed
 from aadml.proxies.attention import Attention, AttentionOptions
+from aadml.proxies.contract import Encode, TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists
 from aadml.proxies.readings import READINGS, Keys
+from aadml.proxies.unchanged import Unchanged
 
 GRAPH, ATTENDING = GraphOptions(), AttentionOptions()
-Encode = Callable[[Modality, Tensor], Tensor]
 Vectors = Callable[[Modality, Tensor], Tensor]
 
 
-class AnchorAware(nn.Module):
+class AnchorAware(Unchanged):
     """Mixture of a clip and its neighbors, by attention.
 
         proxy_i = x_i + A(query_i, neighbors of i),   A = attention under one of six readings of Equation 7
@@ -76,8 +77,7 @@ class AnchorAware(nn.Module):
         aa_on: Literal["all", "anchor", "reference"] = "all",
         aa_mix: Share = 0.5,
     ) -> None:
-        super().__init__()
-        self.dimension, self.modalities = dimension, tuple(modalities)
+        super().__init__(dimension, modalities)
         self.k, self.reading, self.query, self.residual = graph.k, reading, query, residual
         self.live = live
         self.residual_weight, self.aa_on, self.aa_mix = residual_weight, aa_on, aa_mix
@@ -85,21 +85,9 @@ class AnchorAware(nn.Module):
         self.graph = CorrelationGraph(self.modalities, graph)
         self.attentions = nn.ModuleDict({modality: Attention(dimension, attending) for modality in self.modalities})
 
-    def refresh(
-        self,
-        bank: Mapping[Modality, Tensor],
-        labels: Tensor | None = None,
-        inputs: Mapping[Modality, Tensor] | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        groups: Tensor | None = None,
-    ) -> None:
-        """Store the training embeddings and find all neighbors; arguments as in `CorrelationGraph.refresh`.
-
-        Raises:
-            InputError: a needed argument is missing, or no class has more than k clips.
-        """
-        self.graph.refresh(bank, labels, inputs, generator, groups)
+    def refresh(self, train: TrainingSet) -> None:
+        """Store the training embeddings and find all neighbors; see `CorrelationGraph.refresh`."""
+        self.graph.refresh(train)
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
         """Raise InputError if no training clip can have k neighbors; see `CorrelationGraph.check_size`."""
@@ -112,7 +100,7 @@ class AnchorAware(nn.Module):
     def forward(
         self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None
     ) -> dict[Modality, Tensor]:
-        """Compute the proxies of a batch; arguments as in `Unchanged.forward`.
+        """Compute the proxies of a batch; see `Proxy`.
 
         Raises:
             InputError: a partner query in evaluation mode, no previous `refresh`, or live neighbors without `encode`.

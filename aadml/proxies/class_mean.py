@@ -1,18 +1,20 @@
 """Class-mean proxy: a clip and the mean of its class, the simplest control of proxies with a bank."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Share
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OnlyWith
+from aadml.proxies.contract import Encode, TrainingSet
+from aadml.proxies.unchanged import Unchanged
 
 
-class ClassMean(nn.Module):
+class ClassMean(Unchanged):
     """Sum of a clip and the mean of the other training clips of its class, in its own modality.
 
         proxy_i = x_i + 1/(n_c - 1) sum over j in the class c of i, j != i, of  b_j
@@ -41,38 +43,23 @@ class ClassMean(nn.Module):
         aa_on: Literal["all", "anchor", "reference"] = "all",
         aa_mix: Share = 0.5,
     ) -> None:
-        super().__init__()
-        self.dimension, self.modalities = dimension, tuple(modalities)
+        super().__init__(dimension, modalities)
         self.residual, self.residual_weight = residual, residual_weight
         self.aa_on, self.aa_mix = aa_on, aa_mix
         self._means: Mapping[Modality, Tensor] = {}
         self._alone = torch.zeros(0, dtype=torch.bool)
 
-    def refresh(
-        self,
-        bank: Mapping[Modality, Tensor],
-        labels: Tensor | None = None,
-        inputs: Mapping[Modality, Tensor] | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        groups: Tensor | None = None,
-    ) -> None:
+    def refresh(self, train: TrainingSet) -> None:
         """Compute for every training clip the mean of the others of its class from `bank` and `labels`."""
-        first = next(iter(bank.values()))
-        labels = torch.zeros(len(first), dtype=torch.int64) if labels is None else labels
+        first = next(iter(train.bank.values()))
+        labels = torch.zeros(len(first), dtype=torch.int64) if train.labels is None else train.labels
         code = torch.unique(labels.to(first.device), return_inverse=True)[1]
         others = torch.bincount(code)[code] - 1
         self._alone = others == 0
-        self._means = {m: _of_others(values.detach(), code, others) for m, values in bank.items()}
-
-    def remember(self, bank: Mapping[Modality, Tensor]) -> None:
-        """Do nothing: new items have no class."""
+        self._means = {m: _of_others(values.detach(), code, others) for m, values in train.bank.items()}
 
     def forward(
-        self,
-        embeddings: Mapping[Modality, Tensor],
-        index: Tensor,
-        encode: Callable[[Modality, Tensor], Tensor] | None = None,
+        self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None
     ) -> dict[Modality, Tensor]:
         """Compute the proxies of a batch; `encode` is not used.
 
@@ -86,10 +73,6 @@ class ClassMean(nn.Module):
         return {
             m: torch.where(alone, x, self._seen(x, self._means[m][index].to(x.dtype))) for m, x in embeddings.items()
         }
-
-    def from_bank(self, vectors: Tensor, modality: Modality, *, k: int | None = None) -> Tensor:
-        """Return the vectors (m, d) as given: a new item has no class."""
-        return vectors
 
     def _seen(self, vectors: Tensor, means: Tensor) -> Tensor:
         if self.residual == "add":

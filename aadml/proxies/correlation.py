@@ -1,7 +1,7 @@
 """Neighbor lists of a training set, fixed during an epoch; choices that the AADML paper leaves open are options."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
@@ -12,6 +12,7 @@ from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Choice, OnlyWith
 from aadml.proxies.agreement import agreeing_neighbors
+from aadml.proxies.contract import TrainingSet
 from aadml.proxies.exact_sums import SIMILARITIES
 from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors
 
@@ -64,12 +65,8 @@ class CorrelationGraph:
         if options.graph_modality == "cross" and len(self.modalities) != 2:
             raise InputError(f"proxy.graph_modality: cross needs two modalities; given are {len(self.modalities)}")
         self._bank: Mapping[Modality, Tensor] | None = None
-        self._inputs: Mapping[Modality, Tensor] | None = None
-        self._labels: Tensor | None = None
-        self._groups: Tensor | None = None
-        self._generator: torch.Generator | None = None
+        self._train: TrainingSet | None = None
         self._lists: Mapping[Modality, NeighborLists] | None = None
-        self._refreshed = False
 
     @property
     def bank(self) -> Mapping[Modality, Tensor]:
@@ -86,51 +83,34 @@ class CorrelationGraph:
         """Store embeddings (n, d) of a training set, detached, without finding neighbors."""
         self._bank = {modality: vectors.detach() for modality, vectors in bank.items()}
 
-    def refresh(
-        self,
-        bank: Mapping[Modality, Tensor],
-        labels: Tensor | None,
-        inputs: Mapping[Modality, Tensor] | None,
-        generator: torch.Generator | None,
-        groups: Tensor | None,
-    ) -> None:
+    def refresh(self, train: TrainingSet) -> None:
         """Store embeddings and compute the lists; lists of unchanged input features are not computed again.
 
         Args:
-            bank: modality -> (n, d) embeddings.
-            labels: (n,) classes; None if neighbors may be of any class.
-            inputs: modality -> (n, f), needed for `space` "input".
-            generator: generator of random neighbors.
-            groups: (n,) codes; rows of one group are never neighbors. By default every row is its own group.
+            train: the training set. Without labels neighbors may be of any class; `inputs` are needed for `space`
+                "input", `generator` for random neighbors; rows of one group are never neighbors.
 
         Raises:
-            InputError: a needed argument is missing, or no class has more than k clips.
+            InputError: a needed part is missing, or no class has more than k clips.
         """
         options = self.options
-        if options.neighbors == "random" and generator is None:
+        if options.neighbors == "random" and train.generator is None:
             raise InputError("proxy.neighbors: random needs a generator")
-        if options.space == "input" and inputs is None:
-            raise InputError(
-                "proxy.space: input needs features in memory, and these are computed batch by batch; use embedding"
-            )
-        device = next(iter(bank.values())).device
-        labels = None if labels is None or not options.same_class else labels.to(device)
-        groups = None if groups is None else groups.to(device)
-        is_current = (
-            self._lists is not None
-            and (options.space, options.neighbors) == ("input", "nearest")
-            and _same(self._inputs, inputs)
-            and _equal(self._labels, labels)
-            and _equal(self._groups, groups)
-        )
-        self.remember(bank)
-        self._inputs, self._labels, self._groups, self._generator = inputs, labels, groups, generator
-        self._refreshed = True
-        if options.scope == "batch" or is_current:
+        if options.space == "input" and train.inputs is None:
+            raise InputError("proxy.space: input needs features in memory, and these are computed batch by batch")
+        device = next(iter(train.bank.values())).device
+        labels = None if train.labels is None or not options.same_class else train.labels.to(device)
+        groups = None if train.groups is None else train.groups.to(device)
+        old, self._train = self._train, replace(train, labels=labels, groups=groups)
+        self.remember(train.bank)
+        if options.scope == "batch":
             return
-        self.check_size(len(next(iter(bank.values()))), labels)
-        vectors = self.bank if inputs is None or options.space == "embedding" else inputs
-        self._lists = self._made(vectors, labels, groups)
+        is_input = (options.space, options.neighbors) == ("input", "nearest")
+        if self._lists is not None and is_input and old is not None and _same_clips(old, self._train):
+            return
+        self.check_size(len(next(iter(train.bank.values()))), labels)
+        vectors = self.bank if train.inputs is None or options.space == "embedding" else train.inputs
+        self._lists = self._computed(vectors, labels, groups)
 
     def lists(self, index: Tensor, embeddings: Mapping[Modality, Tensor]) -> dict[Modality, NeighborLists]:
         """Return the neighbor lists of a batch: rows of the bank or, for scope "batch", of the batch.
@@ -145,17 +125,18 @@ class CorrelationGraph:
         Raises:
             InputError: `refresh` was not called.
         """
-        if not self._refreshed:
+        train = self._train
+        if train is None:
             raise InputError("proxy: there are no neighbor lists yet; call refresh before each epoch")
         index = index.to(next(iter(self.bank.values())).device)
         if self._lists is not None:
             return {modality: self._lists[modality].take(index) for modality in embeddings}
-        if self.options.space == "input" and self._inputs is not None:
-            vectors = {m: self._inputs[m][index.to(self._inputs[m].device)] for m in embeddings}
+        if self.options.space == "input" and train.inputs is not None:
+            vectors = {m: train.inputs[m][index.to(train.inputs[m].device)] for m in embeddings}
         else:
             vectors = {modality: values.detach() for modality, values in embeddings.items()}
-        labels = None if self._labels is None else self._labels[index]
-        return self._made(vectors, labels, index if self._groups is None else self._groups[index])
+        labels = None if train.labels is None else train.labels[index]
+        return self._computed(vectors, labels, index if train.groups is None else train.groups[index])
 
     def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int) -> NeighborLists:
         """Return the k bank rows of a modality nearest to new vectors (m, d), without labels."""
@@ -166,7 +147,7 @@ class CorrelationGraph:
         first, second = self.modalities
         return second if modality == first else first
 
-    def _made(
+    def _computed(
         self, vectors: Mapping[Modality, Tensor], labels: Tensor | None, groups: Tensor | None
     ) -> dict[Modality, NeighborLists]:
         if self.options.graph_modality == "agreeing" and self.options.neighbors == "nearest":
@@ -180,8 +161,9 @@ class CorrelationGraph:
         options = self.options
         anchors = vectors[modality]
         if options.neighbors == "random":
-            assert self._generator is not None  # checked by `refresh`
-            lists = random_neighbors(len(anchors), k=options.k, labels=labels, groups=groups, generator=self._generator)
+            generator = self._train.generator if self._train else None
+            assert generator is not None  # checked by `refresh`
+            lists = random_neighbors(len(anchors), k=options.k, labels=labels, groups=groups, generator=generator)
             return NeighborLists(*(part.to(anchors.device) for part in (lists.index, lists.mask, lists.similarity)))
         bank = vectors[self.other(modality)] if options.graph_modality == "cross" else anchors
         return neighbors(
@@ -210,10 +192,11 @@ class CorrelationGraph:
             )
 
 
-def _same(old: Mapping[Modality, Tensor] | None, new: Mapping[Modality, Tensor] | None) -> bool:
-    if old is None or new is None:
+def _same_clips(old: TrainingSet, new: TrainingSet) -> bool:
+    if old.inputs is None or new.inputs is None or old.inputs.keys() != new.inputs.keys():
         return False
-    return old.keys() == new.keys() and all(old[m] is new[m] for m in old)
+    same_inputs = all(old.inputs[m] is new.inputs[m] for m in old.inputs)
+    return same_inputs and _equal(old.labels, new.labels) and _equal(old.groups, new.groups)
 
 
 def _equal(old: Tensor | None, new: Tensor | None) -> bool:

@@ -1,6 +1,6 @@
 """Embedding expansion (Ko and Gu, Embedding expansion: augmentation in embedding space, CVPR 2020)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -60,3 +60,6 @@ class Expansion(Unchanged):
         positives = expanded.positives.clone()
         positives[:, len(comparison.candidates) :] = False
         return replace(expanded, positives=positives)
+
+    def store(self, embeddings: Mapping[Modality, Tensor], groups: Tensor, index: Tensor) -> None:
+        """Do nothing."""

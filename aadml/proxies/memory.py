@@ -15,6 +15,7 @@ from aadml.comparison import Comparison
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.proxies.contract import TrainingSet
 from aadml.proxies.unchanged import Unchanged
 
 
@@ -69,32 +70,23 @@ class Memory(Unchanged):
         self.size, self.batch = size, batch
         self.remembered: Remembered | None = None
 
-    def refresh(
-        self,
-        bank: Mapping[Modality, Tensor],
-        labels: Tensor | None = None,
-        inputs: Mapping[Modality, Tensor] | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        groups: Tensor | None = None,
-    ) -> None:
-        """Store the training set, or a queue of clips drawn by `generator`; `inputs` are not used.
+    def refresh(self, train: TrainingSet) -> None:
+        """Store the training set, or a queue of clips drawn by its generator.
 
         Raises:
             InputError: a queue has no generator.
         """
-        device = next(iter(bank.values())).device
-        index = torch.arange(len(next(iter(bank.values()))), device=device)
-        codes = index if labels is None and groups is None else groups if labels is None else labels
-        assert codes is not None
-        everything = Remembered({m: values.detach() for m, values in bank.items()}, codes.to(device), index)
+        first = next(iter(train.bank.values()))
+        index = torch.arange(len(first), device=first.device)
+        codes = next((codes for codes in (train.labels, train.groups) if codes is not None), index)
+        everything = Remembered({m: v.detach() for m, v in train.bank.items()}, codes.to(first.device), index)
         if self.size == "all":
             self.remembered = everything
             return
-        if generator is None:
+        if train.generator is None:
             raise InputError("proxy.size: a queue begins with random clips and needs a generator; pass generator")
-        drawn = torch.randperm(len(index), generator=generator, device=generator.device)[: self.size]
-        self.remembered = everything.take(drawn.to(device))
+        drawn = torch.randperm(len(index), generator=train.generator, device=train.generator.device)[: self.size]
+        self.remembered = everything.take(drawn.to(first.device))
 
     def store(self, embeddings: Mapping[Modality, Tensor], groups: Tensor, index: Tensor) -> None:
         """Append a batch to the queue and remove its oldest embeddings; do nothing for size "all"."""

@@ -8,6 +8,7 @@ from aadml.feature_extraction.ground.options import keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.proxies import PROXIES
 from aadml.proxies.anchor_aware import AnchorAware, degeneracy
+from aadml.proxies.contract import TrainingSet
 from aadml.proxies.graph import neighbors
 
 MODALITIES = ("audio", "visual")
@@ -35,7 +36,7 @@ def ready(*, labels=LABELS, **options) -> AnchorAware:
     torch.manual_seed(0)
     proxy = built(**options).double()
     inputs = {"audio": bank(8)["audio"][:, :3], "visual": bank(9)["visual"]}
-    proxy.refresh(bank(), labels, inputs, torch.Generator().manual_seed(1))
+    proxy.refresh(TrainingSet(bank(), labels, inputs, torch.Generator().manual_seed(1)))
     return proxy
 
 
@@ -95,7 +96,7 @@ def test_r1_depends_neither_on_k_nor_on_the_graph():
     embeddings = batch()
     one, seven = ready(reading="R1", k=1), ready(reading="R1", k=7, space="input")
     seven.load_state_dict(one.state_dict())
-    seven.refresh(bank(3), LABELS.flip(0), bank(4))
+    seven.refresh(TrainingSet(bank(3), LABELS.flip(0), bank(4)))
     a, b = one(embeddings, INDEX), seven(embeddings, INDEX)
     for m in MODALITIES:
         torch.testing.assert_close(a[m], b[m])
@@ -186,7 +187,7 @@ def test_state_holds_parameters_and_neither_bank_nor_lists():
     assert set(proxy.state_dict()) == {name for name, _ in proxy.named_parameters()}
     fresh = AnchorAware(DIMENSION, MODALITIES).double()
     fresh.load_state_dict(proxy.state_dict())
-    fresh.refresh(bank(), LABELS)
+    fresh.refresh(TrainingSet(bank(), LABELS))
     embeddings = batch()
     for m, expected in proxy(embeddings, INDEX).items():
         assert torch.equal(fresh(embeddings, INDEX)[m], expected)

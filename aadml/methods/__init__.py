@@ -1,15 +1,14 @@
 """METHODS: all that can be fitted and can embed, by name; READOUTS: how label-space vectors become embeddings."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
-    from aadml.methods.label_space.readouts import Readout
-    from aadml.methods.method import Method
+    from aadml.methods.label_space.readouts import ReadoutFactory
+    from aadml.methods.method import MethodFactory
 
-METHODS: Registry["Callable[..., Method]"] = Registry(
+METHODS: Registry["MethodFactory"] = Registry(
     "method",
     {
         "aadml": "aadml.methods.label_space.aadml:aadml",
@@ -40,11 +39,12 @@ METHODS: Registry["Callable[..., Method]"] = Registry(
         "xie": "aadml.methods.audio_text.negative_sampling:xie",
     },
     group="aadml.methods",
+    of="aadml.methods.method:MethodFactory",
 )
 """name -> `(context, settings, *, options) -> Method`. Keyword-only arguments named like a section of the config
 receive that section; all others are options of the section `method`."""
 
-READOUTS: Registry["Callable[..., list[Readout]]"] = Registry(
+READOUTS: Registry["ReadoutFactory"] = Registry(
     "readout",
     {
         "cosine": "aadml.methods.label_space.readouts:cosine",
@@ -52,5 +52,6 @@ READOUTS: Registry["Callable[..., list[Readout]]"] = Registry(
         "auto": "aadml.methods.label_space.readouts:auto",
     },
     group="aadml.readouts",
+    of="aadml.methods.label_space.readouts:ReadoutFactory",
 )
 """name -> `(*, options) -> read-outs`, among which the validation clips choose."""

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -258,6 +258,14 @@ class Method(Embedder):
     def parameters_count(self) -> int:
         """Count the fitted numbers."""
         return sum(tensor.numel() for tensor in self.state().values())
+
+
+class MethodFactory(Protocol):
+    """Function or class that builds an untrained method; see METHODS for its keyword-only arguments."""
+
+    def __call__(self, context: Context, settings: Training, /, **options: Any) -> Method:
+        """Build a method, with weights drawn by the seed of `context`."""
+        ...
 
 
 def as_vectors(features: Features, method: str) -> Tensor:

@@ -11,10 +11,13 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
 from aadml.comparison.processes import group
 from aadml.feature_extraction.feature_file import MODALITIES, is_modality
+from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OwnSection
+from aadml.losses.contract import LossFunction
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
 from aadml.proxies.contract import Extending, Proxy
+from aadml.selections.contract import SelectionFunction
 
 Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]
@@ -225,7 +228,9 @@ class Objective(nn.Module):
                 losses.append(comparison.anchors.sum() * 0 + comparison.candidates.sum() * 0)
                 shares.append(comparison.anchors.new_zeros(()))
                 continue
-            loss, share = self._part(loss_of, self.selection(comparison, generator))
+            selected = self.selection(comparison, generator)
+            require_result(selected, SelectionFunction, "selection", self.selection)
+            loss, share = self._part(loss_of, selected)
             losses.append(loss)
             shares.append(share)
         loss = torch.stack(losses).sum()
@@ -237,13 +242,22 @@ class Objective(nn.Module):
     def _part(self, loss_of: Loss, comparison: Comparison) -> tuple[Tensor, Tensor]:
         """Give this process's part of a direction's loss, and of the share of its terms that are not zero."""
         if not self.divided:
-            terms = loss_of(comparison)
+            terms = terms_of(loss_of, comparison)
             counts = Counts.of(terms)
             return group.portion(reduce(terms, self.reduction)), group.portion(_share(counts, counts))
-        terms = loss_of(_own_anchors(comparison))
+        terms = terms_of(loss_of, _own_anchors(comparison))
         here = Counts.of(terms)
         counts = here.over_processes()
         return reduce(terms, self.reduction, counts), _share(here, counts)
+
+
+def terms_of(loss: Loss, comparison: Comparison) -> Terms:
+    """Return the terms of a comparison.
+
+    Raises:
+        InputError: the loss does not return Terms.
+    """
+    return require_result(loss(comparison), LossFunction, "loss", loss)
 
 
 def _share(here: Counts, everywhere: Counts) -> Tensor:

@@ -1,14 +1,13 @@
 """PROXIES: what represents a clip in a loss, by name."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.registry import Registry, lookup
 
 if TYPE_CHECKING:
-    from torch import nn
+    from aadml.proxies.contract import ProxyFactory
 
-PROXIES: Registry["Callable[..., nn.Module]"] = Registry(
+PROXIES: Registry["ProxyFactory"] = Registry(
     "proxy",
     {
         "identity": "aadml.proxies.identity:Identity",
@@ -18,8 +17,9 @@ PROXIES: Registry["Callable[..., nn.Module]"] = Registry(
         "memory": "aadml.proxies.memory:Memory",
     },
     group="aadml.proxies",
+    of="aadml.proxies.contract:ProxyFactory",
 )
-"""name -> `(dimension, modalities, *, options) -> nn.Module`; a class. Its `prefix` is added to the names of losses
+"""name -> `(dimension, modalities, *, options) -> Proxy`; a class. Its `prefix` is added to the names of losses
 ("aa-") and is empty if every clip represents itself."""
 
 

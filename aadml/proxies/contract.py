@@ -116,7 +116,7 @@ class Extending(Proxy, Protocol):
         """
 
 
-class ProxyBuilder(Protocol):
+class ProxyFactory(Protocol):
     """Function or class that builds a proxy for embeddings of some dimension and modalities."""
 
     def __call__(self, dimension: int, modalities: tuple[Modality, ...], /, **options: Any) -> Proxy:

@@ -11,7 +11,7 @@ from torch import Tensor
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed
 from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.contracts import require_result
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
 from aadml.feature_extraction.ground.options import keywords
 from aadml.feature_extraction.ground.registry import lookup
@@ -110,7 +110,7 @@ def _read_checked(folder: Path) -> tuple[JsonObject, bytes]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); the model is incomplete") from error
+        raise DamagedFileError(f"{path}: cannot be read ({error.strerror}); the model is incomplete") from error
     read_as(FileSum, content["weights"], folder / FACTS).check(data, path)
     return content, data
 

@@ -107,7 +107,7 @@ def read_embeddings(
         check_once(read, stated, f"{ONCE}: ")
         return read, chosen
     except InputError as error:
-        raise InputError(f"{place}: {error}") from error
+        raise type(error)(f"{place}: {error}") from error
 
 
 def _stated(path: Path) -> tuple[str, tuple[Modality, ...]]:

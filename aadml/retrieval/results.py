@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.features import Direction
 from aadml.comparison.relevance import LABEL
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import MissingExtraError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.intervals import bootstrap_interval
@@ -309,7 +309,7 @@ class Evaluation:
         try:
             from pandas import DataFrame
         except ModuleNotFoundError as error:
-            raise InputError("to_pandas needs pandas, which is not installed: pip install pandas") from error
+            raise MissingExtraError.of("to_pandas", "pandas", "pandas") from error
         return DataFrame(figures_of(self), index=[result.name for result in self.directions]).T
 
 

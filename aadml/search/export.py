@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.atomic import atomic_path
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
 from aadml.search.items import Galleries, items_of
 from aadml.search.store import columns_in
 
@@ -48,7 +48,7 @@ def _parquet(
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise InputError("--format parquet: pyarrow is not installed; pip install 'aadml[parquet]'") from error
+        raise MissingExtraError.of("--format parquet", "pyarrow", "aadml[parquet]") from error
     further = list(columns_in(database))
     if VECTOR in further:
         raise InputError(

@@ -11,7 +11,7 @@ from pathlib import Path
 from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.atomic import write_text
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, InUseError
 
 RUNS = "runs"
 DATA = "data.json"
@@ -62,7 +62,7 @@ def _locked(folder: Path, absent: set[Path]) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(
+            raise InUseError(
                 f"{folder}: another process works there; wait for it, or choose another --output"
             ) from None
         yield

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, decoded_by, decoders
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
 from aadml.feature_extraction.ground.worker_pool import WorkerPool
 from aadml.feature_extraction.manifest import is_text
 
@@ -113,7 +113,7 @@ def package() -> Any:
     try:
         return import_module("ray")
     except ImportError as error:
-        raise InputError("engine ray: the package ray is not installed: pip install 'aadml[ray]'") from error
+        raise MissingExtraError.of("engine ray", "ray", "aadml[ray]") from error
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any, TypeVar
 
 from aadml.feature_extraction.ground import consent
-from aadml.feature_extraction.ground.consent import UntrustedCodeError, is_place
+from aadml.feature_extraction.ground.consent import is_place
 from aadml.feature_extraction.ground.contracts import require_contract
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.feature_extraction.ground.import_paths import (
     first_line,
     imported,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
 from aadml.feature_extraction.ground.json_values import JsonObject
 
 
@@ -20,7 +20,7 @@ def transformers_for(what: str) -> Any:
     try:
         import transformers
     except ImportError as error:
-        raise InputError(f"{what} needs `transformers`; install it with: pip install 'aadml[hub]'") from error
+        raise MissingExtraError.of(what, "transformers", "aadml[hub]") from error
     return transformers
 
 

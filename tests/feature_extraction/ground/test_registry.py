@@ -2,8 +2,8 @@ import sys
 
 import pytest
 
-from aadml.feature_extraction.ground.consent import UntrustedCodeError, consent_to
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.consent import consent_to
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.feature_extraction.ground.registry import OWN, JoinedRegistry, Registry, lookup, nearest, suggestion
 
 HERE = "aadml.feature_extraction.ground.registry"

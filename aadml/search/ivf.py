@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.ground.errors import DamagedFileError, MissingExtraError
+from aadml.feature_extraction.ground.errors import DamagedFileError
+from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.json_values import JsonObject, number, parse_object, read_as, typed
 from aadml.runs.model_data import Note
 from aadml.search.encoders import IndexEncoder
@@ -152,10 +153,7 @@ def _points(gallery: Gallery) -> NDArray[np.float32]:
 
 
 def _centers(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.float32]:
-    try:
-        import faiss
-    except ImportError as error:
-        raise MissingExtraError.of("--approximate", "faiss", "aadml[faiss]") from error
+    faiss = optional("faiss", "--approximate", "aadml[faiss]")
     clustering = faiss.Kmeans(
         points.shape[1], count, niter=_ROUNDS, seed=seed, min_points_per_centroid=1, max_points_per_centroid=_PER_CENTER
     )

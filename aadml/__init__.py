@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from aadml.data.inspection.inspection import inspect
     from aadml.data.manifests.making import manifest
     from aadml.data.sample_clips import sample_data
-    from aadml.feature_extraction.ground.consent import UntrustedCodeError
-    from aadml.feature_extraction.ground.errors import InputError
+    from aadml.feature_extraction.ground.errors import (
+        AadmlError,
+        DamagedFileError,
+        InputError,
+        InUseError,
+        MissingExtraError,
+        UntrustedCodeError,
+    )
     from aadml.feature_extraction.jobs.job import extract
     from aadml.feature_extraction.jobs.merge import merge
     from aadml.feature_extraction.jobs.status import status
@@ -45,9 +51,13 @@ if TYPE_CHECKING:
     from aadml.studies.comparison import compare
 
 __all__ = [
+    "AadmlError",
     "Clips",
+    "DamagedFileError",
+    "InUseError",
     "Index",
     "InputError",
+    "MissingExtraError",
     "Model",
     "Splits",
     "UntrustedCodeError",
@@ -78,12 +88,16 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AadmlError": "aadml.feature_extraction.ground.errors:AadmlError",
     "Clips": "aadml.comparison.clips:Clips",
+    "DamagedFileError": "aadml.feature_extraction.ground.errors:DamagedFileError",
+    "InUseError": "aadml.feature_extraction.ground.errors:InUseError",
     "Index": "aadml.search.index:Index",
     "InputError": "aadml.feature_extraction.ground.errors:InputError",
+    "MissingExtraError": "aadml.feature_extraction.ground.errors:MissingExtraError",
     "Model": "aadml.model.model:Model",
     "Splits": "aadml.comparison.clips:Splits",
-    "UntrustedCodeError": "aadml.feature_extraction.ground.consent:UntrustedCodeError",
+    "UntrustedCodeError": "aadml.feature_extraction.ground.errors:UntrustedCodeError",
     "ablate": "aadml.studies.ablation:ablate",
     "audit": "aadml.runs.audit:audit",
     "compare": "aadml.studies.comparison:compare",
@@ -121,13 +135,11 @@ def __getattr__(name: str) -> Any:
     try:
         home = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        from aadml.feature_extraction.ground.errors import InputError
+        from aadml.feature_extraction.ground.errors import MissingExtraError
 
         if (error.name or "").partition(".")[0] not in _EXTRAS:
             raise
-        raise InputError(
-            f"aadml.{name} needs {error.name}, which is not installed: pip install 'aadml[{name}]'"
-        ) from error
+        raise MissingExtraError.of(f"aadml.{name}", str(error.name), f"aadml[{name}]") from error
     if not attribute:
         return home
     entry = getattr(home, attribute)

@@ -1,16 +1,15 @@
 """LOSSES and LABEL_LOSSES: every loss, by the name it has in configs and on the command line."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
-    from aadml.comparison import Terms
+    from aadml.losses.contract import LabelLossFunction, LossFunction
 
-LOSSES: Registry["Callable[..., Terms] | type[nn.Module]"] = Registry(
+LOSSES: Registry["LossFunction | type[nn.Module]"] = Registry(
     "loss",
     {
         "triplet": "aadml.losses.triplet:triplet",
@@ -34,6 +33,7 @@ LOSSES: Registry["Callable[..., Terms] | type[nn.Module]"] = Registry(
         "hdml": "aadml.losses.hdml:Hdml",
     },
     group="aadml.losses",
+    of="aadml.losses.contract:LossFunction",
 )
 """Pure functions `(comparison, *, options) -> Terms`; those that own parameters are classes, whose instances are called
 as the functions are (see Daml)."""
@@ -50,7 +50,7 @@ is drawn, and no penalty joins them. Any other loss is computed whole by every p
 WEIGHS_POSITIVES = ("nt-xent", "supcon", "cross-clr", "n-pair", "dsl")
 """Losses in which a positive counts by its share, where a comparison says how much (soft targets)."""
 
-LABEL_LOSSES: Registry["Callable[..., Tensor]"] = Registry(
+LABEL_LOSSES: Registry["LabelLossFunction"] = Registry(
     "label loss",
     {
         "row-norm": "aadml.losses.label_losses:row_norm",
@@ -59,5 +59,6 @@ LABEL_LOSSES: Registry["Callable[..., Tensor]"] = Registry(
         "ce": "aadml.losses.label_losses:ce",
     },
     group="aadml.label_losses",
+    of="aadml.losses.contract:LabelLossFunction",
 )
 """Pure functions `(outputs (b, C), labels (b,), *, options) -> scalar`: what it costs to be far from one's label."""

@@ -1,15 +1,14 @@
 """METHODS: methods by name; READOUTS: maps from label-space vectors to embeddings, by name."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
-    from aadml.methods.label_space.readouts import Readout
-    from aadml.methods.method import Method
+    from aadml.methods.label_space.readouts import ReadoutFactory
+    from aadml.methods.method import MethodFactory
 
-METHODS: Registry["Callable[..., Method]"] = Registry(
+METHODS: Registry["MethodFactory"] = Registry(
     "method",
     {
         "aadml": "aadml.methods.label_space.aadml:aadml",
@@ -40,11 +39,12 @@ METHODS: Registry["Callable[..., Method]"] = Registry(
         "xie": "aadml.methods.audio_text.negative_sampling:xie",
     },
     group="aadml.methods",
+    of="aadml.methods.method:MethodFactory",
 )
 """name -> `(context, settings, *, options) -> Method`. A keyword-only argument with the name of a section of the config
 is that section; all others are options of the section `method`."""
 
-READOUTS: Registry["Callable[..., list[Readout]]"] = Registry(
+READOUTS: Registry["ReadoutFactory"] = Registry(
     "readout",
     {
         "cosine": "aadml.methods.label_space.readouts:cosine",
@@ -52,5 +52,6 @@ READOUTS: Registry["Callable[..., list[Readout]]"] = Registry(
         "auto": "aadml.methods.label_space.readouts:auto",
     },
     group="aadml.readouts",
+    of="aadml.methods.label_space.readouts:ReadoutFactory",
 )
 """name -> `(*, options) -> read-outs`, from which one is chosen on the validation clips."""

@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
@@ -16,6 +16,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Precision, Training
+from aadml.proxies.contract import Proxy
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ class Embedder(ABC):
         """Compute embeddings (n, dimension) from outputs (n, o)."""
         return outputs
 
-    def proxy(self) -> nn.Module | None:
+    def proxy(self) -> Proxy | None:
         """Return the proxy that replaces clips in training; None without one."""
         return None
 
@@ -257,6 +258,14 @@ class Method(Embedder):
     def parameters_count(self) -> int:
         """Count the fitted numbers."""
         return sum(tensor.numel() for tensor in self.state().values())
+
+
+class MethodFactory(Protocol):
+    """Function or class that builds an untrained method; see METHODS for its keyword-only arguments."""
+
+    def __call__(self, context: Context, settings: Training, /, **options: Any) -> Method:
+        """Build a method, with weights drawn by the seed of `context`."""
+        ...
 
 
 def as_vectors(features: Features, method: str) -> Tensor:

@@ -10,13 +10,14 @@ from torch import Tensor
 
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed
 from aadml.feature_extraction.ground.consent import named_in
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.contracts import require_result
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
 from aadml.feature_extraction.ground.options import keywords
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD, Inputs, load_scaling
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context, Method, MethodFactory
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.towers.tower_method import towered
 from aadml.methods.training.settings import Training
@@ -50,7 +51,8 @@ def build_method(
     def build(context: Context) -> Method:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(context.seed)
-            return entry(context, training, **keywords(entry, arguments))
+            method = entry(context, training, **keywords(entry, arguments))
+            return require_result(method, MethodFactory, "method", name)
 
     return towered(name, build, context, training, towers=towers, inputs=inputs) if towers else build(context)
 
@@ -108,7 +110,7 @@ def _read_checked(folder: Path) -> tuple[JsonObject, bytes]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); the model is incomplete") from error
+        raise DamagedFileError(f"{path}: cannot be read ({error.strerror}); the model is incomplete") from error
     read_as(FileSum, content["weights"], folder / FACTS).check(data, path)
     return content, data
 

@@ -15,8 +15,7 @@ from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
 from aadml.feature_extraction.feature_file import read_features
-from aadml.feature_extraction.ground.consent import UntrustedCodeError
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, nested
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.jobs.extract import extract

@@ -11,6 +11,7 @@ from torch import nn
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Weight
+from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import Registry, lookup
 from aadml.losses import LOSSES, OF_EACH_ANCHOR
@@ -19,6 +20,7 @@ from aadml.objective.left_out import LeftOut, is_left_out
 from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions, parse_directions
 from aadml.objective.sections import Named, Section, named
 from aadml.proxies import PROXIES, prefix_of
+from aadml.proxies.contract import Proxy, ProxyFactory
 from aadml.selections import SELECTIONS
 
 
@@ -100,11 +102,14 @@ def _selection(section: Named) -> Callable[..., Any]:
     return partial(entry, **section.keywords(entry, "selection"))
 
 
-def _proxy(section: Named, space: Space) -> nn.Module | None:
+def _proxy(section: Named, space: Space) -> Proxy | None:
     """Build a proxy; None for one that leaves every clip as it is."""
     entry = lookup(PROXIES, section.name, "proxy")
     options = section.keywords(entry, "proxy")
-    return entry(space.dimension, space.modalities, **options) if prefix_of(section.name) else None
+    if not prefix_of(section.name):
+        return None
+    proxy = entry(space.dimension, space.modalities, **options)
+    return require_result(proxy, ProxyFactory, "proxy", section.name)
 
 
 def _losses(section: Named, space: Space, count: int) -> list[Loss]:

@@ -14,6 +14,7 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Share, Temperature
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OnlyWith, OwnSection
+from aadml.proxies.contract import TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, random_neighbors, united
 
@@ -138,7 +139,7 @@ class NeighborPositives:
         if self.options.positives == "all":
             self.graph.remember(bank)
         else:
-            self.graph.refresh(bank, None, inputs, generator, groups)
+            self.graph.refresh(TrainingSet(bank, None, inputs, generator, groups))
         if self.options.control == "random":
             self._order = torch.randperm(len(groups), generator=generator).to(groups.device)
             for k in (self.options.k, len(self.graph.modalities) * self.options.k):

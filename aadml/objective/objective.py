@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +11,13 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
 from aadml.comparison.processes import group
 from aadml.feature_extraction.feature_file import MODALITIES, is_modality
+from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OwnSection
+from aadml.losses.contract import LossFunction
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
-from aadml.proxies.unchanged import Unchanged
+from aadml.proxies.contract import Extending, Proxy
+from aadml.selections.contract import SelectionFunction
 
 Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]
@@ -131,7 +134,7 @@ class Objective(nn.Module):
         self,
         losses: Loss | Sequence[Loss],
         selection: Callable[[Comparison, torch.Generator], Comparison],
-        proxy: nn.Module | None,
+        proxy: Proxy | None,
         *,
         directions: Sequence[str],
         reduced: ObjectiveOptions = REDUCED,
@@ -160,10 +163,10 @@ class Objective(nn.Module):
             "loss" (a scalar) and "active", the share of terms that are not zero.
         """
         laid = self.comparisons(batch)
-        proxy: Any = self.proxy
+        proxy = self.proxy
         if proxy is None or float(proxy.aa_mix) == 0:
             return self._compare(laid, generator)
-        if isinstance(proxy, Unchanged):
+        if isinstance(proxy, Extending):
             return self._compare(self._extended(laid, batch, proxy, generator), generator)
         raw, mix = batch.vectors, float(proxy.aa_mix)
         proxies = proxy(raw, batch.index, encode)
@@ -185,9 +188,8 @@ class Objective(nn.Module):
         Raises:
             InputError: says how many there can be.
         """
-        check: Any = getattr(self.proxy, "check_size", None)
-        if check is not None:
-            check(count, labels)
+        if self.proxy is not None:
+            self.proxy.check_size(count, labels)
 
     def without_proxy(self, batch: Embedded, generator: torch.Generator) -> dict[str, Tensor]:
         """Return the objective of clips that have no place in a proxy's bank: each is seen as itself."""
@@ -198,7 +200,7 @@ class Objective(nn.Module):
         return [laid_out(batch, direction) for direction in self.directions]
 
     def _extended(
-        self, laid: Sequence[Comparison], batch: Embedded, proxy: Unchanged, generator: torch.Generator
+        self, laid: Sequence[Comparison], batch: Embedded, proxy: Extending, generator: torch.Generator
     ) -> list[Comparison]:
         """Let anchors also meet the candidates that a proxy has for them, and let it take note of the batch."""
         extended = []
@@ -226,7 +228,9 @@ class Objective(nn.Module):
                 losses.append(comparison.anchors.sum() * 0 + comparison.candidates.sum() * 0)
                 shares.append(comparison.anchors.new_zeros(()))
                 continue
-            loss, share = self._part(loss_of, self.selection(comparison, generator))
+            selected = self.selection(comparison, generator)
+            require_result(selected, SelectionFunction, "selection", self.selection)
+            loss, share = self._part(loss_of, selected)
             losses.append(loss)
             shares.append(share)
         loss = torch.stack(losses).sum()
@@ -238,13 +242,22 @@ class Objective(nn.Module):
     def _part(self, loss_of: Loss, comparison: Comparison) -> tuple[Tensor, Tensor]:
         """Give this process's part of a direction's loss, and of the share of its terms that are not zero."""
         if not self.divided:
-            terms = loss_of(comparison)
+            terms = terms_of(loss_of, comparison)
             counts = Counts.of(terms)
             return group.portion(reduce(terms, self.reduction)), group.portion(_share(counts, counts))
-        terms = loss_of(_own_anchors(comparison))
+        terms = terms_of(loss_of, _own_anchors(comparison))
         here = Counts.of(terms)
         counts = here.over_processes()
         return reduce(terms, self.reduction, counts), _share(here, counts)
+
+
+def terms_of(loss: Loss, comparison: Comparison) -> Terms:
+    """Return the terms of a comparison.
+
+    Raises:
+        InputError: the loss does not return Terms.
+    """
+    return require_result(loss(comparison), LossFunction, "loss", loss)
 
 
 def _share(here: Counts, everywhere: Counts) -> Tensor:

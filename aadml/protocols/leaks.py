@@ -13,6 +13,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.protocol import Protocol, Subject, Vectors, parameterless_proxy
+from aadml.proxies.contract import TrainingSet
 
 BATCH = 32
 NEIGHBORS = 3
@@ -31,7 +32,7 @@ def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
         )
     largest = int(torch.bincount(clips.labels).max()) - 1
     proxy = parameterless_proxy(vectors, k=max(1, min(NEIGHBORS, largest)))
-    proxy.refresh(vectors, clips.labels)
+    proxy.refresh(TrainingSet(vectors, clips.labels))
     with torch.no_grad():
         return dict(proxy(vectors, torch.arange(len(clips))))
 

@@ -1,14 +1,13 @@
-"""PROXIES: as whom a clip enters a loss, by name."""
+"""PROXIES: what represents a clip in a loss, by name."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.registry import Registry, lookup
 
 if TYPE_CHECKING:
-    from torch import nn
+    from aadml.proxies.contract import ProxyFactory
 
-PROXIES: Registry["Callable[..., nn.Module]"] = Registry(
+PROXIES: Registry["ProxyFactory"] = Registry(
     "proxy",
     {
         "identity": "aadml.proxies.identity:Identity",
@@ -18,15 +17,16 @@ PROXIES: Registry["Callable[..., nn.Module]"] = Registry(
         "memory": "aadml.proxies.memory:Memory",
     },
     group="aadml.proxies",
+    of="aadml.proxies.contract:ProxyFactory",
 )
-"""name -> `(dimension, modalities, *, options) -> nn.Module`; a class whose `prefix` is what it adds to the names of
-losses ("aa-"), none where every clip stands for itself."""
+"""name -> `(dimension, modalities, *, options) -> Proxy`; a class. Its `prefix` is added to the names of losses
+("aa-") and is empty if every clip represents itself."""
 
 
 def prefix_of(name: str) -> str:
-    """Return what a proxy adds to the names of losses: its `prefix`, or its own name where it says none.
+    """Return what a proxy adds to the names of losses: its `prefix`, by default its name.
 
     Raises:
-        InputError: no such proxy.
+        InputError: there is no such proxy.
     """
     return str(getattr(lookup(PROXIES, name, "proxy"), "prefix", f"{name.replace(':', '-')}-"))

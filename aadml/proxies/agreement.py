@@ -1,4 +1,4 @@
-"""Neighbors on which modalities agree (AVID-CMA, Morgado et al., Audio-visual instance discrimination, CVPR 2021)."""
+"""Neighbors by cross-modal agreement (AVID-CMA, Morgado et al., Audio-visual instance discrimination, CVPR 2021)."""
 
 from collections.abc import Sequence
 
@@ -17,24 +17,24 @@ from aadml.proxies.graph import NeighborLists, by_class
 def agreeing_neighbors(
     vectors: Sequence[Tensor], *, k: int, labels: Tensor | None = None, groups: Tensor | None = None
 ) -> NeighborLists:
-    """Find the k clips of every clip that are most alike in the modality in which they are least alike.
+    """Find the k nearest clips of every clip by the minimum cosine over modalities.
 
         s_ij = min over modalities m of cos(x_i^m, x_j^m)
 
-    Two clips agree where sound and picture say so both: cross-modal agreement. The search is exact: products in float32
-    choose, float64 decides, ties go to the smaller index, and no matrix of all pairs is held.
+    Two clips agree if they are similar in every modality. The search is exact: float32 products select candidates,
+    float64 similarities rank them, and ties go to the smaller index. No matrix of all pairs is stored.
 
     Args:
-        vectors: of each modality (n, d_m), row i of all of them being one clip.
-        k: how many neighbors.
-        labels: (n,) classes: neighbors come from the clip's own class only.
-        groups: (n,) codes: clips of one group are never neighbors; by default every clip is its own group.
+        vectors: (n, d_m) for each modality; row i of all modalities is one clip.
+        k: number of neighbors.
+        labels: (n,) classes; neighbors come from the clip's own class only.
+        groups: (n,) codes; clips of one group are never neighbors. By default every clip is its own group.
 
     Returns:
         Lists (n, k).
 
     Raises:
-        InputError: no modality, unequal counts, NaN or infinity, or k below 1.
+        InputError: there is no modality, the counts differ, a vector is not finite, or k is below 1.
     """
     _check(vectors, k)
     count, device = len(vectors[0]), vectors[0].device
@@ -43,13 +43,13 @@ def agreeing_neighbors(
     group = (torch.arange(count) if groups is None else groups).to(device)
     with torch.autocast(device.type, enabled=False):
         for rows, _ in by_class(count, count, None if labels is None else labels.to(device), device):
-            found, score[rows] = _among([values[rows] for values in vectors], group[rows], k)
-            index[rows] = torch.where(found < 0, -1, rows[found.clamp_min(0)])
+            places, score[rows] = _among([values[rows] for values in vectors], group[rows], k)
+            index[rows] = torch.where(places < 0, -1, rows[places.clamp_min(0)])
     return NeighborLists(index, index >= 0, score)
 
 
 def _among(vectors: Sequence[Tensor], group: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Find the lists (n, k) and similarities of n clips of one class; clips of one group (n,) are never neighbors."""
+    """Return the lists (n, k) and similarities of n clips of one class; clips of one group (n,) are never neighbors."""
     count, device = len(group), group.device
     index = torch.full((count, k), -1, dtype=torch.int64, device=device)
     score = torch.full((count, k), -torch.inf, dtype=torch.float64, device=device)
@@ -59,12 +59,13 @@ def _among(vectors: Sequence[Tensor], group: Tensor, k: int) -> tuple[Tensor, Te
     alike = int(torch.unique(group, return_counts=True)[1].max())
     wanted, few = min(k + alike, count), min(k + alike + SLACK_ITEMS, count)
     size = group_size(count, wanted, width)
-    banks = [torch.cat([one, one[-1:].expand(-count % size, -1)]) for one in unit]
+    banks = [torch.cat([values, values[-1:].expand(-count % size, -1)]) for values in unit]
     at_once = block_of(device)
     opening = size * (wanted + SLACK_GROUPS) * width
     for rows in torch.arange(count, device=device).split(max(1, min(at_once // COLUMNS, 8 * at_once // opening))):
-        asked = [one[rows] for one in unit]
-        value, candidates, closed = within_groups(banks, asked, size=size, count=count, wanted=wanted, few=few)
+        value, candidates, closed = within_groups(
+            banks, [values[rows] for values in unit], size=size, count=count, wanted=wanted, few=few
+        )
         outside = torch.maximum(value[:, -1], closed)
         _fill(index, score, vectors, rows, candidates.sort(1).values, group)
         unsure = (outside >= score[rows, min(k, count) - 1] - 2 * error) & (candidates.shape[1] < count)
@@ -87,9 +88,9 @@ def _fill(
 
 def _check(vectors: Sequence[Tensor], k: int) -> None:
     if k < 1:
-        raise InputError(f"graph: k must be at least 1, not {k}")
+        raise InputError(f"graph: k must be at least 1; given is {k}")
     if not vectors or len({len(values) for values in vectors}) != 1 or any(values.ndim != 2 for values in vectors):
         shapes = ", ".join(str(tuple(values.shape)) for values in vectors)
-        raise InputError(f"graph: vectors of the same clips are wanted in each modality, not {shapes or 'none'}")
+        raise InputError(f"graph: vectors of the same clips are needed in each modality; given are {shapes or 'none'}")
     if not all(bool(torch.isfinite(values).all()) for values in vectors):
-        raise InputError("graph: the vectors hold NaN or infinity; has the training diverged?")
+        raise InputError("graph: the vectors contain NaN or infinity; the training may have diverged")

@@ -1,8 +1,8 @@
 """Anchor-Aware proxies (Zeng et al., "Anchor-aware Deep Metric Learning for Audio-visual Retrieval", ICMR 2024).
 
-A clip is seen as a mixture of itself and its neighbors in the correlation graph, weighted by attention (Equations 5 to
-7); losses compare proxies instead of, or beside, the embeddings. This is a training-time device: at test time an item
-is embedded alone, and only `from_bank` (no labels, no partner) may use the proxy there.
+The proxy of a clip mixes the clip and its neighbors in the correlation graph, weighted by attention (Equations 5 to 7).
+Losses compare proxies instead of, or beside, the embeddings. Proxies are for training: at test time an item is
+embedded alone, and only `from_bank` (no labels, no partner) computes proxies.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,38 +18,39 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Choice, OnlyWith
 from aadml.feature_extraction.ground.options import completed
 from aadml.proxies.attention import Attention, AttentionOptions
+from aadml.proxies.contract import Encode, TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists
 from aadml.proxies.readings import READINGS, Keys
+from aadml.proxies.unchanged import Unchanged
 
 GRAPH, ATTENDING = GraphOptions(), AttentionOptions()
-Encode = Callable[[Modality, Tensor], Tensor]
 Vectors = Callable[[Modality, Tensor], Tensor]
 
 
-class AnchorAware(nn.Module):
-    """See every clip through its neighbors.
+class AnchorAware(Unchanged):
+    """Mixture of a clip and its neighbors, by attention.
 
         proxy_i = x_i + A(query_i, neighbors of i),   A = attention under one of six readings of Equation 7
 
-    `refresh` before each epoch; bank and lists are recomputed, never stored. An anchor without any neighbor stands for
-    itself.
+    Call `refresh` before each epoch; bank and lists are not part of the state. An anchor without neighbors is its own
+    proxy.
 
     Args:
         dimension: d of the embeddings.
-        modalities: that will be seen, in any order; two of them for every option that crosses modalities.
-        graph: how neighbors are found, see `GraphOptions`.
-        attending: how they are attended over, see `AttentionOptions`.
+        modalities: modalities of the embeddings; options that cross modalities need exactly two.
+        graph: options of the neighbor lists, see `GraphOptions`.
+        attending: options of the attention, see `AttentionOptions`.
         reading: a key of READINGS; R1 degenerates, R5 mixes the batch.
-        query: who asks: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
+        query: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
         residual: "none" (the paper), "add" x + A, or "convex" (1 - w) x + w A.
         residual_weight: w.
-        live: encode the neighbors anew, with gradient, instead of taking them from the bank.
-        aa_on: where `Objective` puts proxies: "all" sides (Equation 8), the "anchor" alone or the "reference" alone.
+        live: encode the neighbors again, with gradient, instead of reading them from the bank.
+        aa_on: sides of a comparison that `Objective` replaces by proxies: "all" (Equation 8), "anchor" or "reference".
         aa_mix: share of the loss that `Objective` computes on proxies; the rest is on the embeddings.
 
     Raises:
-        InputError: an option that crosses modalities, of which there are not two.
+        InputError: an option crosses modalities, and there are not two.
     """
 
     prefix = "aa-"
@@ -76,8 +77,7 @@ class AnchorAware(nn.Module):
         aa_on: Literal["all", "anchor", "reference"] = "all",
         aa_mix: Share = 0.5,
     ) -> None:
-        super().__init__()
-        self.dimension, self.modalities = dimension, tuple(modalities)
+        super().__init__(dimension, modalities)
         self.k, self.reading, self.query, self.residual = graph.k, reading, query, residual
         self.live = live
         self.residual_weight, self.aa_on, self.aa_mix = residual_weight, aa_on, aa_mix
@@ -85,41 +85,29 @@ class AnchorAware(nn.Module):
         self.graph = CorrelationGraph(self.modalities, graph)
         self.attentions = nn.ModuleDict({modality: Attention(dimension, attending) for modality in self.modalities})
 
-    def refresh(
-        self,
-        bank: Mapping[Modality, Tensor],
-        labels: Tensor | None = None,
-        inputs: Mapping[Modality, Tensor] | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        groups: Tensor | None = None,
-    ) -> None:
-        """Store the training set's embeddings and find all neighbors; arguments as of `CorrelationGraph.refresh`.
-
-        Raises:
-            InputError: something needed is missing, or k is larger than every class.
-        """
-        self.graph.refresh(bank, labels, inputs, generator, groups)
+    def refresh(self, train: TrainingSet) -> None:
+        """Store the training embeddings and find all neighbors; see `CorrelationGraph.refresh`."""
+        self.graph.refresh(train)
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
-        """Refuse training clips of which none has k neighbors; see `CorrelationGraph.check_size`."""
+        """Raise InputError if no training clip can have k neighbors; see `CorrelationGraph.check_size`."""
         self.graph.check_size(count, labels)
 
     def remember(self, bank: Mapping[Modality, Tensor]) -> None:
-        """Store the training set's embeddings (n, d) for `from_bank`, without looking for neighbors."""
+        """Store the training embeddings (n, d) for `from_bank`, without finding neighbors."""
         self.graph.remember(bank)
 
     def forward(
         self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None
     ) -> dict[Modality, Tensor]:
-        """Compute the proxies of a batch; arguments as of `Unchanged.forward`.
+        """Compute the proxies of a batch; see `Proxy`.
 
         Raises:
-            InputError: a partner query in evaluation mode, no refresh yet, or live neighbors without `encode`.
+            InputError: a partner query in evaluation mode, no previous `refresh`, or live neighbors without `encode`.
         """
         if self.query == "partner" and not self.training:
             raise InputError(
-                "proxy.query: a partner query in evaluation lets an item see its own answer; it is for training only"
+                "proxy.query: partner is for training only, as in evaluation it would reveal the result; use self"
             )
         lists = self.graph.lists(index, embeddings)
         vectors = self._vectors(embeddings, encode)
@@ -131,21 +119,23 @@ class AnchorAware(nn.Module):
 
     @torch.no_grad()
     def from_bank(self, vectors: Tensor, modality: Modality, *, k: int | None = None) -> Tensor:
-        """Give the proxies of new items: neighbors from the training bank, found without labels, asked by the item.
+        """Compute the proxies of new items from their nearest neighbors in the training bank, without labels.
 
         Args:
-            vectors: (m, d) embeddings, each treated alone.
-            modality: whose embeddings they are.
-            k: neighbors, by default as in training.
+            vectors: (m, d) embeddings; no row depends on another.
+            modality: modality of the embeddings.
+            k: number of neighbors, by default as in training.
 
         Returns:
             (m, d).
 
         Raises:
-            InputError: no bank yet, or reading R5, under which items see each other.
+            InputError: there is no bank, or the reading is R5, under which items depend on each other.
         """
         if self.reading == "R5":
-            raise InputError("proxy.reading: R5 mixes the items of a batch; there is no proxy of one item alone")
+            raise InputError(
+                "proxy.reading: R5 mixes the items of a batch and has no proxy of a single item; use another reading"
+            )
         lists = self.graph.nearest_in_bank(vectors, modality, self.k if k is None else k)
         return self._proxies(modality, vectors, vectors, lists, self._from_memory)
 
@@ -165,13 +155,13 @@ class AnchorAware(nn.Module):
         return torch.where(mask.any(1)[:, None], attended, anchors)
 
     def _vectors(self, embeddings: Mapping[Modality, Tensor], encode: Encode | None) -> Vectors:
-        """Choose where the neighbors' vectors come from: (modality, rows (b, k)) -> (b, k, d)."""
+        """Return the source of the neighbors' vectors: (modality, rows (b, k)) -> (b, k, d)."""
         if self.graph.options.scope == "batch":
             return lambda modality, rows: (embeddings[modality] if self.live else embeddings[modality].detach())[rows]
         if not self.live:
             return self._from_memory
         if encode is None:
-            raise InputError("proxy.live: live neighbors need to be encoded; pass encode")
+            raise InputError("proxy.live: live neighbors need an encoder, and none was given; pass encode")
 
         def encoded(modality: Modality, rows: Tensor) -> Tensor:
             distinct, place = torch.unique(rows, return_inverse=True)
@@ -184,46 +174,32 @@ class AnchorAware(nn.Module):
 
     def _check(self) -> None:
         if self.query == "partner" and len(self.modalities) != 2:
-            raise InputError(f"proxy.query: a partner query needs two modalities, not {len(self.modalities)}")
+            raise InputError(f"proxy.query: partner needs two modalities; given are {len(self.modalities)}")
 
 
 def reaches_no_encoder(options: JsonObject) -> bool:
-    """Return whether proxies pass no gradient on: an affine map of one detached vector, in every place of the loss.
+    """Return whether no gradient reaches the encoders: every proxy is an affine map of one detached vector.
 
     Args:
-        options: all of them.
+        options: all options of the anchor-aware proxy.
     """
     fixed = options["reading"] == "R3" and options["k"] == 1 and not options["live"] and options["scope"] == "bank"
     return fixed and options["residual"] == "none" and options["aa_mix"] == 1 and options["aa_on"] == "all"
 
 
 def degeneracy(options: JsonObject) -> str | None:
-    """Say in one sentence what a choice of options degenerates to; None where it is what it seems.
+    """Return a sentence on options under which the proxy degenerates, None for others.
 
     Args:
-        options: of the anchor-aware proxy; those left out have their defaults.
+        options: options of the anchor-aware proxy; missing ones have their defaults.
     """
     chosen = completed(AnchorAware, options, "proxy")
-    reading, free = chosen["reading"], chosen["attention"] == "free"
-    if chosen["aa_mix"] == 0:
-        return "aa_mix 0: proxies do not enter the loss; this is training without Anchor-Aware proxies"
-    if chosen["residual"] == "convex" and chosen["residual_weight"] == 0:
-        return "residual_weight 0: every proxy is its anchor; this is training without Anchor-Aware proxies"
-    if reading == "R1":
-        what = "the anchor itself" if free else "an affine map of the anchor"
-        return f"reading R1: attention returns {what}; graph, k and query have no effect"
-    if reaches_no_encoder(chosen):
-        return (
-            "reading R3 with k 1: on detached neighbors, without residual, the metric loss does not reach the encoders"
-        )
-    if reading == "R5":
+    if chosen["aa_mix"] == 0 or (chosen["residual"] == "convex" and chosen["residual_weight"] == 0):
+        return "aa_mix 0 or residual_weight 0: this is training without Anchor-Aware proxies"
+    if chosen["reading"] == "R1":
+        return "reading R1: attention returns an affine map of the anchor; graph, k and query have no effect"
+    if chosen["reading"] == "R5":
         return "reading R5: every clip attends to the whole batch; proxies depend on its composition"
-    detached = reading == "R3" and chosen["residual"] == "none" and not chosen["live"]
-    if reading == "R3" and chosen["k"] == 1 and chosen["residual"] != "none":
-        return "reading R3 with k 1: attention over one key is an affine map of the only neighbor; the query is inert"
-    if detached and chosen["aa_mix"] == 1 and chosen["aa_on"] == "all":
-        return (
-            "reading R3 without residual on detached neighbors: the metric loss reaches the encoders only through the"
-            " attention weights, and trains them hardly at all"
-        )
+    if reaches_no_encoder(chosen):
+        return "reading R3 with k 1, detached neighbors, no residual: the metric loss does not reach the encoders"
     return None

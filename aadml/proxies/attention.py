@@ -1,4 +1,4 @@
-"""Attention of an anchor over a few keys (AADML, Equations 5 and 6), learned or free of parameters."""
+"""Attention of an anchor over a few keys (AADML, Equations 5 and 6), learned or without parameters."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -20,16 +20,16 @@ Heads = Annotated[int, Interval(ge=1, le=65_536)] | Literal["auto"]
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions:
-    """How a set of keys is attended over.
+    """Options of the attention over a set of keys.
 
     Attributes:
-        attention: "mha", multi-head attention with a Xavier start; "identity-start", the same starting as the softmax
-            of dot products (W_q = W_k = 2I, W_v = W_o = I); or "free", the softmax of cosine / temperature, without
-            parameters.
-        heads: how many, or "auto": the largest divisor of the width not above 5.
-        width: of all heads together, where projections lift to it and bring back; None is d.
+        attention: "mha", multi-head attention, Xavier initialization; "identity-start", the same, initialized as the
+            softmax of dot products (W_q = W_k = 2I, W_v = W_o = I); or "free", the softmax of cosine / temperature,
+            without parameters.
+        heads: number of heads, or "auto": the largest divisor of the width not above 5.
+        width: total dimension of all heads, to which queries, keys and values are projected; None is d.
         attention_dropout: share of attention weights dropped in training.
-        temperature: of the free kind (0.1: the value measured with).
+        temperature: temperature of free attention (0.1: the value of the experiments).
     """
 
     attention: Kind = "mha"
@@ -40,16 +40,16 @@ class AttentionOptions:
 
 
 class Attention(nn.Module):
-    """Scaled dot-product attention with several heads and an output projection.
+    """Scaled dot-product multi-head attention with an output projection.
 
-    Masked keys get no weight; a set without any key gives zeros.
+    Masked keys have weight 0; the result of a set without keys is 0.
 
     Args:
         dimension: d of queries, keys, values and the result.
         options: see `AttentionOptions`.
 
     Raises:
-        InputError: heads that do not divide the width, or a width that the kind cannot have.
+        InputError: the heads do not divide the width, or the kind does not allow the width.
     """
 
     def __init__(self, dimension: int, options: AttentionOptions) -> None:
@@ -88,15 +88,15 @@ class Attention(nn.Module):
         return attended.masked_fill(~mask.any(1)[:, None, None], 0)
 
     def _split(self, vectors: Tensor) -> Tensor:
-        """Deal the width to the heads: (s, k, width) -> (s, h, k, width / h)."""
-        dealt: Tensor = vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
-        return dealt
+        """Split the width into heads: (s, k, width) -> (s, h, k, width / h)."""
+        heads: Tensor = vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        return heads
 
     def _weights(self, logits: Tensor, mask: Tensor) -> Tensor:
-        # a finite floor instead of minus infinity: a set without keys then has finite weights and gradients
-        kept = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-        kept = kept.masked_fill(~mask, torch.finfo(kept.dtype).min)
-        weights = torch.softmax(kept, -1).masked_fill(~mask, 0)
+        # the finite floor, instead of minus infinity, keeps weights and gradients of a set without keys finite
+        wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+        masked = wide.masked_fill(~mask, torch.finfo(wide.dtype).min)
+        weights = torch.softmax(masked, -1).masked_fill(~mask, 0)
         return F.dropout(weights, self.dropout, self.training).to(logits.dtype)
 
     def _start(self) -> None:
@@ -113,14 +113,14 @@ class Attention(nn.Module):
 
 
 def number_of_heads(width: int, heads: Heads) -> int:
-    """Resolve a head count.
+    """Return the number of heads.
 
     Args:
-        width: what the heads divide among them.
-        heads: a divisor of it, or "auto" for the largest divisor not above 5.
+        width: total dimension of all heads.
+        heads: a divisor of `width`, or "auto" for the largest divisor not above 5.
 
     Raises:
-        InputError: not a divisor; the message lists those there are.
+        InputError: `heads` is not a divisor; the message lists all divisors.
     """
     divisors = [h for h in range(1, width + 1) if width % h == 0]
     if heads == "auto":
@@ -137,9 +137,9 @@ def _checked_width(dimension: int, width: int | None, kind: Kind) -> int:
     if width is None:
         return dimension
     if kind == "free":
-        raise InputError("proxy.width: free attention has no projections; leave the width out")
+        raise InputError("proxy.width: free attention has no projections; remove the width")
     if kind == "identity-start" and width < dimension:
         raise InputError(
-            f"proxy.width: identity-start needs at least the {dimension} dimensions there are, not {width}"
+            f"proxy.width: identity-start needs at least {dimension} dimensions, as embeddings have; given are {width}"
         )
     return width

@@ -1,31 +1,33 @@
-"""The class-mean proxy: every clip is seen with the mean of its class, the plainest control of a proxy with a bank."""
+"""Class-mean proxy: a clip and the mean of its class, the simplest control of proxies with a bank."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Share
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OnlyWith
+from aadml.proxies.contract import Encode, TrainingSet
+from aadml.proxies.unchanged import Unchanged
 
 
-class ClassMean(nn.Module):
-    """See every clip with the mean of the other training clips of its class, in its own modality.
+class ClassMean(Unchanged):
+    """Sum of a clip and the mean of the other training clips of its class, in its own modality.
 
         proxy_i = x_i + 1/(n_c - 1) sum over j in the class c of i, j != i, of  b_j
 
-    The means are of the bank that the anchor-aware proxy has, without gradient; nothing is learned. Without labels all
-    clips are one class. A clip alone in its class, or a new one, stands for itself.
+    The means are computed from the bank of the anchor-aware proxy, without gradient or parameters. Without labels all
+    clips are one class. A new clip, and one alone in its class, is its own proxy.
 
     Args:
         dimension: d of the embeddings.
-        modalities: that will be seen.
+        modalities: modalities of the embeddings.
         residual: "none" (the mean alone), "add" x + mean, or "convex" (1 - w) x + w mean.
         residual_weight: w.
-        aa_on: where `Objective` puts proxies: "all" sides, the "anchor" alone or the "reference" alone.
+        aa_on: sides of a comparison that `Objective` replaces by proxies: "all", "anchor" or "reference".
         aa_mix: share of the loss that `Objective` computes on proxies; the rest is on the embeddings.
     """
 
@@ -41,55 +43,36 @@ class ClassMean(nn.Module):
         aa_on: Literal["all", "anchor", "reference"] = "all",
         aa_mix: Share = 0.5,
     ) -> None:
-        super().__init__()
-        self.dimension, self.modalities = dimension, tuple(modalities)
+        super().__init__(dimension, modalities)
         self.residual, self.residual_weight = residual, residual_weight
         self.aa_on, self.aa_mix = aa_on, aa_mix
         self._means: Mapping[Modality, Tensor] = {}
         self._alone = torch.zeros(0, dtype=torch.bool)
 
-    def refresh(
-        self,
-        bank: Mapping[Modality, Tensor],
-        labels: Tensor | None = None,
-        inputs: Mapping[Modality, Tensor] | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        groups: Tensor | None = None,
-    ) -> None:
-        """Compute for every training clip the mean of the others of its class; `bank` and `labels` alone are used."""
-        first = next(iter(bank.values()))
-        labels = torch.zeros(len(first), dtype=torch.int64) if labels is None else labels
+    def refresh(self, train: TrainingSet) -> None:
+        """Compute for every training clip the mean of the others of its class from `bank` and `labels`."""
+        first = next(iter(train.bank.values()))
+        labels = torch.zeros(len(first), dtype=torch.int64) if train.labels is None else train.labels
         code = torch.unique(labels.to(first.device), return_inverse=True)[1]
         others = torch.bincount(code)[code] - 1
         self._alone = others == 0
-        self._means = {m: _of_others(values.detach(), code, others) for m, values in bank.items()}
-
-    def remember(self, bank: Mapping[Modality, Tensor]) -> None:
-        """Need nothing: new items have no class."""
+        self._means = {m: _of_others(values.detach(), code, others) for m, values in train.bank.items()}
 
     def forward(
-        self,
-        embeddings: Mapping[Modality, Tensor],
-        index: Tensor,
-        encode: Callable[[Modality, Tensor], Tensor] | None = None,
+        self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None
     ) -> dict[Modality, Tensor]:
         """Compute the proxies of a batch; `encode` is not used.
 
         Raises:
-            InputError: no refresh yet.
+            InputError: `refresh` was not called.
         """
         if not self._means:
-            raise InputError("proxy: there are no class means yet; refresh the proxy before each epoch")
+            raise InputError("proxy: there are no class means yet; call refresh before each epoch")
         index = index.to(self._alone.device)
         alone = self._alone[index][:, None]
         return {
             m: torch.where(alone, x, self._seen(x, self._means[m][index].to(x.dtype))) for m, x in embeddings.items()
         }
-
-    def from_bank(self, vectors: Tensor, modality: Modality, *, k: int | None = None) -> Tensor:
-        """Return the vectors (m, d) as given: a new item has no class."""
-        return vectors
 
     def _seen(self, vectors: Tensor, means: Tensor) -> Tensor:
         if self.residual == "add":

@@ -1,12 +1,14 @@
-"""Exact nearest neighbors by blocks: float32 products find the few that can matter, float64 decides among them.
+"""Exact nearest neighbors by blocks: float32 products select candidates, float64 similarities rank them.
 
-No matrix of all pairs is ever held. A block of queries is multiplied with the bank in column blocks, and only the
-largest product of every group of consecutive bank rows is kept: the k best rows lie in the k best groups, so these
-alone are looked into. What rounding could have hidden is known by an error bound: where the best products lie further
-apart than that, their order is right, and only the k neighbors are scored in float64. Elsewhere all candidates are,
-by a sum whose order does not depend on where a row stands; equal vectors get equal scores, and ties are decided by
-index. A query with more near-ties than the slack holds is searched again with products in float64, and if that is not
-enough (vectors that coincide) scored whole by those sums.
+No matrix of all pairs is stored. A block of queries is multiplied with the bank in column blocks, and only the largest
+product of every group of consecutive bank rows is stored. The k best rows lie in the k best groups, so only those
+groups are searched.
+
+An error bound of the products decides what is computed in float64. If the best products differ by more than the bound,
+their order is correct, and only the k neighbors are scored. Otherwise all candidates are scored by a sum whose order
+does not depend on the position of a row: equal vectors have equal scores, and ties are broken by index. A query with
+more near-ties than the slack is searched again with float64 products. If that is not enough (coinciding vectors), the
+whole bank is scored for this query.
 """
 
 import math
@@ -30,7 +32,7 @@ from aadml.proxies.exact_sums import (
     summed,
 )
 
-# a bank of up to NARROW rows, or WIDE and WIDE_BY more a dimension, is looked through whole: opening groups costs more
+# banks of up to max(NARROW, WIDE + WIDE_BY * dimension) rows are searched without groups, which is faster for them
 NARROW, WIDE, WIDE_BY = 2560, 1024, 32
 SLACK_ITEMS = 8
 SLACK_GROUPS = 2
@@ -39,14 +41,14 @@ COLUMNS = 2048
 
 @dataclass(frozen=True)
 class _Prepared:
-    """Vectors whose products rank as the similarity does, and how far such a product may be off.
+    """Vectors whose products rank as the similarity does, with the error bound of the products.
 
     Attributes:
         queries: (a, e).
-        bank: (m, e), n rows and copies of the last one up to whole groups.
-        error: (a,) bound of the rounding error of a query's products.
+        bank: (m, e), n rows, and copies of the last row that complete the last group.
+        error: (a,) bound on the rounding error of a query's products.
         count: n.
-        group: rows in a group; 1 where the bank is looked through whole.
+        group: rows of a group; 1 for a search without groups.
     """
 
     queries: Tensor
@@ -66,19 +68,19 @@ def nearest(
     bank_codes: Tensor | None = None,
     excluded: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Find the k most similar bank rows of every query; of equally similar ones the smaller index comes first.
+    """Find the k most similar bank rows of every query; ties go to the smaller index.
 
     Args:
         queries: (a, d).
         bank: (n, d).
-        k: how many.
+        k: number of neighbors.
         similarity: a key of SIMILARITIES.
-        query_codes: (a,) bank rows of the query's own code are left out.
-        bank_codes: (n,) likewise.
-        excluded: at most how many bank rows share one code.
+        query_codes: (a,) codes; bank rows with the query's code are excluded.
+        bank_codes: (n,) codes of the bank rows.
+        excluded: maximum number of bank rows with the same code.
 
     Returns:
-        Indices (a, k) int64, best first, and similarities (a, k) float64; -1 and minus infinity where fewer remain.
+        Indices (a, k) int64, best first, and similarities (a, k) float64; -1 and minus infinity if fewer remain.
     """
     lookup(SIMILARITIES, similarity, "similarity")
     index = torch.full((len(queries), k), -1, dtype=torch.int64, device=bank.device)
@@ -93,15 +95,15 @@ def nearest(
                 some = rows[part]
                 if len(some):
                     out = None if query_codes is None else query_codes[some], bank_codes
-                    best, found = best_of(some, candidates[part], k, *out)
+                    best, places = best_of(some, candidates[part], k, *out)
                     score[some, : best.shape[1]] = best
-                    index[some, : best.shape[1]] = found.masked_fill(best == -torch.inf, -1)
+                    index[some, : best.shape[1]] = places.masked_fill(best == -torch.inf, -1)
     return index, score
 
 
 @dataclass(frozen=True)
 class _Search:
-    """One search for the best `wanted` rows of every query; finer steps are prepared when first needed."""
+    """Search for the best `wanted` rows of every query; products are prepared on first use."""
 
     queries: Tensor
     bank: Tensor
@@ -125,37 +127,36 @@ class _Search:
         return self.lengths if self.queries is self.bank else lengths_of_all(self.queries)
 
     def _prepared(self, dtype: torch.dtype) -> _Prepared:
-        """Map queries and bank; vectors whose angles count are divided by lengths that are known already."""
         known = (self.query_lengths, self.lengths) if self.similarity == "cosine" else None
         return _prepared(self.queries, self.bank, self.similarity, self.wanted, dtype, known)
 
     def rows_at_once(self) -> int:
         budget = block_of(self.bank.device)
-        whole = max(
-            budget // len(self.bank), min(self.bank.shape[1], 1024)
-        )  # wide products take longer than the cache saves
-        return max(64, whole if self.coarse.group == 1 else budget // COLUMNS)
+        if self.coarse.group > 1:
+            return max(64, budget // COLUMNS)
+        # for wide products, more rows at once are worth more than a block that fits the cache
+        return max(64, budget // len(self.bank), min(self.bank.shape[1], 1024))
 
     def candidates(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Give a few bank rows that hold the best `wanted` of the queries `rows` (r,), and all ties: (r, s).
+        """Return bank rows (r, s) with the best `wanted` of the queries `rows` (r,) and all ties.
 
         Returns:
-            Also (r,) whether the first `wanted` of them are the best, best first, beyond doubt.
+            Also (r,) bool, true if the first `wanted` of them are certainly the best, in order.
         """
-        found, sure, clear = _candidates(self.coarse, rows, self.wanted)
+        candidates, sure, clear = _candidates(self.coarse, rows, self.wanted)
         if not bool(sure.all()):
             unsure = rows[~sure]
             finer, certain, _ = _candidates(self.fine, unsure, self.wanted)
             if not bool(certain.all()):
                 tied = self.queries[unsure[~certain]]
-                finer[~certain] = best_of_all(tied, self.bank, self.lengths, self.similarity, found.shape[1])
-            found[~sure] = finer
-        return found, clear
+                finer[~certain] = best_of_all(tied, self.bank, self.lengths, self.similarity, candidates.shape[1])
+            candidates[~sure] = finer
+        return candidates, clear
 
     def best_of_ranked(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Score the first k candidates that are not left out, where the order of candidates is known: (r, k) each."""
+        """Score the first k candidates that are not excluded, for candidates in order: (r, k) each."""
         candidates = candidates[:, : self.wanted]
         left_out = _equal(codes, bank_codes, candidates)
         order = left_out.byte().sort(dim=1, stable=True).indices[:, :k]
@@ -165,14 +166,14 @@ class _Search:
     def best(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Score all candidates and give the best k: (r, k) each; of equal ones the smaller index comes first."""
+        """Score all candidates and return the best k: (r, k) each; ties go to the smaller index."""
         candidates = candidates.sort(1).values
         exact = self._scores(rows, candidates).masked_fill_(_equal(codes, bank_codes, candidates), -torch.inf)
         score, order = exact.sort(dim=1, descending=True, stable=True)
         return score[:, :k], candidates.gather(1, order[:, :k])
 
     def _scores(self, rows: Tensor, candidates: Tensor) -> Tensor:
-        """Score candidates (r, s) in float64; those of wide vectors one after another, to stay in a core's cache."""
+        """Score candidates (r, s) in float64; those of wide vectors one by one, to fit a core's cache."""
         width = self.bank.shape[1]
         together = candidates.shape[1] if width <= LOOPED else 1
         step = max(1, budget_of(self.bank) // width // max(together, 2))
@@ -207,33 +208,33 @@ def _prepared(
         q, lengths = (b, bank_lengths) if same else _mapped(queries, dtype, center, asking=True)
     longest = bank_lengths.max()
     error = unit_error(q.shape[1], dtype, bank.device) * lengths * longest
-    # the sums that decide are themselves rounded
+    # the float64 sums are rounded, too
     sums = unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
     error = error + (sums if similarity != "cosine" else 10.0**-DECIMALS)
-    whole = len(b) <= max(NARROW, WIDE + WIDE_BY * b.shape[1])
-    group = 1 if whole else group_size(len(b), wanted, b.shape[1])
+    is_small = len(b) <= max(NARROW, WIDE + WIDE_BY * b.shape[1])
+    group = 1 if is_small else group_size(len(b), wanted, b.shape[1])
     b = torch.cat([b, b[-1:].expand(-len(b) % group, -1)]) if len(b) % group else b
     return _Prepared(q, b, error.to(dtype), len(bank), group)
 
 
 def _divided(vectors: Tensor, lengths: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Divide vectors (m, d) by their lengths (m,), a few at a time, and give what lengths they have then: 1 or 0."""
+    """Divide vectors (m, d) by their lengths (m,), block by block; also return the new lengths, 1 or 0."""
     unit = torch.empty_like(vectors, dtype=dtype)
     step = max(1, budget_of(vectors) // vectors.shape[1])
-    whole = lengths.clamp_min(1e-300)[:, None]
+    divisors = lengths.clamp_min(1e-300)[:, None]
     for first in range(0, len(vectors), step):
         rows = slice(first, first + step)
-        unit[rows] = vectors[rows].double() / whole[rows]
+        unit[rows] = vectors[rows].double() / divisors[rows]
     return unit, (lengths > 0).double()
 
 
 def _mapped(
     vectors: Tensor, dtype: torch.dtype, center: Tensor | None, *, asking: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Turn vectors (m, d) into those whose products rank as the similarity does, a few at a time: (m, e), lengths (m,).
+    """Map vectors (m, d), block by block, to vectors whose products rank as the similarity: (m, e), lengths (m,).
 
-    Where there is a center the similarity is Euclidean: -|q - b|^2 ranks as q.b - |b|^2 / 2, and the closer to the
-    origin vectors are, the smaller is the rounding.
+    With a center the similarity is Euclidean: -|q - b|^2 ranks as q.b - |b|^2 / 2. Centered vectors have smaller
+    rounding errors.
     """
     mapped = vectors.new_empty(len(vectors), vectors.shape[1] + (center is not None), dtype=dtype)
     lengths = vectors.new_empty(len(vectors), dtype=torch.float64)
@@ -250,10 +251,10 @@ def _mapped(
 
 
 def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> float:
-    """Bound the error of a product of two unit vectors.
+    """Return a bound on the rounding error of a product of two unit vectors.
 
-    The worst case grows with d; eight times the square root of d holds for all but one in 10^13 (Higham and Mary,
-    SIAM J. Sci. Comput. 2019). Where TensorFloat-32 is allowed products of float32 carry 10 bits only.
+    The worst case grows with d. The bound with 8 sqrt(d) is exceeded once in 10^13 (Higham and Mary, SIAM J. Sci.
+    Comput. 2019). If TensorFloat-32 is allowed, float32 products have 10 bits.
     """
     bits = 53 if dtype == torch.float64 else 24
     if bits == 24 and device.type == "cuda" and torch.get_float32_matmul_precision() != "highest":
@@ -262,23 +263,22 @@ def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> floa
 
 
 def group_size(count: int, wanted: int, dimension: int) -> int:
-    """Balance the search among groups (count / size) against the search within (wanted * size * dimension)."""
+    """Return the group size that balances the search of groups (count / size) and in groups (wanted size dimension)."""
     size = math.sqrt(count / (wanted * max(1.0, dimension / 4)))
     return int(2 ** min(7, max(3, round(math.log2(size)))))
 
 
 def _equal(codes: Tensor | None, bank_codes: Tensor | None, candidates: Tensor) -> Tensor:
-    """Say which candidates (r, s) share the code of their query (r,)."""
     if codes is None or bank_codes is None:
         return torch.zeros_like(candidates, dtype=torch.bool)
     return codes[:, None] == bank_codes[candidates]
 
 
 def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Pick a few bank rows that hold the best `wanted` of every query: (r, s), best first by their products.
+    """Return bank rows (r, s) with the best `wanted` of every query, sorted by product.
 
     Returns:
-        Also (r,) whether they surely hold them, and (r,) whether the order of the first `wanted` is sure too.
+        Also (r,) bool, true if they certainly contain the best, and (r,) bool, true if their order is certain, too.
     """
     queries, error = prepared.queries[rows], prepared.error[rows]
     few = min(wanted + SLACK_ITEMS, prepared.count)
@@ -298,37 +298,38 @@ def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor,
 def within_groups(
     banks: Sequence[Tensor], queries: Sequence[Tensor], *, size: int, count: int, wanted: int, few: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Open the groups of the best products; of several views the least product of all counts.
+    """Search the groups of the best products; of several views, the minimum product counts.
 
     Args:
-        banks: of each view (m, e), whole groups of rows.
-        queries: of each view (r, e).
+        banks: (m, e) for each view, a multiple of `size` rows.
+        queries: (r, e) for each view.
         size: rows of a group.
-        count: rows of a bank that count; those behind fill the last group up.
-        wanted: how many best rows must lie in the opened groups.
-        few: how many are given.
+        count: number of bank rows without the padding of the last group.
+        wanted: number of best rows that the searched groups must contain.
+        few: number s of rows to return.
 
     Returns:
-        The best products (r, s), their rows (r, s), and the best of the groups that stayed closed (r,).
+        The best products (r, s), their rows (r, s), and a bound on the products of all other groups (r,).
     """
     groups = [bank.unflatten(0, (-1, size)) for bank in banks]  # (groups, size, e)
     maxima = queries[0].new_empty(len(groups[0]), len(queries[0]))
-    for part in torch.arange(len(maxima)).split(max(1, COLUMNS // size)):
-        span = slice(int(part[0]), int(part[-1]) + 1)
-        products = least([own[span].flatten(0, 1) @ asked.T for own, asked in zip(groups, queries, strict=True)])
-        torch.amax(products.unflatten(0, (len(part), -1)), 1, out=maxima[span])
+    step = max(1, COLUMNS // size)
+    for first in range(0, len(maxima), step):
+        span = slice(first, first + step)
+        products = least([bank[span].flatten(0, 1) @ part.T for bank, part in zip(groups, queries, strict=True)])
+        torch.amax(products.unflatten(0, (-1, size)), 1, out=maxima[span])
     opened = min(wanted + SLACK_GROUPS, len(maxima))
     best, chosen = maxima.T.topk(opened, 1)
     rows = (chosen[:, :, None] * size + torch.arange(size, device=maxima.device)).flatten(1)
     pairs = zip(groups, queries, strict=True)
-    products = least([torch.bmm(own[chosen].flatten(1, 2), asked[:, :, None])[:, :, 0] for own, asked in pairs])
+    products = least([torch.bmm(bank[chosen].flatten(1, 2), part[:, :, None])[:, :, 0] for bank, part in pairs])
     value, place = products.masked_fill_(rows >= count, -torch.inf).topk(min(few, rows.shape[1]), 1)
     unopened = best[:, -1] if opened < len(maxima) else torch.full_like(best[:, -1], -torch.inf)
     return value, rows.gather(1, place), unopened
 
 
 def least(scores: Sequence[Tensor]) -> Tensor:
-    """Give the least of several scores, entry by entry; the first is overwritten where there are more."""
+    """Return the elementwise minimum of scores; the first tensor is overwritten."""
     for other in scores[1:]:
         torch.minimum(scores[0], other, out=scores[0])
     return scores[0]

@@ -1,6 +1,6 @@
 """Embedding expansion (Ko and Gu, Embedding expansion: augmentation in embedding space, CVPR 2020)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -15,19 +15,19 @@ from aadml.proxies.unchanged import Unchanged
 
 
 class Expansion(Unchanged):
-    """Let anchors meet, beside the candidates of the batch, negatives made up between two of one class.
+    """Additional negatives, interpolated between two candidates of the same class.
 
-        made-up negatives:  i/(n + 1) y_j + (1 - i/(n + 1)) y_l,   i = 1 ... n,  y_l another candidate of the class of j
+        interpolated negatives:  i/(n + 1) y_j + (1 - i/(n + 1)) y_l,   i = 1 ... n,  y_l another candidate of j's class
 
-    It fills a class without a bank: the control of proxies that mix a clip with others of its class. The paper takes
-    all pairs of a class, and makes up anchors too; here each candidate has one partner, drawn for each batch, and
-    anchors are those of the batch. Gradients flow into both ends. Take a selection of the hardest negatives with it, as
-    the paper does (`ee-hard-triplet`).
+    Expansion is the control, without a bank, of proxies that mix a clip with others of its class. The paper expands all
+    pairs of a class, and anchors, too. Here each candidate has one partner, drawn for each batch, and anchors are
+    not interpolated. Both ends receive gradients. The paper combines expansion with the hardest negatives
+    (`ee-hard-triplet`).
 
     Args:
         dimension: d of the embeddings.
-        modalities: that will be seen.
-        points: n, how many between two candidates (2: the paper).
+        modalities: modalities of the embeddings.
+        points: n, the number of points between two candidates (2: the paper).
     """
 
     prefix = "ee-"
@@ -48,16 +48,18 @@ class Expansion(Unchanged):
         by_id: bool,
         generator: torch.Generator,
     ) -> Comparison:
-        """Append made-up negatives to the candidates; `generator` draws the partners.
+        """Append interpolated negatives to the candidates; `generator` draws the partners.
 
         Returns:
             The comparison with c (1 + n) candidates, those of the batch first.
 
         Raises:
-            InputError: a comparison of relevance scores, or without classes.
+            InputError: the comparison has relevance scores, or no classes.
         """
         expanded = interpolated(comparison, generator, shares=self.shares, lines=("same-class",))
-        made_up = torch.arange(len(expanded.candidates), device=expanded.candidates.device) >= len(
-            comparison.candidates
-        )
-        return replace(expanded, positives=expanded.positives & ~made_up)
+        positives = expanded.positives.clone()
+        positives[:, len(comparison.candidates) :] = False
+        return replace(expanded, positives=positives)
+
+    def store(self, embeddings: Mapping[Modality, Tensor], groups: Tensor, index: Tensor) -> None:
+        """Do nothing."""

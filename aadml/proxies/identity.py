@@ -1,12 +1,12 @@
-"""The identity proxy: every clip stands for itself, and meets the batch alone."""
+"""Identity proxy: every clip represents itself."""
 
 from aadml.proxies.unchanged import Unchanged
 
 
 class Identity(Unchanged):
-    """Return embeddings as they are, behind the interface all proxies have.
+    """Embeddings without change.
 
     Args:
         dimension: d of the embeddings.
-        modalities: that will be seen.
+        modalities: modalities of the embeddings.
     """

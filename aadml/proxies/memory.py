@@ -1,7 +1,7 @@
 """Cross-batch memory (XBM; Wang et al., Cross-batch memory for embedding learning, CVPR 2020).
 
-A clip stands for itself, but anchors also meet candidates that are not in the batch: embeddings remembered of the
-training set, held fixed. This is the control of every proxy with a bank: it says what a bank alone gives.
+A clip represents itself, and anchors have additional candidates: stored embeddings of training clips outside the batch,
+without gradient. The memory is the control of proxies with a bank: it measures the effect of a bank alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,13 @@ from aadml.comparison import Comparison
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.proxies.contract import TrainingSet
 from aadml.proxies.unchanged import Unchanged
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """Embeddings of m clips.
+    """Stored embeddings of m clips.
 
     Attributes:
         vectors: modality -> (m, d), without gradient.
@@ -38,21 +39,21 @@ class Remembered:
 
 
 class Memory(Unchanged):
-    """Let anchors meet, beside the candidates of the batch, those that are remembered of the training set.
+    """Additional candidates: stored embeddings of training clips.
 
         candidates_i = { y_j : j in the batch }  and  { b_j : j in memory, not in the batch },   b without gradient
 
-    Of one class is a positive, where pairs go by id none that is remembered; of another a negative. A clip of the batch
-    is there once, as it is embedded now.
+    A stored clip of the anchor's class is a positive, or ignored if pairs are by id; any other is a negative. A clip of
+    the batch is a candidate once, with its current embedding.
 
     Args:
         dimension: d of the embeddings.
-        modalities: that will be seen.
-        size: "all": the whole training set as it was embedded when the epoch began, which is the bank of the
-            anchor-aware proxy; or how many of the last embeddings, those of the batch among them, a queue holds (the
-            paper). A queue begins each epoch with clips drawn by lot, embedded anew.
-        batch: whether candidates of the batch are "live", with gradient, or "fixed" as those remembered are (the
-            reading of pytorch-metric-learning, which moves anchors alone).
+        modalities: modalities of the embeddings.
+        size: "all": the training set as embedded at the start of the epoch, which is the bank of the anchor-aware
+            proxy; or the length of a queue of the last embeddings, those of the batch included (the paper). At the
+            start of an epoch the queue contains random clips, embedded again.
+        batch: "live" candidates of the batch, with gradient, or "fixed" ones without (as in
+            pytorch-metric-learning, where only anchors receive gradients).
     """
 
     prefix = "xbm-"
@@ -69,35 +70,26 @@ class Memory(Unchanged):
         self.size, self.batch = size, batch
         self.remembered: Remembered | None = None
 
-    def refresh(
-        self,
-        bank: Mapping[Modality, Tensor],
-        labels: Tensor | None = None,
-        inputs: Mapping[Modality, Tensor] | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        groups: Tensor | None = None,
-    ) -> None:
-        """Remember the training set, or clips drawn by `generator` as many as a queue holds; `inputs` are not used.
+    def refresh(self, train: TrainingSet) -> None:
+        """Store the training set, or a queue of clips drawn by its generator.
 
         Raises:
-            InputError: a queue without a generator.
+            InputError: a queue has no generator.
         """
-        device = next(iter(bank.values())).device
-        index = torch.arange(len(next(iter(bank.values()))), device=device)
-        codes = index if labels is None and groups is None else groups if labels is None else labels
-        assert codes is not None
-        whole = Remembered({m: values.detach() for m, values in bank.items()}, codes.to(device), index)
+        first = next(iter(train.bank.values()))
+        index = torch.arange(len(first), device=first.device)
+        codes = next((codes for codes in (train.labels, train.groups) if codes is not None), index)
+        everything = Remembered({m: v.detach() for m, v in train.bank.items()}, codes.to(first.device), index)
         if self.size == "all":
-            self.remembered = whole
+            self.remembered = everything
             return
-        if generator is None:
-            raise InputError("proxy.size: a queue begins with clips drawn by lot and needs a generator")
-        drawn = torch.randperm(len(index), generator=generator, device=generator.device)[: self.size]
-        self.remembered = whole.take(drawn.to(device))
+        if train.generator is None:
+            raise InputError("proxy.size: a queue begins with random clips and needs a generator; pass generator")
+        drawn = torch.randperm(len(index), generator=train.generator, device=train.generator.device)[: self.size]
+        self.remembered = everything.take(drawn.to(first.device))
 
     def store(self, embeddings: Mapping[Modality, Tensor], groups: Tensor, index: Tensor) -> None:
-        """Append a batch to a queue, whose oldest embeddings leave it; the whole training set stays as it is."""
+        """Append a batch to the queue and remove its oldest embeddings; do nothing for size "all"."""
         if self.size == "all":
             return
         new = Remembered({m: values.detach() for m, values in embeddings.items()}, groups, index)
@@ -116,43 +108,44 @@ class Memory(Unchanged):
         by_id: bool,
         generator: torch.Generator,
     ) -> Comparison:
-        """Append what is remembered to the candidates of a batch; nothing is drawn.
+        """Append the stored embeddings to the candidates of a batch; nothing is drawn.
 
         Returns:
-            The comparison with c + m candidates a modality of `columns`, those of the batch first.
+            The comparison with c candidates of the batch, then m stored ones for each modality of `columns`.
 
         Raises:
-            InputError: a comparison by scores that are not of two vectors, or guided ones; or no refresh yet.
+            InputError: the comparison has relevance scores or guides, or `refresh` was not called.
         """
         if comparison.relevance is not None or comparison.guides:
-            raise InputError("xbm: remembered embeddings have neither relevance scores nor guides of a selection")
+            raise InputError(
+                "xbm: stored embeddings have neither relevance scores nor guides of a selection; use another proxy"
+            )
         past = self._past(len(index))
         if self.batch == "fixed":
             comparison = replace(comparison, candidates=comparison.candidates.detach())
         if past is None:
             return comparison
         same = comparison.need("anchor_class", "xbm")[:, None] == past.groups
-        there = ~torch.isin(past.index, index)
+        outside = ~torch.isin(past.index, index)
         within = torch.tensor([[row == column for column in columns] for row in rows], device=same.device)
         within = within.repeat_interleave(len(index), 0).repeat_interleave(len(past.index), 1)
-        kept = comparison.candidates
-        candidates = [past.vectors[modality].to(kept.dtype) for modality in columns]
+        candidates = [past.vectors[modality].to(comparison.candidates.dtype) for modality in columns]
         times = len(columns)
         return replace(
             comparison,
-            candidates=torch.cat([kept, *candidates]),
-            positives=_beside(comparison.positives, same & there & (not by_id), times),
-            negatives=_beside(comparison.negatives, ~same & there, times),
+            candidates=torch.cat([comparison.candidates, *candidates]),
+            positives=_beside(comparison.positives, same & outside & (not by_id), times),
+            negatives=_beside(comparison.negatives, ~same & outside, times),
             within=torch.cat([comparison.need("within", "xbm"), within], 1),
             candidate_features=None,
             candidate_class=torch.cat([comparison.need("candidate_class", "xbm"), past.groups.repeat(times)]),
         )
 
     def _past(self, batch: int) -> Remembered | None:
-        """Give what is remembered beside a batch, None where that is nothing."""
+        """Return the stored clips that fit beside a batch; None without any."""
         if self.size == "all":
             if self.remembered is None:
-                raise InputError("proxy: nothing is remembered yet; refresh the memory before each epoch")
+                raise InputError("proxy: the memory is empty; call refresh before each epoch")
             return self.remembered
         room = int(self.size) - batch
         if self.remembered is None or room <= 0:
@@ -161,5 +154,4 @@ class Memory(Unchanged):
 
 
 def _beside(mask: Tensor, remembered: Tensor, times: int) -> Tensor:
-    """Append to a mask (a, c) one of what is remembered (a, m), once for each modality of the candidates."""
     return torch.cat([mask, remembered.repeat(1, times)], 1)

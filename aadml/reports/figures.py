@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import optional
 from aadml.methods.training.session import Record, numbers
 from aadml.runs.test_curve import without_diagnosis
 
@@ -56,10 +56,7 @@ def in_house_style(draw: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(draw)
     def styled(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            import matplotlib
-        except ImportError as error:
-            raise InputError("figures: matplotlib is not installed; pip install 'aadml[plot]'") from error
+        matplotlib = optional("matplotlib", "a figure", "aadml[plot]")
         with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the reader's fonts draw the text
             return draw(*args, **kwargs)

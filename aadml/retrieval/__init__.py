@@ -3,18 +3,17 @@
 All names but METRICS are imported on first use, so that listing the metrics does not import torch.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.import_paths import imported_on_demand
 from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
+    from aadml.retrieval.contract import MetricFunction
     from aadml.retrieval.directions import score_direction
     from aadml.retrieval.evaluation import evaluate, mean_average_precision, running_average_precisions
     from aadml.retrieval.results import DirectionResult, Evaluation
     from aadml.retrieval.scores import SIMILARITIES, MatrixScores, ScoreSource, score_source
-    from aadml.retrieval.ties import Values
 
 __all__ = [
     "METRICS",
@@ -30,7 +29,7 @@ __all__ = [
     "score_source",
 ]
 
-METRICS: Registry["Callable[..., Values]"] = Registry(
+METRICS: Registry["MetricFunction"] = Registry(
     "metric",
     {
         "map": "aadml.retrieval.metrics:average_precision",
@@ -49,6 +48,7 @@ METRICS: Registry["Callable[..., Values]"] = Registry(
         "running": "aadml.retrieval.legacy_running_map:running_average_precision",
     },
     group="aadml.metrics",
+    of="aadml.retrieval.contract:MetricFunction",
 )
 """name -> `(ranking) -> (b,)`, or `(ranking, *, cutoff) -> (b,)`: one value for each of b queries.
 

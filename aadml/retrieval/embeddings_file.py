@@ -99,7 +99,7 @@ def read_embeddings(
         )
         check_once(embeddings, attribute, f"{ONCE}: ")
     except InputError as error:
-        raise InputError(f"{place}: {error}") from error
+        raise type(error)(f"{place}: {error}") from error
     return embeddings, chosen
 
 

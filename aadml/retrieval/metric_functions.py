@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import REQUIRED, schema
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.ground.strings import listed
 from aadml.retrieval import METRICS
+from aadml.retrieval.contract import MetricFunction
 from aadml.retrieval.metric_names import ALWAYS, OTHER_GALLERIES, SMALLER_IS_BETTER, place_of, split_name
 from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.ties import Values
@@ -99,9 +100,7 @@ def _single_metrics(name: str, cutoffs: Sequence[int]) -> list[str]:
 
 
 def _checked(function: Function, name: str, ranking: Ranking) -> Values:
-    values: NDArray[np.float64] = np.asarray(function(ranking), dtype=np.float64)
-    if values.shape != (len(ranking),):
-        raise InputError(
-            f"metric {name}: returned {values.shape} for {len(ranking)} queries; one value per query is required"
-        )
+    values = require_result(np.asarray(function(ranking)), MetricFunction, "metric", name).astype(np.float64)
+    if len(values) != len(ranking):
+        raise InputError(f"metric {name} returned {len(values)} numbers for {len(ranking)} queries; return one each")
     return values

@@ -172,7 +172,7 @@ class EvaluationRecord:
         try:
             return read_as(cls, values, where)
         except InputError as error:
-            raise InputError(f"{error}; evaluate the run again") from error
+            raise type(error)(f"{error}; evaluate the run again") from error
 
 
 def _grouped(direction: Json) -> Json:

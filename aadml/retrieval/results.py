@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.features import Direction
 from aadml.comparison.relevance import LABEL
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.intervals import bootstrap_interval
@@ -316,11 +316,8 @@ class Evaluation:
         """
         from aadml.retrieval.summary import figures_of
 
-        try:
-            from pandas import DataFrame
-        except ModuleNotFoundError as error:
-            raise InputError("to_pandas needs pandas, which is not installed: pip install pandas") from error
-        return DataFrame(figures_of(self), index=[result.name for result in self.directions]).T
+        pandas = optional("pandas", "to_pandas", "pandas")
+        return pandas.DataFrame(figures_of(self), index=[result.name for result in self.directions]).T
 
 
 def _ranks(first: FirstRanks) -> dict[str, float]:

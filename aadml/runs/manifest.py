@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import read_as
 
 MANIFEST = "manifest.json"
@@ -111,7 +111,7 @@ def _bytes_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}), but the run names it") from error
+        raise DamagedFileError(f"{path}: cannot be read ({error.strerror}), but the run names it") from error
 
 
 def _why_not_a_run(folder: Path) -> str:

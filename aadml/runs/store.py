@@ -19,7 +19,7 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, write_bytes
 from aadml.feature_extraction.ground.checksummed_json import FileSum
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, InUseError
 from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, RunManifest, read_file, read_log, read_manifest
 
 FLUSH_SECONDS = 60.0
@@ -214,7 +214,7 @@ def _lock(folder: Path, *, wait: bool) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"{folder}: another process is training this run; wait for it to end") from None
+            raise InUseError(f"{folder}: another process is training this run; wait for it to end") from None
         except OSError as error:
             raise InputError(f"{folder}: cannot be locked ({error.strerror}); choose another place") from error
         yield

@@ -82,7 +82,7 @@ class Service:
                 return await self._found(lambda: self._index.search(**query, to=to, k=k, where=where))
             except InputError as error:  # the client knows the file by another name
                 name = unquote(request.headers.get("x-name", "")) or "the file"
-                raise InputError(str(error).replace(str(path), name[:100])) from error
+                raise type(error)(str(error).replace(str(path), name[:100])) from error
 
     async def like(self, request: Request) -> Response:
         """Search by a clip of the index."""

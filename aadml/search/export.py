@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import optional
 from aadml.search.items import Galleries, items_of
 from aadml.search.store import columns_in
 
@@ -44,11 +45,7 @@ def _parquet(
     database: sqlite3.Connection, numbers: NDArray[np.int64], vectors: NDArray[np.float32], name: str
 ) -> list[Path]:
     """Write `id`, `split`, `label`, the further columns as text, and `vector`: a list of fixed size of float32."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise InputError("--format parquet: pyarrow is not installed; pip install 'aadml[parquet]'") from error
+    pa, pq = (optional(name, "--format parquet", "aadml[parquet]") for name in ("pyarrow", "pyarrow.parquet"))
     further = list(columns_in(database))
     if VECTOR in further:
         raise InputError(

@@ -17,7 +17,7 @@ from aadml.comparison.features import Modality
 from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import consent_to, is_trusting, named_in, trusting
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
@@ -73,7 +73,7 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     try:
         generation, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
     except KeyError:
-        raise InputError(f"{path}: damaged: the facts of the index are missing; build the index again") from None
+        raise DamagedFileError(f"{path}: damaged: the facts of the index are missing; build the index again") from None
     galleries = galleries_of(database, similarity)
     calibrations = read_calibrations(meta.get(CALIBRATION, {}), path)
     return _State(generation, meta, galleries, calibrations, read_cells(database, meta, galleries, path))

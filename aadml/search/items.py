@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.search.exact_search import Gallery
 from aadml.search.store import Item, columns_in, quoted, tables_of
@@ -32,7 +32,7 @@ def meta_of(database: sqlite3.Connection) -> dict[str, JsonObject]:
     try:
         return {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM meta")}
     except (TypeError, ValueError) as error:
-        raise InputError(f"the facts of this index are damaged ({error}); build the index again") from error
+        raise DamagedFileError(f"the facts of this index are damaged ({error}); build the index again") from error
 
 
 def next_state(meta: Mapping[str, JsonObject]) -> JsonObject:
@@ -90,13 +90,13 @@ def vectors_of(
     numbers = np.fromiter((row[0] for row in database.execute(query)), dtype=np.int64)
     damaged = f"the {modality} vectors of this index are damaged (lengths differ); build the index again"
     if not first[0] or first[0] % 4:
-        raise InputError(damaged)
+        raise DamagedFileError(damaged)
     values = np.empty((len(numbers), first[0] // 4), dtype=np.float32)
     order = np.argsort(numbers)
     begin, rows = 0, database.execute(f"SELECT content FROM {table} ORDER BY number")
     while block := [row[0] for row in rows.fetchmany(_BLOCK)]:
         if begin + len(block) > len(order) or not all(isinstance(v, bytes) and len(v) == first[0] for v in block):
-            raise InputError(damaged)
+            raise DamagedFileError(damaged)
         matrix = np.frombuffer(b"".join(block), dtype="<f4").reshape(len(block), -1)
         values[order[begin : begin + len(block)]] = matrix
         begin += len(block)

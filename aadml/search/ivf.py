@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError
+from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.json_values import JsonObject, number, parse_object, read_as, typed
 from aadml.runs.model_data import Note
 from aadml.search.encoders import IndexEncoder
@@ -152,10 +153,7 @@ def _points(gallery: Gallery) -> NDArray[np.float32]:
 
 
 def _centers(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.float32]:
-    try:
-        import faiss
-    except ImportError as error:
-        raise InputError("--approximate: faiss is not installed; pip install 'aadml[faiss]'") from error
+    faiss = optional("faiss", "--approximate", "aadml[faiss]")
     clustering = faiss.Kmeans(
         points.shape[1], count, niter=_ROUNDS, seed=seed, min_points_per_centroid=1, max_points_per_centroid=_PER_CENTER
     )
@@ -244,7 +242,7 @@ def _read(row: tuple[str, bytes, bytes], gallery: Gallery, place: Path) -> Cells
     count, rest = divmod(len(centers), 4 * max(facts.dimensions, 1))
     cells = np.frombuffer(cell_of, dtype="<i4") if len(cell_of) == 4 * len(gallery) else None
     if rest or not 1 <= facts.probes <= count or cells is None or not ((cells >= 0) & (cells < count)).all():
-        raise InputError(f"{place}: the cells of this index are damaged; remove the index and build it again")
+        raise DamagedFileError(f"{place}: the cells of this index are damaged; remove the index and build it again")
     matrix = np.frombuffer(centers, dtype="<f4").reshape(count, facts.dimensions)
     return Cells(matrix.astype(np.float32), cells.astype(np.int32), facts.probes, facts.recall, gallery.similarity)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.search import best_moment
 from aadml.search.best_moment import MomentVectors, write_moments
@@ -130,13 +130,13 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise InputError(
+        raise DamagedFileError(
             f"{path}: cannot be read as an index (the file is damaged, or larger than the memory)"
         ) from error
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
             raise InputError(f"{path}: cannot be written ({error}); free some space or choose another path") from error
-        raise InputError(f"{path}: cannot be read as an index ({error})") from error
+        raise DamagedFileError(f"{path}: cannot be read as an index ({error})") from error
 
 
 @contextmanager
@@ -169,7 +169,7 @@ def only_writer(path: Path) -> Iterator[Path]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(handle)
-        raise InputError(f"{path}: another process is updating this index; try again when it has finished") from error
+        raise InUseError(f"{path}: another process is updating this index; try again when it has finished") from error
     try:
         remove_leftovers(path)
         yield work

@@ -1,14 +1,13 @@
 """SELECTIONS: which anchors, positives and negatives of a comparison count, by name."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
-    from aadml.comparison import Comparison
+    from aadml.selections.contract import SelectionFunction
 
-SELECTIONS: Registry["Callable[..., Comparison]"] = Registry(
+SELECTIONS: Registry["SelectionFunction"] = Registry(
     "selection",
     {
         "all": "aadml.selections.all_pairs:everything",
@@ -25,5 +24,6 @@ SELECTIONS: Registry["Callable[..., Comparison]"] = Registry(
         "audio-based-easy": "aadml.selections.guided:audio_based_easy",
     },
     group="aadml.selections",
+    of="aadml.selections.contract:SelectionFunction",
 )
 """Functions `(comparison, generator, *, options) -> Comparison` that narrow masks, on detached scores."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.atomic import write_text
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, InUseError
 
 RUNS = "runs"
 DATA = "data.json"
@@ -50,7 +50,7 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             message = f"{folder}: another process works there; wait for it, or choose another --output"
-            raise InputError(message) from None
+            raise InUseError(message) from None
         locked = data
         for place, content in data.items():
             _keep_to(place, content)

@@ -7,13 +7,13 @@ the main process on several clips. A descriptor without weights has no `describe
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import schema
@@ -24,7 +24,6 @@ from aadml.feature_extraction.weights.hub_names import expanded
 if TYPE_CHECKING:
     from aadml.feature_extraction.media import Frames, Sound, Text
 
-_VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
 FrameRate = Annotated[float, Interval(gt=0, le=1000)]
 """Frames that are described per second, an option of visual extractors."""
@@ -106,7 +105,17 @@ class Extractor:
         return np.arange(rows, dtype=np.float64) * np.float64(seconds / max(rows, 1))
 
 
-EXTRACTORS: dict[str, Registry[Callable[..., Extractor]]] = {
+class ExtractorFactory(Protocol):
+    """Function of options that builds an extractor; `Extractor.modality` is its modality."""
+
+    def __call__(self, **options: Any) -> Extractor:
+        """Build an extractor."""
+        ...
+
+
+_CONTRACT = "aadml.feature_extraction.backbones:ExtractorFactory"
+
+EXTRACTORS: dict[str, Registry[ExtractorFactory]] = {
     "audio": Registry(
         "audio extractor",
         {
@@ -116,6 +125,7 @@ EXTRACTORS: dict[str, Registry[Callable[..., Extractor]]] = {
             "vggish-hub": "aadml.feature_extraction.backbones.vggish_hub:vggish_hub",
         },
         group="aadml.extractors",
+        of=_CONTRACT,
     ),
     "visual": Registry(
         "visual extractor",
@@ -125,9 +135,13 @@ EXTRACTORS: dict[str, Registry[Callable[..., Extractor]]] = {
             "inception-v3": "aadml.feature_extraction.backbones.inception_v3:inception_v3",
         },
         group="aadml.extractors",
+        of=_CONTRACT,
     ),
     "text": Registry(
-        "text extractor", {"hf-text": "aadml.feature_extraction.hub.texts:hf_text"}, group="aadml.extractors"
+        "text extractor",
+        {"hf-text": "aadml.feature_extraction.hub.texts:hf_text"},
+        group="aadml.extractors",
+        of=_CONTRACT,
     ),
 }
 """Modality -> name -> `(*, options) -> Extractor`. The extractors of an installed package are listed for every
@@ -156,19 +170,12 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     """
     name, from_name = expanded(name, modality)
     options, factory = {**from_name, **(options or {})}, _factory(name, modality)
-    missing = [
-        name
-        for name, parameter in signature(factory).parameters.items()
-        if parameter.default is Parameter.empty and parameter.kind not in _VARIADIC and name not in options
-    ]
-    if missing:
-        raise InputError(f"--{modality} {name}: needs {', '.join(missing)}; all arguments of a factory are options")
     built = factory(**checked_options(factory, options, name, name=name))
-    if not isinstance(built, Extractor) or built.modality != modality:
-        kind = f"an extractor of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
-        raise InputError(f"--{modality} {name}: returns {kind}; an extractor of {modality} is needed")
+    require_result(built, ExtractorFactory, f"{modality} extractor", name)
+    if built.modality != modality:
+        raise InputError(f"--{modality} {name}: returns an extractor of {built.modality}; one of {modality} is needed")
     return built if built.name in EXTRACTORS[modality] else replace(built, name=name)  # to be found by this name
 
 
-def _factory(name: str, modality: str) -> Callable[..., Extractor]:
+def _factory(name: str, modality: str) -> ExtractorFactory:
     return lookup(EXTRACTORS[modality], name, f"{modality} extractor")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Description, Extractor, every
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.media import Sound
 from aadml.feature_extraction.weights.tensor_files import sha256
@@ -79,7 +79,7 @@ def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
     """Load a model without TensorFlow's log; return its function and its folder."""
     missing = [package for package in _PACKAGES if find_spec(package.replace("-", "_")) is None]
     if missing:
-        raise InputError(f"vggish-hub needs {' and '.join(missing)}: pip install 'aadml[tfhub]', or choose vggish")
+        raise MissingExtraError.of("vggish-hub", " and ".join(missing), "aadml[tfhub]")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a dozen deprecations inside TensorFlow and its dependencies

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 
 Vector = NDArray[np.float32]
 PAD = 0
@@ -142,11 +142,11 @@ def _binary(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, V
         word = bytearray()
         while (byte := file.read(1)) != b" ":
             if not byte:
-                raise InputError(f"{path}: ends in word {number + 1} of {count}; the file is truncated")
+                raise DamagedFileError(f"{path}: ends in word {number + 1} of {count}; the file is truncated")
             word += byte
         values = file.read(4 * dimension)
         if len(values) < 4 * dimension:
-            raise InputError(f"{path}: ends in word {number + 1} of {count}; the file is truncated")
+            raise DamagedFileError(f"{path}: ends in word {number + 1} of {count}; the file is truncated")
         yield bytes(word.lstrip(b"\r\n")), np.frombuffer(values, "<f4")
 
 
@@ -164,4 +164,4 @@ def _text(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vec
             raise InputError(f"{path}: word {number} has {len(vector)} values, expected {dimension}")
         yield word, vector
     if number < count:
-        raise InputError(f"{path}: ends after word {number} of {count}; the file is truncated")
+        raise DamagedFileError(f"{path}: ends after word {number} of {count}; the file is truncated")

@@ -26,7 +26,7 @@ class Engine(Protocol):
         """
 
 
-ENGINES: Registry["Callable[..., Generator[tuple[Task, list[DecodedPart]]]]"] = Registry(
+ENGINES: Registry[Engine] = Registry(
     "engine",
     {
         "local": "aadml.feature_extraction.engines.decoding_workers:decode_all",
@@ -46,7 +46,7 @@ def engine_of(name: str) -> Engine:
         InputError: there is no such engine, or it does not have an address.
     """
     kind, colon, address = name.partition(":")
-    entry = lookup(ENGINES, kind, "engine")
+    entry: Callable[..., Generator[tuple[Task, list[DecodedPart]]]] = lookup(ENGINES, kind, "engine")
     if kind != "ray" and colon:
         raise InputError(f"engine {name}: {kind} takes no address; write ray:ADDRESS, ray or local")
     return partial(entry, address=address) if colon else entry

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, decoded_by, decoders
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.worker_pool import WorkerPool
 from aadml.feature_extraction.manifest import is_text
 
@@ -110,10 +110,7 @@ def package() -> Any:
     Raises:
         InputError: Ray is not installed.
     """
-    try:
-        return import_module("ray")
-    except ImportError as error:
-        raise InputError("engine ray: the package ray is not installed: pip install 'aadml[ray]'") from error
+    return optional("ray", "engine ray", "aadml[ray]")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.processor_time import reached_limit
 
 _SECONDS = 0.5  # processor time for a small file, without the start of the process
@@ -56,14 +56,14 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         raise InputError(f"{place}: cannot be read as HDF5 (it is {problem})")
     problem = _inspected(str(Path(place).resolve()), status.st_size, status.st_mtime_ns, status.st_ino)
     if problem:
-        raise InputError(f"{place}: {problem}")
+        raise DamagedFileError(f"{place}: {problem}")
     try:
         with h5py.File(place, "r") as file:
             yield file
     except MemoryError as error:
         raise InputError(f"{place}: needs more memory than is available") from error
     except (OSError, RuntimeError, KeyError) as error:
-        raise InputError(f"{place}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+        raise DamagedFileError(f"{place}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
 
 
 def hdf5_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:

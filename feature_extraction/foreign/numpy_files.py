@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.archives import DAMAGED
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 
 _FREE = 1 << 26  # bytes that may always be declared
 _RATIO = 200  # declared bytes per stored byte; a higher ratio is a decompression bomb
@@ -54,7 +54,7 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
         with place.open("rb") as file:
             return read_npy(file, place.stat().st_size)
     except DAMAGED as error:
-        raise InputError(f"{place}: cannot be read as npy ({_line(error)})") from error
+        raise DamagedFileError(f"{place}: cannot be read as npy ({_line(error)})") from error
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
@@ -92,7 +92,7 @@ def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[
                         arrays[key] = read_npy(file, member.file_size)
             return arrays
     except DAMAGED as error:
-        raise InputError(f"{place}: cannot be read as npz ({_line(error)})") from error
+        raise DamagedFileError(f"{place}: cannot be read as npz ({_line(error)})") from error
 
 
 def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.foreign import npy_array, read_npy
 from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.ground.archives import DAMAGED
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 
 Floats = NDArray[np.floating[Any]]
 
@@ -210,4 +210,4 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path}: {name}.npy cannot be read ({' '.join(str(error).split())})") from error
+        raise DamagedFileError(f"{path}: {name}.npy cannot be read ({' '.join(str(error).split())})") from error

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 
 CHECKSUM = "checksum"
@@ -35,9 +35,9 @@ class FileSum:
             InputError: size or checksum differ.
         """
         if len(data) != self.size:
-            raise InputError(f"{place}: damaged: it has {len(data)} bytes, but {self.size} were written")
+            raise DamagedFileError(f"{place}: damaged: it has {len(data)} bytes, but {self.size} were written")
         if hashlib.sha256(data).hexdigest() != self.sha256:
-            raise InputError(f"{place}: damaged or changed: its SHA-256 is not that of the written content")
+            raise DamagedFileError(f"{place}: damaged or changed: its SHA-256 is not that of the written content")
 
 
 def seal(content: JsonObject) -> bytes:
@@ -59,9 +59,9 @@ def unseal(data: bytes, place: Path) -> dict[str, Json]:
         content = json.loads(data)
         checksum = content.pop(CHECKSUM)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
-        raise InputError(f"{place}: damaged: not a JSON object with a checksum") from error
+        raise DamagedFileError(f"{place}: damaged: not a JSON object with a checksum") from error
     if checksum != _digest(content):
-        raise InputError(f"{place}: damaged or changed: its checksum does not match its content")
+        raise DamagedFileError(f"{place}: damaged or changed: its checksum does not match its content")
     assert isinstance(content, dict)
     return content
 

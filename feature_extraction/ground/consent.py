@@ -16,7 +16,7 @@ from os import PathLike, fspath
 from os.path import lexists
 from typing import Any, ParamSpec, TypeVar
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,10 +33,6 @@ folders: list[str] = []
 """Folders added to `sys.path` for consented code; their packages do not count as installed."""
 _trusted: ContextVar[bool] = ContextVar("trusted", default=False)
 _file: ContextVar[str] = ContextVar("file", default="")
-
-
-class UntrustedCodeError(InputError):
-    """External code is named by a file, without consent."""
 
 
 def is_place(text: object) -> bool:

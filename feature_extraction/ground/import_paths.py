@@ -19,7 +19,7 @@ from typing import Any
 
 from aadml.feature_extraction.ground import consent
 from aadml.feature_extraction.ground.consent import require_consent
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
 
 _beside: dict[str, None] = {}
 
@@ -33,6 +33,23 @@ def imported(place: str) -> Any:
     """Import an object of this project or of an installed package; errors are defects and are not converted."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def optional(module: str, user: str, install: str) -> Any:
+    """Import a module of an optional package.
+
+    Args:
+        module: name of the module.
+        user: feature that needs the package, for the message.
+        install: what to install ("aadml[hub]").
+
+    Raises:
+        MissingExtraError: the package is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError.of(user, module.partition(".")[0], install) from error
 
 
 def imported_with_consent(place: str, kind: str = "") -> Any:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 
 T = TypeVar("T")
 
@@ -32,9 +32,9 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: damaged: not JSON ({error})") from error
+        raise DamagedFileError(f"{place}: damaged: not JSON ({error})") from error
     if not isinstance(content, dict):
-        raise InputError(f"{place}: damaged: not a JSON object")
+        raise DamagedFileError(f"{place}: damaged: not a JSON object")
     return content
 
 
@@ -104,7 +104,7 @@ def read_as(kind: Callable[..., T], content: Json, place: str | Path) -> T:
         first = error.errors(include_url=False)[0]
         key = ".".join([kind.__name__, *map(str, first["loc"][1:])])
         value = "" if first["type"] == "missing" else f", not {str(first['input'])[:40]!r}"
-        raise InputError(f"{place}: of another version, or damaged ({key}: {first['msg']}{value})") from error
+        raise DamagedFileError(f"{place}: of another version, or damaged ({key}: {first['msg']}{value})") from error
     built: T = record
     return built
 

@@ -10,8 +10,9 @@ from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any, TypeVar
 
 from aadml.feature_extraction.ground import consent
-from aadml.feature_extraction.ground.consent import UntrustedCodeError, is_place
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.consent import is_place
+from aadml.feature_extraction.ground.contracts import require_contract
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.feature_extraction.ground.import_paths import (
     first_line,
     imported,
@@ -90,7 +91,7 @@ class Registry(Mapping[str, T]):
         kind: kind of the entries, for messages ("loss").
         places: name -> "package.module:name".
         group: group of entry points, listed after the entries of this project; None for no entry points.
-        of: import path of the class of the entries; None for callables.
+        of: import path of the contract of the entries (see `contracts.py`); None for any callable.
     """
 
     def __init__(
@@ -157,11 +158,7 @@ class Registry(Mapping[str, T]):
             raise UntrustedCodeError(f"{error}{hint}") from error
         except InputError as error:
             raise InputError(f"{self.kind} {error}{hint}") from error
-        wanted = imported(self._of) if self._of is not None else None
-        if wanted is not None and not isinstance(entry, wanted):
-            raise InputError(f"{self.kind} {place}: is a {type(entry).__name__}; wanted a {wanted.__name__}")
-        if wanted is None and not callable(entry):
-            raise InputError(f"{self.kind} {place}: is a {type(entry).__name__}, which cannot be called")
+        require_contract(entry, imported(self._of) if self._of is not None else None, self.kind, place)
         result: T = entry
         return result
 

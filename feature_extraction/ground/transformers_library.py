@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.json_values import JsonObject
 
 
@@ -17,11 +18,7 @@ def transformers_for(what: str) -> Any:
     Raises:
         InputError: the library is not installed.
     """
-    try:
-        import transformers
-    except ImportError as error:
-        raise InputError(f"{what} needs `transformers`; install it with: pip install 'aadml[hub]'") from error
-    return transformers
+    return optional("transformers", what, "aadml[hub]")
 
 
 def refuse_kernels(config: JsonObject, place: object) -> None:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import optional
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _MARK = "##"
@@ -54,10 +54,7 @@ def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
     Raises:
         InputError: `tokenizers` is not installed.
     """
-    try:
-        import tokenizers
-    except ImportError as error:
-        raise InputError("word pieces need `tokenizers`; install it with: pip install 'aadml[hub]'") from error
+    tokenizers = optional("tokenizers", "a word-piece tokenizer", "aadml[hub]")
     ids = {entry: number for number, entry in enumerate(vocabulary)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, InUseError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ledger.notes import Note, content_of_note
 from aadml.feature_extraction.ledger.positions import Positions
@@ -219,7 +219,7 @@ def _lock(file: BinaryIO, place: Path) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if not tries_left:
-                raise InputError(
+                raise InUseError(
                     f"{place}: another extraction is writing it; wait for it, or name another output"
                 ) from error
             time.sleep(_PAUSE)

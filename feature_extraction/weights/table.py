@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import write_text
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.weights.download import download
 from aadml.feature_extraction.weights.tensor_files import file_digest
@@ -183,7 +183,7 @@ def verify(name: str) -> str:
         return checksum
     _verify(entry, path)
     if entry.file in records:
-        raise InputError(
+        raise DamagedFileError(
             f"{path}: its SHA-256 is {checksum[:16]}..., but was {records[entry.file][:16]}... at first use; "
             f"if the change is intended, delete its line in {path.parent / 'checksums.json'}"
         )
@@ -215,12 +215,12 @@ def recognize(checksum: str, path: Path) -> str | None:
 def _verify(entry: WeightFile, path: Path) -> None:
     size = path.stat().st_size
     if entry.size is not None and size != entry.size:
-        raise InputError(
+        raise DamagedFileError(
             f"{path}: has {size:,} bytes, the published file {entry.size:,}; the file is damaged or another one"
         )
     for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):
         if expected and not (digest := file_digest(path, kind)).startswith(expected):
-            raise InputError(
+            raise DamagedFileError(
                 f"{path}: its {kind} is {digest}, the published file's {expected}; the file is damaged or another one"
             )
 
@@ -231,7 +231,7 @@ def _records(folder: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise InputError(
+        raise DamagedFileError(
             f"{folder / 'checksums.json'}: is not JSON ({error}); delete it, and checksums are recorded again"
         ) from error
     return {str(file): str(value) for file, value in content.items()}

@@ -24,7 +24,7 @@ from torch import Tensor
 from aadml.feature_extraction.foreign import npz_arrays, refuse_zip_bomb
 from aadml.feature_extraction.ground.archives import DAMAGED, is_archive
 from aadml.feature_extraction.ground.atomic import atomic_path
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 _log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: is not a complete safetensors file ({_line(error)})") from error
+        raise DamagedFileError(f"{path}: is not a complete safetensors file ({_line(error)})") from error
 
 
 def _foreign(path: Path) -> dict[str, Tensor]:
@@ -129,7 +129,7 @@ def _foreign(path: Path) -> dict[str, Tensor]:
     except pickle.UnpicklingError as error:
         raise InputError(f"{path}: holds more than tensors, or is not a weight file at all; it was not read") from error
     except (*DAMAGED, *_MISREAD) as error:
-        raise InputError(f"{path}: is not a complete PyTorch weight file ({_line(error)})") from error
+        raise DamagedFileError(f"{path}: is not a complete PyTorch weight file ({_line(error)})") from error
     return _unwrapped(content, path)
 
 
@@ -147,7 +147,7 @@ def _is_numpy_archive(path: Path) -> bool:
             refuse_zip_bomb(archive, path.stat().st_size)
             names = archive.namelist()
     except DAMAGED as error:
-        raise InputError(f"{path}: is not a complete archive ({_line(error)})") from error
+        raise DamagedFileError(f"{path}: is not a complete archive ({_line(error)})") from error
     return bool(names) and all(name.endswith(".npy") for name in names)
 
 

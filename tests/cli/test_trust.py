@@ -14,7 +14,7 @@ import aadml as face
 from aadml.data.sample_clips import SampleClips, write_sample_clips
 from aadml.feature_extraction.ground import consent, import_paths
 from aadml.feature_extraction.ground.checksummed_json import seal
-from aadml.feature_extraction.ground.consent import UntrustedCodeError
+from aadml.feature_extraction.ground.errors import UntrustedCodeError
 from aadml.search.index import Index
 
 SMALL = {"network.hidden": [8], "training.batch": 20, "training.epochs": 1}

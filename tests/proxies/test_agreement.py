@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies import agreement
 from aadml.proxies.agreement import agreeing_neighbors
+from aadml.proxies.contract import TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import neighbors
 
@@ -62,7 +63,7 @@ def test_of_one_modality_they_are_its_neighbors():
 def test_the_graph_gives_every_modality_the_same_lists():
     graph = CorrelationGraph(("audio", "visual"), GraphOptions(k=4, graph_modality="agreeing"))
     bank = {"audio": vectors(50, 4, 0), "visual": vectors(50, 4, 1)}
-    graph.refresh(bank, None, None, None, None)
+    graph.refresh(TrainingSet(bank, None, None, None, None))
     lists = graph.lists(torch.arange(50), bank)
     assert torch.equal(lists["audio"].index, lists["visual"].index)
     assert torch.equal(lists["audio"].index, agreeing_neighbors(list(bank.values()), k=4).index)

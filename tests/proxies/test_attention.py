@@ -114,8 +114,8 @@ def test_heads_that_do_not_divide_are_answered_with_those_that_do(heads):
         ({"attention_dropout": 1.0}, "attention_dropout"),
         ({"temperature": 0.0}, "temperature"),
         ({"width": 0}, "proxy.width"),
-        ({"width": 20, "attention": "free"}, "leave the width out"),
-        ({"width": 5, "attention": "identity-start"}, "at least the 10 dimensions"),
+        ({"width": 20, "attention": "free"}, "remove the width"),
+        ({"width": 5, "attention": "identity-start"}, "at least 10 dimensions"),
     ],
 )
 def test_values_out_of_range_are_refused(options, message):

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies.class_mean import ClassMean
+from aadml.proxies.contract import TrainingSet
 
 SIZE, WIDTH = 12, 3
 
@@ -18,7 +19,7 @@ def vectors(seed, count=SIZE):
 def test_is_its_definition(seed, residual):
     bank, labels = vectors(seed), torch.randint(6, (SIZE,), generator=torch.Generator().manual_seed(seed))
     proxy = ClassMean(WIDTH, ("audio", "visual"), residual=residual, residual_weight=0.3)
-    proxy.refresh(bank, 10 * labels)
+    proxy.refresh(TrainingSet(bank, 10 * labels))
     rows = torch.tensor([7, 0, 3])
     batch = vectors(seed + 1, 3)
     found = proxy(batch, rows)
@@ -33,7 +34,7 @@ def test_is_its_definition(seed, residual):
 def test_the_mean_is_fixed_and_the_clip_itself_is_moved():
     bank = {m: values.requires_grad_() for m, values in vectors(0).items()}
     proxy = ClassMean(WIDTH, ("audio", "visual"))
-    proxy.refresh(bank, torch.zeros(SIZE, dtype=torch.int64))
+    proxy.refresh(TrainingSet(bank, torch.zeros(SIZE, dtype=torch.int64)))
     x = {m: values.requires_grad_() for m, values in vectors(1, 4).items()}
     proxy(x, torch.arange(4))["audio"].sum().backward()
     assert torch.equal(x["audio"].grad, torch.ones(4, WIDTH, dtype=torch.float64))
@@ -42,7 +43,7 @@ def test_the_mean_is_fixed_and_the_clip_itself_is_moved():
 
 def test_without_labels_all_clips_are_one_class():
     bank, proxy = vectors(2), ClassMean(WIDTH, ("audio", "visual"), residual="none")
-    proxy.refresh(bank)
+    proxy.refresh(TrainingSet(bank))
     found = proxy({m: values[:1] for m, values in bank.items()}, torch.tensor([0]))
     torch.testing.assert_close(found["visual"][0], bank["visual"][1:].mean(0))
 

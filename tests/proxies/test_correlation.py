@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.proxies.contract import TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import neighbors
 
@@ -18,7 +19,7 @@ def vectors(seed=0, dimension=5):
 
 def lists(bank, labels=LABELS, inputs=None, groups=None, seed=0, **options):
     graph = CorrelationGraph(MODALITIES, GraphOptions(**options))
-    graph.refresh(bank, labels, inputs, torch.Generator().manual_seed(seed), groups)
+    graph.refresh(TrainingSet(bank, labels, inputs, torch.Generator().manual_seed(seed), groups))
     return graph.lists(ROWS, {m: v[ROWS] for m, v in bank.items()})
 
 
@@ -41,7 +42,7 @@ def test_without_labels_or_class_restriction_all_clips_may_be_neighbors():
 def test_random_neighbors_need_draws():
     graph = CorrelationGraph(MODALITIES, GraphOptions(neighbors="random"))
     with pytest.raises(InputError, match="random needs a generator"):
-        graph.refresh(vectors(), LABELS, None, None, None)
+        graph.refresh(TrainingSet(vectors(), LABELS, None, None, None))
     ours, again, other = (lists(vectors(), neighbors="random", seed=seed)["audio"].index for seed in (0, 0, 1))
     assert torch.equal(ours, again)
     assert not torch.equal(ours, other)
@@ -58,8 +59,8 @@ def test_captions_of_one_clip_are_never_neighbors():
 def test_embedding_space_follows_the_bank_though_the_inputs_stay():
     inputs = vectors(1)
     graph = CorrelationGraph(MODALITIES, GraphOptions())
-    graph.refresh(vectors(), LABELS, inputs, None, None)
-    graph.refresh(vectors(3), LABELS, inputs, None, None)
+    graph.refresh(TrainingSet(vectors(), LABELS, inputs, None, None))
+    graph.refresh(TrainingSet(vectors(3), LABELS, inputs, None, None))
     found = graph.lists(ROWS, vectors(3))["audio"].index
     assert torch.equal(found, lists(vectors(3))["audio"].index)
     assert not torch.equal(found, lists(vectors())["audio"].index)
@@ -71,17 +72,17 @@ def test_input_space_compares_features_and_looks_once(monkeypatch):
         lists(bank, inputs=inputs, space="input"), {m: neighbors(v, k=3, labels=LABELS) for m, v in inputs.items()}
     )
     graph = CorrelationGraph(MODALITIES, GraphOptions(space="input"))
-    graph.refresh(bank, LABELS, inputs, None, None)
+    graph.refresh(TrainingSet(bank, LABELS, inputs, None, None))
     first = graph.lists(ROWS, bank)
     calls = []
     monkeypatch.setattr("aadml.proxies.correlation.neighbors", lambda *a, **o: calls.append(1) or neighbors(*a, **o))
-    graph.refresh(vectors(3), LABELS.clone(), inputs, None, None)
+    graph.refresh(TrainingSet(vectors(3), LABELS.clone(), inputs, None, None))
     assert not calls
     assert torch.equal(graph.lists(ROWS, bank)["audio"].index, first["audio"].index)
     assert torch.equal(graph.bank["audio"], vectors(3)["audio"])
-    graph.refresh(bank, LABELS.flip(0), inputs, None, None)
+    graph.refresh(TrainingSet(bank, LABELS.flip(0), inputs, None, None))
     assert len(calls) == 2
-    graph.refresh(bank, LABELS.flip(0), {m: v.clone() for m, v in inputs.items()}, None, None)
+    graph.refresh(TrainingSet(bank, LABELS.flip(0), {m: v.clone() for m, v in inputs.items()}, None, None))
     assert len(calls) == 4
 
 
@@ -90,14 +91,14 @@ def test_what_becomes_known_of_the_same_features_makes_new_lists(known):
     bank, codes = vectors(), {"labels": None, "groups": None}
     graph = CorrelationGraph(MODALITIES, GraphOptions(space="input"))
     for given in (codes, {**codes, known: LABELS}, codes):
-        graph.refresh(bank, given["labels"], bank, None, given["groups"])
+        graph.refresh(TrainingSet(bank, given["labels"], bank, None, given["groups"]))
         assert same(graph.lists(ROWS, bank), {m: neighbors(v, k=3, **given) for m, v in bank.items()})
 
 
 def test_embedding_lists_follow_every_refresh():
     graph = CorrelationGraph(MODALITIES, GraphOptions())
     for seed in range(2):
-        graph.refresh(vectors(seed), LABELS, None, None, None)
+        graph.refresh(TrainingSet(vectors(seed), LABELS, None, None, None))
         expected = {m: neighbors(v, k=3, labels=LABELS) for m, v in vectors(seed).items()}
         assert same(graph.lists(ROWS, vectors(seed)), expected)
 
@@ -131,15 +132,15 @@ def test_scope_batch_gives_rows_of_the_batch(space):
 def test_the_bank_is_detached():
     bank = {m: v.requires_grad_() for m, v in vectors().items()}
     graph = CorrelationGraph(MODALITIES, GraphOptions())
-    graph.refresh(bank, LABELS, None, None, None)
+    graph.refresh(TrainingSet(bank, LABELS, None, None, None))
     assert not any(v.requires_grad for v in graph.bank.values())
 
 
 @pytest.mark.parametrize(
     ("options", "arguments", "message"),
     [
-        ({"k": 10}, {}, "10 neighbors asked, but the largest class has 10 clips; k can be 9 at most"),
-        ({"k": 40, "same_class": False}, {}, "the training set has 40 clips; k can be 39"),
+        ({"k": 10}, {}, "10 neighbors are wanted, but the largest class has 10 clips; k can be at most 9"),
+        ({"k": 40, "same_class": False}, {}, "the training set has 40 clips; k can be at most 39"),
         ({"neighbors": "random"}, {"generator": None}, "random needs a generator"),
         ({"space": "input"}, {"inputs": None}, "needs features in memory"),
     ],
@@ -148,7 +149,7 @@ def test_what_is_missing_or_too_much_is_said(options, arguments, message):
     graph = CorrelationGraph(MODALITIES, GraphOptions(**options))
     given = {"inputs": vectors(), "generator": torch.Generator(), "groups": None} | arguments
     with pytest.raises(InputError, match=message):
-        graph.refresh(vectors(), LABELS, **given)
+        graph.refresh(TrainingSet(vectors(), LABELS, **given))
 
 
 @pytest.mark.parametrize("scope", ["bank", "batch"])

@@ -85,9 +85,9 @@ def test_lists_carry_no_gradient():
     ("arguments", "message"),
     [
         ({"k": 0}, "k must be at least 1"),
-        ({"queries": torch.ones(3, 4)}, r"a bank \(6, 5\) cannot be asked by queries \(3, 4\)"),
-        ({"queries": torch.ones(3, 5), "exclude_self": True}, "3 queries are not the 6 rows"),
-        ({"queries": torch.ones(3, 5), "labels": torch.zeros(6)}, "3 queries are not the 6 rows"),
+        ({"queries": torch.ones(3, 4)}, r"one width; given are \(6, 5\) and \(3, 4\)"),
+        ({"queries": torch.ones(3, 5), "exclude_self": True}, "one query for each of the 6 bank rows; given are 3"),
+        ({"queries": torch.ones(3, 5), "labels": torch.zeros(6)}, "one query for each of the 6 bank rows; given are 3"),
         ({"queries": torch.full((3, 5), torch.nan)}, "NaN or infinity"),
     ],
 )

@@ -9,6 +9,7 @@ from aadml.feature_extraction.ground.options import schema
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.proxies import PROXIES
+from aadml.proxies.contract import TrainingSet
 
 EVERY = sorted(PROXIES)
 SIZE, DIMENSION = 24, 4
@@ -36,7 +37,7 @@ def ready(name, bank, labels=LABELS, seed=0):
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         proxy = PROXIES[name](DIMENSION, tuple(bank)).double().eval()
-    proxy.refresh(bank, labels, bank, torch.Generator().manual_seed(seed))
+    proxy.refresh(TrainingSet(bank, labels, bank, torch.Generator().manual_seed(seed)))
     return proxy
 
 
@@ -156,7 +157,7 @@ def test_labels_are_not_needed_where_there_are_none(name):
 def test_an_objective_takes_it_by_name_and_trains_through_it(name):
     objective, bank, rows = compose(name).double(), vectors(6), torch.arange(SIZE)
     if objective.proxy is not None:
-        objective.proxy.refresh(bank, LABELS, bank, torch.Generator().manual_seed(0))
+        objective.proxy.refresh(TrainingSet(bank, LABELS, bank, torch.Generator().manual_seed(0)))
         assert objective.proxy.aa_on in ("all", "anchor", "reference")
         assert 0 <= objective.proxy.aa_mix <= 1
     points = {m: values.clone().requires_grad_() for m, values in bank.items()}

@@ -11,6 +11,7 @@ from aadml.losses.contrastive import contrastive
 from aadml.losses.supcon import supcon
 from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, compose_objective
+from aadml.proxies.contract import TrainingSet
 from aadml.proxies.memory import Memory
 from aadml.selections import SELECTIONS
 
@@ -47,7 +48,7 @@ def comparisons(memory, batch, directions=("audio-visual",)):
 @given(seed=seeds, relation=st.sampled_from(["label", "id"]), direction=st.sampled_from(["audio-visual", "both-both"]))
 def test_anchors_meet_the_batch_and_all_remembered_clips_that_are_not_in_it(seed, relation, direction):
     memory, bank = Memory(WIDTH, SIDES), vectors(seed)
-    memory.refresh(bank, LABELS)
+    memory.refresh(TrainingSet(bank, LABELS))
     batch = embedded(seed + 1, torch.randperm(SIZE, generator=draws(seed))[:BATCH], relation)
     (found,) = comparisons(memory, batch, (direction,))
     (plain,) = objective(None, directions=(direction,)).comparisons(batch)
@@ -74,7 +75,7 @@ def test_anchors_meet_the_batch_and_all_remembered_clips_that_are_not_in_it(seed
 def test_of_a_memory_that_is_up_to_date_the_loss_is_that_of_the_whole_training_set_as_candidates(seed):
     bank, rows = vectors(seed), torch.randperm(SIZE, generator=draws(seed))[:BATCH]
     memory = Memory(WIDTH, SIDES)
-    memory.refresh(bank, LABELS)
+    memory.refresh(TrainingSet(bank, LABELS))
     batch = Embedded({m: values[rows] for m, values in bank.items()}, LABELS[rows], rows)
     whole = Embedded(bank, LABELS, torch.arange(SIZE))
     (found,) = comparisons(memory, batch)
@@ -86,7 +87,7 @@ def test_what_is_remembered_carries_no_gradient_and_the_batch_does_unless_it_is_
     bank = {m: values.requires_grad_() for m, values in vectors(0).items()}
     for fixed in (False, True):
         memory = Memory(WIDTH, SIDES, batch="fixed" if fixed else "live")
-        memory.refresh(bank, LABELS)
+        memory.refresh(TrainingSet(bank, LABELS))
         batch = embedded(1, torch.arange(BATCH))
         objective(memory, directions=("audio-visual",))(batch, draws())["loss"].backward()
         assert batch.vectors["audio"].grad.any()
@@ -112,21 +113,21 @@ def test_a_queue_holds_the_last_embeddings_and_those_of_the_batch_count_among_th
 
 def test_a_queue_begins_an_epoch_with_clips_by_lot_as_they_are_embedded_now():
     bank, memory = vectors(2), Memory(WIDTH, SIDES, size=8)
-    memory.refresh(bank, LABELS, None, draws(1))
+    memory.refresh(TrainingSet(bank, LABELS, None, draws(1)))
     first = memory.remembered
     assert len(first.index.unique()) == 8
     assert all(torch.equal(first.vectors[m], bank[m][first.index]) for m in SIDES)
     assert torch.equal(first.groups, LABELS[first.index])
-    memory.refresh(bank, LABELS, None, draws(2))
+    memory.refresh(TrainingSet(bank, LABELS, None, draws(2)))
     assert not torch.equal(memory.remembered.index, first.index)
     small = Memory(WIDTH, SIDES, size=100)
-    small.refresh(bank, LABELS, None, draws(1))
+    small.refresh(TrainingSet(bank, LABELS, None, draws(1)))
     assert sorted(small.remembered.index.tolist()) == list(range(SIZE))
 
 
 def test_a_queue_no_larger_than_the_batch_remembers_nothing_beside_it():
     memory, batch = Memory(WIDTH, SIDES, size=BATCH), embedded(0, torch.arange(BATCH))
-    memory.refresh(vectors(1), LABELS, None, draws())
+    memory.refresh(TrainingSet(vectors(1), LABELS, None, draws()))
     (found,) = comparisons(memory, batch)
     assert torch.equal(found.candidates, batch.vectors["visual"])
 
@@ -151,7 +152,7 @@ def test_held_out_batches_meet_nothing_that_is_remembered_and_are_not_remembered
 def test_every_loss_that_owns_nothing_takes_it(name, relation):
     space = Space(SIDES, WIDTH, classes=4)
     made = compose_objective(space, loss=name, proxy="memory", directions=("both-both",)).double()
-    made.proxy.refresh(vectors(0), LABELS)
+    made.proxy.refresh(TrainingSet(vectors(0), LABELS))
     batch = embedded(1, torch.arange(BATCH), relation)
     made(batch, draws())["loss"].backward()
     assert all(torch.isfinite(values.grad).all() for values in batch.vectors.values())
@@ -159,13 +160,13 @@ def test_every_loss_that_owns_nothing_takes_it(name, relation):
 
 def test_refuses_to_remember_nothing_and_what_is_no_vector():
     batch = embedded(0, torch.arange(BATCH))
-    with pytest.raises(InputError, match="nothing is remembered yet"):
+    with pytest.raises(InputError, match="the memory is empty"):
         comparisons(Memory(WIDTH, SIDES), batch)
     with pytest.raises(InputError, match=r"proxy\.size: a queue .* needs a generator"):
-        Memory(WIDTH, SIDES, size=4).refresh(vectors(0), LABELS)
+        Memory(WIDTH, SIDES, size=4).refresh(TrainingSet(vectors(0), LABELS))
     guided = Embedded(batch.vectors, batch.groups, batch.index, guides={"text": torch.eye(BATCH)})
     memory = Memory(WIDTH, SIDES)
-    memory.refresh(vectors(0), LABELS)
+    memory.refresh(TrainingSet(vectors(0), LABELS))
     with pytest.raises(InputError, match="neither relevance scores nor guides"):
         comparisons(memory, guided)
     with pytest.raises(InputError, match="daml needs"):

@@ -22,9 +22,9 @@ def module(kind="mha") -> Attention:
 
 
 def batch(mask=None) -> Keys:
-    asking = drawn(ANCHORS, 1, DIMENSION, seed=1)
+    queries = drawn(ANCHORS, 1, DIMENSION, seed=1)
     mask = torch.ones(ANCHORS, NEIGHBORS, dtype=torch.bool) if mask is None else mask
-    return Keys(drawn(ANCHORS, DIMENSION), asking, drawn(ANCHORS, NEIGHBORS, DIMENSION, seed=2), mask)
+    return Keys(drawn(ANCHORS, DIMENSION), queries, drawn(ANCHORS, NEIGHBORS, DIMENSION, seed=2), mask)
 
 
 def call(attention, pairs, values):
@@ -51,21 +51,21 @@ def by_definition(reading, attention, given):
     for i in range(ANCHORS):
         there = [j for j in range(given.keys.shape[1]) if given.mask[i, j]]
         x, keys = given.anchors[i], given.keys[i]
-        asking = given.asking[i].expand_as(keys)
+        queries = given.queries[i].expand_as(keys)
         if reading == "R1":
-            calls = [call(attention, [(asking[j], keys[j])], [x]) for j in there]
+            calls = [call(attention, [(queries[j], keys[j])], [x]) for j in there]
             rows.append(sum(calls) / len(calls))
         elif reading == "R3":
-            rows.append(call(attention, [(asking[j], keys[j]) for j in there], [keys[j] for j in there]))
+            rows.append(call(attention, [(queries[j], keys[j]) for j in there], [keys[j] for j in there]))
         elif reading == "R5":
             calls = []
             for j in range(given.keys.shape[1]):
                 with_key = [r for r in range(ANCHORS) if given.mask[r, j]]
                 values = [given.anchors[r] for r in with_key]
-                calls.append(call(attention, [(asking[j], given.keys[r, j]) for r in with_key], values))
+                calls.append(call(attention, [(queries[j], given.keys[r, j]) for r in with_key], values))
             rows.append(sum(calls) / len(calls))
         elif reading == "R6":
-            pairs = [(given.asking[i, 0], x)] + [(asking[j], keys[j]) for j in there]
+            pairs = [(given.queries[i, 0], x)] + [(queries[j], keys[j]) for j in there]
             rows.append(call(attention, pairs, [x] + [keys[j] for j in there]))
     return torch.stack(rows)
 
@@ -76,7 +76,7 @@ def by_definition(reading, attention, given):
 def test_equals_its_definition(reading, kind, neighbors):
     mask = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]]).bool()
     attention, whole = module(kind), batch(mask)
-    given = Keys(whole.anchors, whole.asking, whole.keys[:, :neighbors], whole.mask[:, :neighbors])
+    given = Keys(whole.anchors, whole.queries, whole.keys[:, :neighbors], whole.mask[:, :neighbors])
     expected = by_definition(reading, attention, given)
     torch.testing.assert_close(READINGS[reading](attention, given), expected, rtol=1e-9, atol=1e-9)
 
@@ -90,7 +90,7 @@ def test_r1_is_an_affine_map_of_the_anchor_whatever_the_graph():
             given.anchors, drawn(ANCHORS, 1, DIMENSION, seed=9), 5 * given.keys[:, :count], given.mask[:, :count]
         )
         torch.testing.assert_close(READINGS["R1"](attention, other), expected)
-    alone = Keys(given.anchors, given.asking, given.keys, torch.zeros_like(given.mask))
+    alone = Keys(given.anchors, given.queries, given.keys, torch.zeros_like(given.mask))
     torch.testing.assert_close(READINGS["R1"](attention, alone), expected)
 
 
@@ -113,7 +113,7 @@ def test_other_readings_train_query_and_key(reading):
 
 def test_r5_depends_on_who_else_is_in_the_batch_and_the_others_do_not():
     attention, given = module(), batch()
-    half = Keys(*(part[:3] for part in (given.anchors, given.asking, given.keys, given.mask)))
+    half = Keys(*(part[:3] for part in (given.anchors, given.queries, given.keys, given.mask)))
     for name, reading in READINGS.items():
         same = torch.allclose(reading(attention, given)[:3], reading(attention, half))
         assert same == (name != "R5")
@@ -128,7 +128,7 @@ def test_r5_equals_pytorch_given_two_dimensional_tensors():
         peer.in_proj_bias.copy_(torch.cat([layer.bias for layer in layers]))
         peer.out_proj.weight.copy_(attention.output.weight)
         peer.out_proj.bias.copy_(attention.output.bias)
-    calls = [peer(given.asking[:, 0], given.keys[:, j], given.anchors)[0] for j in range(NEIGHBORS)]
+    calls = [peer(given.queries[:, 0], given.keys[:, j], given.anchors)[0] for j in range(NEIGHBORS)]
     torch.testing.assert_close(READINGS["R5"](attention, given), sum(calls) / NEIGHBORS)
 
 

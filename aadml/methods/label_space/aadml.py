@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
@@ -26,6 +26,7 @@ from aadml.objective import Embedded
 from aadml.objective.composition import Space, Weighted, compose_objective
 from aadml.objective.objective import Directions, Reduction
 from aadml.objective.sections import Section, named
+from aadml.proxies.contract import Proxy, TrainingSet
 
 
 class LabelSpaceLearner(Learner):
@@ -131,8 +132,7 @@ class LabelSpaceLearner(Learner):
         if proxy is not None and self.metric_weight:
             bank = {m: self.label_space(train, m) for m in train.modalities}
             generator = torch.Generator().manual_seed(torch.initial_seed() % 2**62)
-            refresh: Any = proxy.refresh
-            refresh(bank, train.labels, train.matrices, generator)
+            proxy.refresh(TrainingSet(bank, train.labels, train.matrices, generator))
 
     def calibrate(self, valid: Clips) -> None:
         """Choose read-out and temperature on the validation clips, if there are several candidates."""
@@ -183,7 +183,7 @@ class LabelSpaceLearner(Learner):
                 total += len(rows) * float(loss)
         return total / len(order) if len(order) else None
 
-    def proxy(self) -> nn.Module | None:
+    def proxy(self) -> Proxy | None:
         """Return the proxy of the metric loss."""
         return self.objective.proxy
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature
+from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import READOUTS
 from aadml.objective.left_out import is_left_out
@@ -48,6 +49,14 @@ class Readout:
         return torch.softmax(vectors.double() / self.temperature, 1).float()
 
 
+class ReadoutFactory(Protocol):
+    """Function of options that returns the read-outs among which the validation clips choose."""
+
+    def __call__(self, **options: Any) -> list[Readout]:
+        """Return candidates."""
+        ...
+
+
 def cosine() -> list[Readout]:
     """Cosine of the label-space vectors, as in the paper."""
     return [Readout("cosine")]
@@ -79,7 +88,7 @@ def readout_candidates(section: Section) -> list[Readout]:
     if is_left_out(READOUTS, chosen.name):
         return cosine()
     entry = lookup(READOUTS, chosen.name, "readout")
-    return entry(**chosen.keywords(entry, "readout"))
+    return require_result(entry(**chosen.keywords(entry, "readout")), ReadoutFactory, "readout", chosen.name)
 
 
 def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Tensor], valid: Clips) -> Readout:

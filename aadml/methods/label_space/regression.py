@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.losses import LABEL_LOSSES
+from aadml.losses.contract import LabelLossFunction
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions, PerModality
 from aadml.objective.composition import Weighted
@@ -42,10 +44,14 @@ def bound_label_loss(section: Section) -> tuple[Callable[[Tensor, Tensor], Tenso
 
     def build() -> Callable[[Tensor, Tensor], Tensor]:
         entry = lookup(LABEL_LOSSES, chosen.name, "label loss")
-        return partial(entry, **chosen.keywords(entry, "label_loss", Weighted))
+        return _checked(chosen.name, partial(entry, **chosen.keywords(entry, "label_loss", Weighted)))
 
     bound = LeftOut(build) if is_left_out(LABEL_LOSSES, chosen.name) else build()
     return bound, chosen.shared(Weighted).weight
+
+
+def _checked(name: str, loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda outputs, labels: require_result(loss(outputs, labels), LabelLossFunction, "label loss", name)
 
 
 def summed_label_loss(section: Section) -> Callable[[Mapping[Modality, Tensor], Tensor], Tensor]:

@@ -30,6 +30,7 @@ from aadml.objective.left_out import is_left_out
 from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositives
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
+from aadml.proxies.contract import TrainingSet
 
 LARGEST_SCALE = math.log(100)
 Encode = Callable[[Any, Modality], Tensor]
@@ -124,8 +125,7 @@ class Matching(nn.Module):
             self.neighbors.refresh(bank, self._teacher if self._taught else inputs, self._groups, generator)
         if proxy is not None:
             labels = train.labels if self.relation == "label" else None
-            refresh: Any = proxy.refresh
-            refresh(bank, labels, inputs, generator, groups=self._groups)
+            proxy.refresh(TrainingSet(bank, labels, inputs, generator, self._groups))
         groups = train.labels if self.relation == "label" else self._groups
         self._bank = Bank(bank, groups) if self.banked else None
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import torch
 from annotated_types import Interval
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
@@ -20,6 +20,7 @@ from aadml.objective.composition import Space
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section
+from aadml.proxies.contract import Proxy
 
 
 class PairLearner(Learner):
@@ -92,7 +93,7 @@ class PairLearner(Learner):
         """Update the average by the last step, before it is scored."""
         self._update_average()
 
-    def proxy(self) -> nn.Module | None:
+    def proxy(self) -> Proxy | None:
         """Return the proxy that replaces clips in training."""
         return self.matching.objective.proxy
 

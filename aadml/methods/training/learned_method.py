@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import update_wrapper
 from typing import Concatenate, ParamSpec
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
@@ -17,6 +17,7 @@ from aadml.methods.training.precision import resolved
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
 from aadml.objective.left_out import LeftOut
+from aadml.proxies.contract import Proxy
 
 P = ParamSpec("P")
 
@@ -64,7 +65,7 @@ class LearnedMethod(Method):
         """Compute embeddings from outputs."""
         return self.learner.read_off(outputs)
 
-    def proxy(self) -> nn.Module | None:
+    def proxy(self) -> Proxy | None:
         """Return the trained proxy."""
         proxy = self.learner.proxy()
         return proxy.built() if isinstance(proxy, LeftOut) else proxy

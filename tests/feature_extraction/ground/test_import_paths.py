@@ -4,8 +4,8 @@ import sys
 import pytest
 
 from aadml.feature_extraction.ground import import_paths
-from aadml.feature_extraction.ground.consent import UntrustedCodeError, consent_to, is_place, trusting
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.consent import consent_to, is_place, trusting
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.feature_extraction.ground.import_paths import first_line, imported_with_consent, search_beside
 
 MODULE = '''

@@ -2,8 +2,8 @@ import sys
 
 import pytest
 
-from aadml.feature_extraction.ground.consent import UntrustedCodeError, consent_to
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.consent import consent_to
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.feature_extraction.ground.registry import OWN, JoinedRegistry, Registry, lookup, nearest, suggestion
 
 HERE = "aadml.feature_extraction.ground.registry"
@@ -56,8 +56,12 @@ def test_a_place_is_an_entry_of_every_table():
 @pytest.mark.parametrize(
     ("place", "options", "message"),
     [
-        (f"{HERE}:OWN", {}, f"thing {HERE}:OWN: is a str, which cannot be called"),
-        (f"{HERE}:lookup", {"of": f"{HERE}:Registry"}, f"thing {HERE}:lookup: is a function; wanted a Registry"),
+        (f"{HERE}:OWN", {}, f"thing {HERE}:OWN is a str, which cannot be called"),
+        (
+            f"{HERE}:lookup",
+            {"of": f"{HERE}:Registry"},
+            f"thing {HERE}:lookup is a function; a thing is an object Registry",
+        ),
         (f"{HERE}:absent", {}, f"thing {HERE}:absent: .*registry.py holds no 'absent'; it holds "),
         ("loook:up", {}, "thing loook:up: there is no module 'loook'; .*; did you mean 'look-up'"),
     ],
@@ -122,7 +126,7 @@ def test_two_guests_of_one_name_both_go_by_their_places(install):
 
 def test_what_a_guest_brings_is_checked(install):
     install("guest", number="brought_to_tables:number")
-    with pytest.raises(InputError, match="is a int, which cannot be called"):
+    with pytest.raises(InputError, match="is an int, which cannot be called"):
         table()["number"]
 
 

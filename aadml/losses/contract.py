@@ -1,0 +1,30 @@
+"""Contracts of losses and label losses."""
+
+from typing import Annotated, Any, Protocol
+
+from torch import Tensor
+
+from aadml.comparison import Comparison, Terms
+from aadml.feature_extraction.ground.contracts import Condition
+
+
+class LossFunction(Protocol):
+    """Pure function of a comparison, with its options as keyword-only arguments.
+
+    A loss that owns parameters is an `nn.Module` class: its constructor receives the options, and of `classes`,
+    `dimension`, `features` and `modalities` those that it has; its instances are called with a comparison.
+    """
+
+    def __call__(self, comparison: Comparison, /, **options: Any) -> Terms:
+        """Compute the terms of every anchor."""
+        ...
+
+
+class LabelLossFunction(Protocol):
+    """Pure function of label-space vectors and labels, with its options as keyword-only arguments."""
+
+    def __call__(
+        self, outputs: Tensor, labels: Tensor, /, **options: Any
+    ) -> Annotated[Tensor, Condition("a scalar Tensor", lambda loss: loss.ndim == 0)]:
+        """Compute the loss of outputs (b, C) with labels (b,)."""
+        ...

@@ -1,0 +1,124 @@
+"""Contract of proxies: what represents the clips of a batch in a loss, and from what it is computed."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison import Comparison
+from aadml.comparison.features import Modality
+
+Encode = Callable[[Modality, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """A training set of n clips at the start of an epoch.
+
+    Attributes:
+        bank: modality -> (n, d) embeddings, in evaluation mode.
+        labels: (n,) classes, equal to the groups of batches; None without classes (audio-text).
+        inputs: modality -> (n, f) features, for graphs in input space.
+        generator: generator of random draws.
+        groups: (n,) codes of clips; captions of one clip have the same code. By default every row has its own.
+    """
+
+    bank: Mapping[Modality, Tensor]
+    labels: Tensor | None = None
+    inputs: Mapping[Modality, Tensor] | None = None
+    generator: torch.Generator | None = None
+    groups: Tensor | None = None
+
+
+class Proxy(Protocol):
+    """Module that represents the clips of a batch in a loss; `Unchanged` is a base class.
+
+    Attributes:
+        aa_on: sides of a comparison that `Objective` replaces by proxies: "all", "anchor" or "reference".
+        aa_mix: share of the loss that `Objective` computes on proxies.
+    """
+
+    aa_on: str
+    aa_mix: float
+
+    def check_size(self, count: int, labels: Tensor | None, /) -> None:
+        """Raise InputError if `count` training clips with `labels` (count,) are too few for the proxy."""
+
+    def refresh(self, train: TrainingSet, /) -> None:
+        """Read the training set; called before each epoch."""
+
+    def remember(self, bank: Mapping[Modality, Tensor], /) -> None:
+        """Store training embeddings (n, d) for `from_bank`."""
+
+    def __call__(
+        self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None, /
+    ) -> dict[Modality, Tensor]:
+        """Compute the proxies of a batch.
+
+        Args:
+            embeddings: modality -> (b, d); row i of all modalities is one clip.
+            index: (b,) rows of the batch in the training set.
+            encode: (modality, rows (m,) of the training set) -> (m, d), for live neighbors; called once for each row.
+
+        Returns:
+            modality -> (b, d).
+        """
+        ...
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Yield the parameters to train."""
+        ...
+
+    def from_bank(self, vectors: Tensor, modality: Modality, /, *, k: int | None = None) -> Tensor:
+        """Compute the proxies (m, d) of new items `vectors` (m, d) from k neighbors in the bank, without labels."""
+        ...
+
+
+@runtime_checkable
+class Extending(Proxy, Protocol):
+    """Proxy that leaves embeddings unchanged and appends candidates instead."""
+
+    def extend(
+        self,
+        comparison: Comparison,
+        rows: Sequence[Modality],
+        columns: Sequence[Modality],
+        index: Tensor,
+        /,
+        *,
+        by_id: bool,
+        generator: torch.Generator,
+    ) -> Comparison:
+        """Append candidates to those of a batch.
+
+        Args:
+            comparison: comparison of b clips: anchors (a, d), b of each modality in `rows`, and candidates (c, d).
+            rows: modalities of the anchors.
+            columns: modalities of the candidates.
+            index: (b,) rows of the batch in the training set.
+            by_id: whether an anchor's partner is its only positive.
+            generator: generator of random draws.
+
+        Returns:
+            The comparison with the same anchors, candidates of the batch first.
+        """
+        ...
+
+    def store(self, embeddings: Mapping[Modality, Tensor], groups: Tensor, index: Tensor, /) -> None:
+        """Store a batch after its comparison.
+
+        Args:
+            embeddings: modality -> (b, d).
+            groups: (b,) classes, or codes of clips.
+            index: (b,) rows of the batch in the training set.
+        """
+
+
+class ProxyFactory(Protocol):
+    """Function or class that builds a proxy for embeddings of some dimension and modalities."""
+
+    def __call__(self, dimension: int, modalities: tuple[Modality, ...], /, **options: Any) -> Proxy:
+        """Build a proxy."""
+        ...

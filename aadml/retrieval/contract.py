@@ -1,0 +1,20 @@
+"""Contract of metrics."""
+
+from typing import Annotated, Any, Protocol
+
+from aadml.feature_extraction.ground.contracts import Condition
+from aadml.retrieval.ranking import Ranking
+from aadml.retrieval.ties import Values
+
+Column = Annotated[
+    Values,
+    Condition("an array with one number for each query", lambda v: v.ndim == 1 and v.dtype.kind in "biuf"),
+]
+
+
+class MetricFunction(Protocol):
+    """Function of a ranking of b queries; a keyword-only `cutoff` is named behind an @ ("recall@10")."""
+
+    def __call__(self, ranking: Ranking, /, **options: Any) -> Column:
+        """Compute one value for each query: (b,)."""
+        ...

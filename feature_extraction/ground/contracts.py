@@ -1,0 +1,155 @@
+"""Contracts of registries: classes that state what an entry accepts and returns.
+
+A contract is a `Protocol` class with `__call__`, for functions and factories, or the class of the entries. The
+signature is checked when an entry from outside is looked up, the result when the entry is called.
+"""
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import lru_cache, partial
+from inspect import Parameter, isabstract, isclass, signature
+from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+from aadml.feature_extraction.ground.errors import InputError
+
+T = TypeVar("T")
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Condition on a result, as metadata of `Annotated`.
+
+    Attributes:
+        text: description of the result ("a scalar Tensor").
+        holds: tests a result of the annotated type.
+    """
+
+    text: str
+    holds: Callable[[Any], bool]
+
+
+def require_contract(entry: object, contract: type | None, kind: str, place: str) -> None:
+    """Raise InputError for an entry that does not have the signature, or the class, of its contract.
+
+    Args:
+        entry: the entry.
+        contract: contract of its registry; None for any callable.
+        kind: kind of the entry ("loss").
+        place: import path of the entry.
+    """
+    is_signature = contract is None or _is_protocol(contract)
+    if not (callable(entry) if is_signature else isinstance(entry, contract)):  # type: ignore[arg-type]
+        raise InputError(f"{kind} {place} is {_described(entry)}{_expected(contract, kind)}")
+    if contract is None or not is_signature:
+        return
+    is_module = isclass(entry) and hasattr(entry, "forward") and not _members(_result(contract))
+    function: Any = entry.forward if is_module else entry  # type: ignore[attr-defined]
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):  # a callable of an extension module may have no signature
+        return
+    count = len(_positional(contract))
+    positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL][is_module:]
+    required = [parameter for parameter in positional if parameter.default is Parameter.empty]
+    variadic = any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in parameters)
+    if len(required) > count or (len(positional) < count and not variadic):
+        names = ", ".join(parameter.name for parameter in positional) or "no positional arguments"
+        raise InputError(f"{kind} {place} takes {names}{_expected(contract, kind)}")
+
+
+def require_result(value: T, contract: type, kind: str, entry: object) -> T:
+    """Return the result of an entry.
+
+    Args:
+        value: the result.
+        contract: contract of the entry's registry.
+        kind: kind of the entry ("loss").
+        entry: the entry, or its name.
+
+    Raises:
+        InputError: the result is not what the contract states; the message contains the expected signature.
+    """
+    wanted = _result(contract)
+    if not _fits(value, wanted):
+        missing = [name for name in _members(wanted) if not hasattr(value, name)]
+        lack = f" without {', '.join(missing)}" if missing else ""
+        raise InputError(f"{kind} {_place(entry)} returned {_described(value)}{lack}{_expected(contract, kind)}")
+    return value
+
+
+def expected(contract: type) -> str:
+    """Return the signature of a contract: "(comparison, *, options) -> Terms(total, active, possible)"."""
+    if not _is_protocol(contract):
+        return f"an object {_shape(contract)}"
+    return f"({', '.join([*_positional(contract), '*', 'options'])}) -> {_shape(_result(contract))}"
+
+
+def _expected(contract: type | None, kind: str) -> str:
+    return f"; {_article(kind)} {kind} is {expected(contract)}" if contract else ", which cannot be called"
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0].lower() in "aeiou" else "a"
+
+
+def _is_protocol(contract: object) -> bool:
+    return isclass(contract) and Protocol in contract.__mro__
+
+
+def _positional(contract: type) -> list[str]:
+    parameters = signature(contract.__call__).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind in _POSITIONAL][1:]
+
+
+@lru_cache(maxsize=64)
+def _result(contract: type) -> Any:
+    return get_type_hints(contract.__call__, include_extras=True)["return"]
+
+
+def _members(wanted: Any) -> list[str]:
+    """Return the public members that a protocol or an abstract class demands."""
+    if isabstract(wanted):
+        return sorted(wanted.__abstractmethods__)
+    if not _is_protocol(wanted):
+        return []
+    bases = [base for base in wanted.__mro__ if _is_protocol(base) and base is not Protocol]
+    return sorted({name for base in bases for name in {**vars(base), **base.__annotations__} if name[0] != "_"})
+
+
+def _fits(value: object, wanted: Any) -> bool:
+    if get_origin(wanted) is Annotated:
+        inner, *conditions = get_args(wanted)
+        return _fits(value, inner) and all(c.holds(value) for c in conditions if isinstance(c, Condition))
+    if get_origin(wanted) is list:
+        return isinstance(value, list | tuple) and all(_fits(part, get_args(wanted)[0]) for part in value)
+    if _is_protocol(wanted):
+        return not isclass(value) and all(hasattr(value, name) for name in _members(wanted))
+    return isinstance(value, get_origin(wanted) or wanted)
+
+
+def _shape(wanted: Any) -> str:
+    if get_origin(wanted) is Annotated:
+        return next(c.text for c in get_args(wanted) if isinstance(c, Condition))
+    if get_origin(wanted) is list:
+        return f"list of {get_args(wanted)[0].__name__}"
+    if is_dataclass(wanted):
+        required = [f.name for f in fields(wanted) if f.default is MISSING and f.default_factory is MISSING]
+        return f"{wanted.__name__}({', '.join(required or [f.name for f in fields(wanted)])})"  # type: ignore[union-attr]
+    members = _members(wanted)
+    return f"{wanted.__name__} with {', '.join(members)}" if members else str(wanted.__name__)
+
+
+def _place(entry: object) -> str:
+    while isinstance(entry, partial):
+        entry = entry.func
+    if isinstance(entry, str):
+        return entry
+    named = entry if hasattr(entry, "__qualname__") else type(entry)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def _described(value: object) -> str:
+    shape = getattr(value, "shape", None)
+    name = "None" if value is None else f"{_article(type(value).__name__)} {type(value).__name__}"
+    return f"{name} of shape {tuple(shape)}" if isinstance(shape, tuple) else name

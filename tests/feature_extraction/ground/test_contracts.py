@@ -1,0 +1,110 @@
+"""Contracts of registries: signatures and results."""
+
+import operator
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
+
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.ground.contracts import Condition, expected, require_contract, require_result
+from aadml.feature_extraction.ground.errors import InputError
+
+Positive = Annotated[int, Condition("a positive int", lambda number: number > 0)]
+
+
+@dataclass(frozen=True)
+class Pair:
+    first: int
+    second: int
+    note: str = ""
+
+
+class Named(Protocol):
+    name: str
+
+    def size(self) -> int: ...
+
+
+class ToPair(Protocol):
+    def __call__(self, left: int, right: int, /, **options: Any) -> Pair: ...
+
+
+class ToNumber(Protocol):
+    def __call__(self, **options: Any) -> Positive: ...
+
+
+class ToList(Protocol):
+    def __call__(self, **options: Any) -> list[Pair]: ...
+
+
+class ToNamed(Protocol):
+    def __call__(self, left: int, /, **options: Any) -> Named: ...
+
+
+class Module:
+    def __init__(self, *, width=1):
+        self.width = width
+
+    def forward(self, left, right):
+        return Pair(left, right)
+
+
+def variadic(*numbers, **options):
+    return Pair(*numbers)
+
+
+@pytest.mark.parametrize(
+    ("contract", "text"),
+    [
+        (ToPair, "(left, right, *, options) -> Pair(first, second)"),
+        (ToNumber, "(*, options) -> a positive int"),
+        (ToList, "(*, options) -> list of Pair"),
+        (ToNamed, "(left, *, options) -> Named with name, size"),
+        (Pair, "an object Pair(first, second)"),
+    ],
+)
+def test_a_contract_has_a_text(contract, text):
+    assert expected(contract) == text
+
+
+@pytest.mark.parametrize("entry", [variadic, Module, divmod, lambda left, right=2, third=3: None])
+def test_functions_that_accept_the_arguments_keep_the_contract(entry):
+    require_contract(entry, ToPair, "pair", "some:entry")
+
+
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [(lambda left: None, "takes left"), (lambda a, b, c: None, "takes a, b, c"), (3, "is an int")],
+)
+def test_other_entries_break_it(entry, fault):
+    with pytest.raises(InputError, match=f"^pair some:entry {fault}.*; a pair is "):
+        require_contract(entry, ToPair, "pair", "some:entry")
+
+
+@pytest.mark.parametrize(
+    ("contract", "value"), [(ToPair, Pair(1, 2)), (ToNumber, 1), (ToList, [Pair(1, 2)]), (ToList, [])]
+)
+def test_a_result_is_returned(contract, value):
+    assert require_result(value, contract, "pair", "some:entry") is value
+
+
+@pytest.mark.parametrize(
+    ("contract", "value", "fault"),
+    [
+        (ToPair, None, "returned None; a pair is"),
+        (ToNumber, -1, "returned an int; a pair is"),
+        (ToList, [Pair(1, 2), 3], "returned a list; a pair is"),
+        (ToNamed, Pair(1, 2), "returned a Pair without name, size; a pair is"),
+        (ToPair, np.zeros(3), r"returned a ndarray of shape \(3,\); a pair is"),
+    ],
+)
+def test_a_wrong_result_is_an_error(contract, value, fault):
+    with pytest.raises(InputError, match=f"^pair some:entry {fault}"):
+        require_result(value, contract, "pair", "some:entry")
+
+
+def test_a_callable_without_signature_is_checked_by_its_result():
+    require_contract(operator.itemgetter, ToPair, "pair", "some:entry")
+    with pytest.raises(InputError, match="pair operator:itemgetter returned None"):
+        require_result(None, ToPair, "pair", operator.itemgetter)

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.fit import fit
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SMALL = [
     "--set",
     "network.hidden=[16]",

@@ -175,9 +175,9 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
 
 
 def data_name(scores: Mapping[str, CellScores], folder: Path) -> str:
-    """Return the name of the data of the first finished run of a study."""
+    """Return the name of the data of the first finished run of a study, without folders."""
     cell, seed = next((cell.cell, seed) for cell in scores.values() for seed in cell.runs)
-    return read_environment(run_folder(folder, cell, seed)).data.name
+    return Path(read_environment(run_folder(folder, cell, seed)).data.name).name
 
 
 def _span(values: Sequence[Any]) -> str:

@@ -62,6 +62,7 @@ def test_methods_and_losses_stand_beside_the_published_columns_and_their_control
     assert methods["cca"]["steps"] == ""
     page = (out / "report.html").read_text()
     assert "published" in page
+    assert "<h1>AVE.h5: methods and losses</h1>" in page
     assert "protocol inductive" in page
     assert 'src="http' not in page
     # the plain loss of both tables is one run, and so is no metric loss

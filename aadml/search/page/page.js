@@ -61,7 +61,7 @@
   const summary = (found) => {
     const name = asked && asked.name ? `${asked.name}: ` : "";
     const part = found.looked_at < found.among ? ` (${found.looked_at} looked at)` : "";
-    const many = `${name}${found.hits.length} of ${found.among} clips${part}, asked with ${found.asked.join(" and ")}`;
+    const many = `${name}${found.hits.length} of ${found.among} clips${part}, compared by ${found.asked.join(" and ")}`;
     if (!found.hits.length) return "Nothing here: no clip meets the filter.";
     if (found.nothing_fits) {
       const { threshold, precision } = found.calibration;

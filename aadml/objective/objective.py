@@ -16,7 +16,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.losses.contract import LossFunction
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
-from aadml.proxies.contract import Extending, Proxy
+from aadml.proxies.contract import Direction, Extending, Proxy
 from aadml.selections.contract import SelectionFunction
 
 Encode = Callable[[Modality, Tensor], Tensor]
@@ -206,8 +206,8 @@ class Objective(nn.Module):
         extended = []
         for comparison, direction in zip(laid, self.directions, strict=True):
             rows, columns = (modalities_of(batch.vectors, side) for side in direction)
-            by_id = batch.relation == "id"
-            extended.append(proxy.extend(comparison, rows, columns, batch.index, by_id=by_id, generator=generator))
+            place = Direction(rows, columns, batch.index, batch.relation == "id", generator)
+            extended.append(proxy.extend(comparison, place))
         if self.training:
             proxy.store(batch.vectors, batch.groups, batch.index)
         return extended

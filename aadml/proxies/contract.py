@@ -32,6 +32,25 @@ class TrainingSet:
     groups: Tensor | None = None
 
 
+@dataclass(frozen=True)
+class Direction:
+    """Direction in which the b clips of a batch are compared.
+
+    Attributes:
+        rows: modalities of the anchors.
+        columns: modalities of the candidates.
+        index: (b,) rows of the batch in the training set.
+        by_id: whether an anchor's partner is its only positive.
+        generator: generator of random draws.
+    """
+
+    rows: Sequence[Modality]
+    columns: Sequence[Modality]
+    index: Tensor
+    by_id: bool
+    generator: torch.Generator
+
+
 class Proxy(Protocol):
     """Module that represents the clips of a batch in a loss; `Unchanged` is a base class.
 
@@ -80,26 +99,12 @@ class Proxy(Protocol):
 class Extending(Proxy, Protocol):
     """Proxy that leaves embeddings unchanged and appends candidates instead."""
 
-    def extend(
-        self,
-        comparison: Comparison,
-        rows: Sequence[Modality],
-        columns: Sequence[Modality],
-        index: Tensor,
-        /,
-        *,
-        by_id: bool,
-        generator: torch.Generator,
-    ) -> Comparison:
+    def extend(self, comparison: Comparison, direction: Direction, /) -> Comparison:
         """Append candidates to those of a batch.
 
         Args:
-            comparison: comparison of b clips: anchors (a, d), b of each modality in `rows`, and candidates (c, d).
-            rows: modalities of the anchors.
-            columns: modalities of the candidates.
-            index: (b,) rows of the batch in the training set.
-            by_id: whether an anchor's partner is its only positive.
-            generator: generator of random draws.
+            comparison: anchors (a, d), b of each modality in `direction.rows`, and candidates (c, d).
+            direction: direction of the comparison.
 
         Returns:
             The comparison with the same anchors, candidates of the batch first.

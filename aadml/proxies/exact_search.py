@@ -127,8 +127,24 @@ class _Search:
         return self.lengths if self.queries is self.bank else lengths_of_all(self.queries)
 
     def _prepared(self, dtype: torch.dtype) -> _Prepared:
-        known = (self.query_lengths, self.lengths) if self.similarity == "cosine" else None
-        return _prepared(self.queries, self.bank, self.similarity, self.wanted, dtype, known)
+        queries, bank, itself = self.queries, self.bank, self.queries is self.bank
+        if self.similarity == "cosine":
+            b, bank_lengths = _divided(bank, self.lengths, dtype)
+            q, lengths = (b, bank_lengths) if itself else _divided(queries, self.query_lengths, dtype)
+        else:
+            center = bank.double().mean(0) if self.similarity == "euclidean" else None
+            b, bank_lengths = _mapped(bank, dtype, center)
+            same = itself and center is None
+            q, lengths = (b, bank_lengths) if same else _mapped(queries, dtype, center, is_query=True)
+        longest = bank_lengths.max()
+        error = unit_error(q.shape[1], dtype, bank.device) * lengths * longest
+        # the float64 sums are rounded, too
+        sums = unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
+        error = error + (sums if self.similarity != "cosine" else 10.0**-DECIMALS)
+        is_small = len(b) <= max(NARROW, WIDE + WIDE_BY * b.shape[1])
+        group = 1 if is_small else group_size(len(b), self.wanted, b.shape[1])
+        b = torch.cat([b, b[-1:].expand(-len(b) % group, -1)]) if len(b) % group else b
+        return _Prepared(q, b, error.to(dtype), len(bank), group)
 
     def rows_at_once(self) -> int:
         budget = block_of(self.bank.device)
@@ -190,33 +206,6 @@ class _Search:
         return torch.cat(parts, 1)
 
 
-def _prepared(
-    queries: Tensor,
-    bank: Tensor,
-    similarity: str,
-    wanted: int,
-    dtype: torch.dtype,
-    known: tuple[Tensor, Tensor] | None,
-) -> _Prepared:
-    center = bank.double().mean(0) if similarity == "euclidean" else None
-    if known is not None:
-        b, bank_lengths = _divided(bank, known[1], dtype)
-        q, lengths = (b, bank_lengths) if queries is bank else _divided(queries, known[0], dtype)
-    else:
-        b, bank_lengths = _mapped(bank, dtype, center)
-        same = queries is bank and center is None
-        q, lengths = (b, bank_lengths) if same else _mapped(queries, dtype, center, asking=True)
-    longest = bank_lengths.max()
-    error = unit_error(q.shape[1], dtype, bank.device) * lengths * longest
-    # the float64 sums are rounded, too
-    sums = unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
-    error = error + (sums if similarity != "cosine" else 10.0**-DECIMALS)
-    is_small = len(b) <= max(NARROW, WIDE + WIDE_BY * b.shape[1])
-    group = 1 if is_small else group_size(len(b), wanted, b.shape[1])
-    b = torch.cat([b, b[-1:].expand(-len(b) % group, -1)]) if len(b) % group else b
-    return _Prepared(q, b, error.to(dtype), len(bank), group)
-
-
 def _divided(vectors: Tensor, lengths: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Divide vectors (m, d) by their lengths (m,), block by block; also return the new lengths, 1 or 0."""
     unit = torch.empty_like(vectors, dtype=dtype)
@@ -229,7 +218,7 @@ def _divided(vectors: Tensor, lengths: Tensor, dtype: torch.dtype) -> tuple[Tens
 
 
 def _mapped(
-    vectors: Tensor, dtype: torch.dtype, center: Tensor | None, *, asking: bool = False
+    vectors: Tensor, dtype: torch.dtype, center: Tensor | None, *, is_query: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Map vectors (m, d), block by block, to vectors whose products rank as the similarity: (m, e), lengths (m,).
 
@@ -243,7 +232,7 @@ def _mapped(
         rows = vectors[first : first + step].double()
         if center is not None:
             rows = rows - center
-            last = torch.ones_like(rows[:, :1]) if asking else rows.square().sum(1, keepdim=True) / -2
+            last = torch.ones_like(rows[:, :1]) if is_query else rows.square().sum(1, keepdim=True) / -2
             rows = torch.cat([rows, last], 1)
         mapped[first : first + step] = rows
         lengths[first : first + step] = rows.norm(dim=1)

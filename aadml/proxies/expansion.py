@@ -1,16 +1,16 @@
 """Embedding expansion (Ko and Gu, Embedding expansion: augmentation in embedding space, CVPR 2020)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
-import torch
 from annotated_types import Interval
 from torch import Tensor
 
 from aadml.comparison import Comparison
 from aadml.comparison.features import Modality
 from aadml.comparison.interpolation import interpolated
+from aadml.proxies.contract import Direction
 from aadml.proxies.unchanged import Unchanged
 
 
@@ -38,17 +38,8 @@ class Expansion(Unchanged):
         super().__init__(dimension, modalities)
         self.shares = tuple(i / (points + 1) for i in range(1, points + 1))
 
-    def extend(
-        self,
-        comparison: Comparison,
-        rows: Sequence[Modality],
-        columns: Sequence[Modality],
-        index: Tensor,
-        *,
-        by_id: bool,
-        generator: torch.Generator,
-    ) -> Comparison:
-        """Append interpolated negatives to the candidates; `generator` draws the partners.
+    def extend(self, comparison: Comparison, direction: Direction) -> Comparison:
+        """Append interpolated negatives to the candidates; the generator draws the partners.
 
         Returns:
             The comparison with c (1 + n) candidates, those of the batch first.
@@ -56,7 +47,7 @@ class Expansion(Unchanged):
         Raises:
             InputError: the comparison has relevance scores, or no classes.
         """
-        expanded = interpolated(comparison, generator, shares=self.shares, lines=("same-class",))
+        expanded = interpolated(comparison, direction.generator, shares=self.shares, lines=("same-class",))
         positives = expanded.positives.clone()
         positives[:, len(comparison.candidates) :] = False
         return replace(expanded, positives=positives)

@@ -4,7 +4,7 @@ A clip represents itself, and anchors have additional candidates: stored embeddi
 without gradient. The memory is the control of proxies with a bank: it measures the effect of a bank alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,7 +15,7 @@ from aadml.comparison import Comparison
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.proxies.contract import TrainingSet
+from aadml.proxies.contract import Direction, TrainingSet
 from aadml.proxies.unchanged import Unchanged
 
 
@@ -98,16 +98,7 @@ class Memory(Unchanged):
         both = Remembered(parts, torch.cat([old.groups, groups]), torch.cat([old.index, index]))
         self.remembered = both.take(slice(-int(self.size), None))
 
-    def extend(
-        self,
-        comparison: Comparison,
-        rows: Sequence[Modality],
-        columns: Sequence[Modality],
-        index: Tensor,
-        *,
-        by_id: bool,
-        generator: torch.Generator,
-    ) -> Comparison:
+    def extend(self, comparison: Comparison, direction: Direction) -> Comparison:
         """Append the stored embeddings to the candidates of a batch; nothing is drawn.
 
         Returns:
@@ -120,6 +111,7 @@ class Memory(Unchanged):
             raise InputError(
                 "xbm: stored embeddings have neither relevance scores nor guides of a selection; use another proxy"
             )
+        index, columns = direction.index, direction.columns
         past = self._past(len(index))
         if self.batch == "fixed":
             comparison = replace(comparison, candidates=comparison.candidates.detach())
@@ -127,14 +119,14 @@ class Memory(Unchanged):
             return comparison
         same = comparison.need("anchor_class", "xbm")[:, None] == past.groups
         outside = ~torch.isin(past.index, index)
-        within = torch.tensor([[row == column for column in columns] for row in rows], device=same.device)
+        within = torch.tensor([[row == column for column in columns] for row in direction.rows], device=same.device)
         within = within.repeat_interleave(len(index), 0).repeat_interleave(len(past.index), 1)
         candidates = [past.vectors[modality].to(comparison.candidates.dtype) for modality in columns]
         times = len(columns)
         return replace(
             comparison,
             candidates=torch.cat([comparison.candidates, *candidates]),
-            positives=_beside(comparison.positives, same & outside & (not by_id), times),
+            positives=_beside(comparison.positives, same & outside & (not direction.by_id), times),
             negatives=_beside(comparison.negatives, ~same & outside, times),
             within=torch.cat([comparison.need("within", "xbm"), within], 1),
             candidate_features=None,

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from aadml.losses.triplet import triplet
 from aadml.objective import Embedded, Objective
+from aadml.proxies.contract import Direction
 from aadml.proxies.expansion import Expansion
 from aadml.selections import SELECTIONS
 
@@ -31,7 +32,9 @@ def objective(proxy, selection="all"):
 def test_made_up_negatives_lie_at_even_steps_between_two_of_a_class_and_are_nobodys_positive(seed, points):
     given_batch = batch(seed)
     (plain,) = objective(None).comparisons(given_batch)
-    found = Expansion(WIDTH, SIDES, points=points).extend(plain, *NOT_USED, by_id=False, generator=draws(seed))
+    found = Expansion(WIDTH, SIDES, points=points).extend(
+        plain, Direction(*NOT_USED, by_id=False, generator=draws(seed))
+    )
     y, labels = given_batch.vectors["visual"].detach(), given_batch.groups
     assert torch.equal(found.candidates[:BATCH], y)
     assert torch.equal(found.positives[:, :BATCH], plain.positives)
@@ -56,5 +59,5 @@ def test_the_hardest_negative_is_never_farther_than_without_and_both_ends_are_mo
 
 def test_of_clips_alone_in_their_class_what_is_made_up_is_the_clip_itself():
     (plain,) = objective(None).comparisons(batch(2, classes=BATCH))
-    found = Expansion(WIDTH, SIDES).extend(plain, *NOT_USED, by_id=False, generator=draws())
+    found = Expansion(WIDTH, SIDES).extend(plain, Direction(*NOT_USED, by_id=False, generator=draws()))
     torch.testing.assert_close(found.candidates, plain.candidates.repeat(3, 1))

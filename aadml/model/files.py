@@ -12,7 +12,7 @@ from aadml.feature_extraction.ground.checksummed_json import FileSum, read_seale
 from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
-from aadml.feature_extraction.ground.options import keywords
+from aadml.feature_extraction.ground.options import keywords, sections
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD, Inputs, load_scaling
@@ -20,15 +20,16 @@ from aadml.methods.method import Context, Method
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.towers.tower_method import towered
 from aadml.methods.training.settings import Training
-from aadml.model.facts import Facts
+from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
 from aadml.objective.left_out import rebuilding
+from aadml.objective.sections import Options, stored_section
 
 
 def build_method(
     name: str,
-    arguments: JsonObject,
+    arguments: Options,
     training: Training,
     context: Context,
     *,
@@ -50,7 +51,7 @@ def build_method(
     def build(context: Context) -> Method:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(context.seed)
-            return entry(context, training, **keywords(entry, arguments))
+            return entry(context, training, **keywords(entry, vars(arguments)))
 
     return towered(name, build, context, training, towers=towers, inputs=inputs) if towers else build(context)
 
@@ -70,6 +71,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
     tensors, _ = unpack_tensors(data, folder / WEIGHTS)
     facts = read_as(Facts, content["facts"], folder / FACTS)
     with named_in(folder / FACTS):
+        facts = replace(facts, method=_with_typed_sections(facts.method))
         model = rebuild_model(facts, tensors, device)
     evaluation = nested(content, "evaluation") or None
     return replace(model, folder=folder, evaluation=evaluation, audit=str(content.get("audit", "")))
@@ -87,6 +89,16 @@ def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.dev
         )
     method.load(_under("method.", tensors))
     return Model(method, load_scaling(_under("inputs.", tensors), facts.inputs), facts)
+
+
+def _with_typed_sections(method: MethodFacts) -> MethodFacts:
+    """Return a method as read from a file with its sections as objects."""
+    kinds = {key: section.kind for key, section in sections(lookup(METHODS, method.name, "method")).items()}
+    arguments = vars(method.arguments).items()
+    return replace(
+        method,
+        arguments=Options(**{k: stored_section(kinds[k], value) if k in kinds else value for k, value in arguments}),
+    )
 
 
 def verify_model(folder: Path) -> list[str]:

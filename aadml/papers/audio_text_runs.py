@@ -65,7 +65,7 @@ def _prior(config: Config, place: Path) -> Job | None:
     """Lay out the run that one of `config` needs first, in its own folder in `place`; None where there is none."""
     if config.method != "3cmlf":
         return None
-    prior = ancillary(made(CurriculumOptions, config.options), config.training)
+    prior = ancillary(made(CurriculumOptions, vars(config.options)), config.training)
     if prior is None:
         return None
     own = prior_config(config, prior)

@@ -9,7 +9,7 @@ def at_most(config: Config, epochs: int) -> Config:
     long: list[str] = []
     if config.training.epochs > epochs:
         long.append("training.epochs")
-    prior = config.options.get("ancillary_epochs")
+    prior = getattr(config.options, "ancillary_epochs", None)
     if isinstance(prior, int) and prior > epochs:
         long.append("method.ancillary_epochs")
     values = config.values

@@ -72,7 +72,7 @@ class Section(OwnSection):
     groups: ClassVar[tuple[Callable[..., object], ...]] = ()
 
     @classmethod
-    def of(cls: type[S], name: str, /, **options: object) -> S:
+    def of(cls: type[S], name: str, **options: object) -> S:
         """Choose an entry by its name; options that are left out have their defaults.
 
         Raises:

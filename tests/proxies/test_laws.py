@@ -9,6 +9,7 @@ from aadml.feature_extraction.ground.options import schema
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.proxies import PROXIES
+from tests.sections import typed
 
 EVERY = sorted(PROXIES)
 SIZE, DIMENSION = 24, 4
@@ -52,7 +53,7 @@ def test_every_option_is_documented(name):
 def compose(name, **options):
     space = Space(("audio", "visual"), DIMENSION, classes=4)
     return compose_objective(
-        space, loss="triplet", proxy={"name": name} | options, directions=("audio-visual", "visual-audio")
+        space, **typed(loss="triplet", proxy={"name": name} | options), directions=("audio-visual", "visual-audio")
     )
 
 

@@ -13,12 +13,15 @@ from aadml.methods.networks import Network
 from aadml.methods.training.settings import Training
 from aadml.runs.forecast import forecast
 from aadml.runs.train import train_into
+from tests.sections import typed
 
 CONTEXT = Context({"audio": 5, "visual": 6}, 4)
 
 
 def built(epochs, **sections):
-    return METHODS["aadml"](CONTEXT, Training(epochs=epochs, batch=50), network=Network(hidden=(8,)), **sections)
+    return METHODS["aadml"](
+        CONTEXT, Training(epochs=epochs, batch=50), network=Network(hidden=(8,)), **typed(**sections)
+    )
 
 
 def test_a_long_training_is_foretold_with_steps_time_and_memory():

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.markdown import one_line
-from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.model.facts import Facts
-from aadml.objective.sections import Options, Section
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 
@@ -38,10 +36,9 @@ def _template() -> "Template":
     return environment.from_string(Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8"))
 
 
-def _options(options: JsonObject | Options) -> str:
+def _options(options: JsonObject) -> str:
     """Return options as "loss NAME, proxy NAME, KEY VALUE, ..."; other nested values are in `model.json` alone."""
-    values = vars(options) if isinstance(options, Options) else options
-    sections = {key: values[key] for key in ("loss", "proxy") if key in values}
-    words = [f"{key} {section.name}" for key, section in sections.items() if isinstance(section, Section)]
-    plain = {k: v for k, v in values.items() if not isinstance(v, Mapping | list | tuple | OwnSection)}
+    sections = {key: value for key in ("loss", "proxy") if isinstance(value := options.get(key), Mapping)}
+    plain = {key: value for key, value in options.items() if not isinstance(value, Mapping | list | tuple)}
+    words = [f"{key} {section['name']}" for key, section in sections.items()]
     return ", ".join([*words, *(f"{key} {value}" for key, value in plain.items() if value is not None)])

@@ -18,7 +18,8 @@ class MethodFacts:
 
     Attributes:
         name: a key of METHODS.
-        arguments: its resolved options and sections.
+        arguments: its resolved options and sections; the sections of a model that was read are plain values, as in its
+            file.
     """
 
     name: str

@@ -71,7 +71,6 @@ def load_model(folder: Path, device: torch.device) -> Model:
     tensors, _ = unpack_tensors(data, folder / WEIGHTS)
     facts = read_as(Facts, content["facts"], folder / FACTS)
     with named_in(folder / FACTS):
-        facts = replace(facts, method=_with_typed_sections(facts.method))
         model = rebuild_model(facts, tensors, device)
     evaluation = nested(content, "evaluation") or None
     return replace(model, folder=folder, evaluation=evaluation, audit=str(content.get("audit", "")))
@@ -85,20 +84,22 @@ def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.dev
     )  # fmt: skip
     with rebuilding():
         method = build_method(
-            facts.method.name, facts.method.arguments, facts.training, context, towers=facts.towers, inputs=facts.inputs
+            facts.method.name,
+            _typed_arguments(facts.method),
+            facts.training,
+            context,
+            towers=facts.towers,
+            inputs=facts.inputs,
         )
     method.load(_under("method.", tensors))
     return Model(method, load_scaling(_under("inputs.", tensors), facts.inputs), facts)
 
 
-def _with_typed_sections(method: MethodFacts) -> MethodFacts:
-    """Return a method as read from a file with its sections as objects."""
+def _typed_arguments(method: MethodFacts) -> Options:
+    """Return the arguments of a method with sections as objects instead of the plain values of a file."""
     kinds = {key: section.kind for key, section in sections(lookup(METHODS, method.name, "method")).items()}
     arguments = vars(method.arguments).items()
-    return replace(
-        method,
-        arguments=Options(**{k: stored_section(kinds[k], value) if k in kinds else value for k, value in arguments}),
-    )
+    return Options(**{k: stored_section(kinds[k], value) if k in kinds else value for k, value in arguments})
 
 
 def verify_model(folder: Path) -> list[str]:

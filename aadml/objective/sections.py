@@ -135,7 +135,7 @@ def is_named(kind: object) -> TypeGuard[type[Section]]:
 
 
 def stored_section(kind: Any, value: Any) -> Any:
-    """Read a section of a file that aadml wrote: complete, so that code from outside aadml is not imported.
+    """Build a section from a file that aadml wrote; code from outside aadml is not imported.
 
     Args:
         kind: type of the section.

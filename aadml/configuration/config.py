@@ -24,7 +24,7 @@ from aadml.methods.training.settings import AUTO, Precision, Training
 from aadml.objective.composition import Weighted
 from aadml.objective.objective import parse_directions
 from aadml.objective.recipes import RECIPES
-from aadml.objective.sections import Options, Section, is_named, plain
+from aadml.objective.sections import EntrySection, OptionValues, is_named, plain
 from aadml.proxies import prefix_of
 
 DEFAULT_METHOD = "aadml"
@@ -89,13 +89,13 @@ class Config:
     """
 
     method: str
-    options: Options
+    options: OptionValues
     common: Common
     inputs: Inputs
     training: Training
     towers: PretrainedOptions | None = None
     recipe: str | None
-    sections: Options
+    sections: OptionValues
 
     @property
     def values(self) -> dict[str, Json]:
@@ -120,7 +120,7 @@ class Config:
             raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
         return self.common.data
 
-    def section(self, key: str) -> Section | None:
+    def section(self, key: str) -> EntrySection | None:
         """Return a section that chooses an entry of a table ("loss", "proxy"); None if the method takes none."""
         return getattr(self.sections, key, None)
 
@@ -130,9 +130,9 @@ class Config:
         proxy = self.section("proxy")
         return prefix_of(proxy.name) if proxy else ""
 
-    def arguments(self) -> Options:
+    def arguments(self) -> OptionValues:
         """Return the options and the sections of the method."""
-        return Options(**vars(self.options) | vars(self.sections))
+        return OptionValues(**vars(self.options) | vars(self.sections))
 
     def on(self, data: str) -> "Config":
         """Return the config with other data."""
@@ -208,7 +208,7 @@ def _resolved(values: JsonObject, *, stored: bool) -> Config:
             raise InputError(f"{key}: method {method} knows no such key; {suggestion(key, known)}")
     found = Config(
         method=method,
-        options=Options(**checked_options(build, options, "method", name=method)),
+        options=OptionValues(**checked_options(build, options, "method", name=method)),
         common=built(Common, {key: values[key] for key in schema(Common) if key in values}, ""),
         inputs=built(Inputs, _mapping(values, "inputs"), "inputs"),
         training=built(Training, _mapping(values, "training"), "training"),
@@ -243,12 +243,12 @@ def _towers(values: JsonObject) -> PretrainedOptions | None:
     return found
 
 
-def _sections(wanted: Mapping[str, Option], values: JsonObject, *, stored: bool) -> Options:
+def _sections(wanted: Mapping[str, Option], values: JsonObject, *, stored: bool) -> OptionValues:
     found: dict[str, Any] = {}
     for key, section in wanted.items():
         score = getattr(found["loss"].options, "score", None) if "loss" in found else None
         found[key] = _section(key, section.kind, values[key], score, stored=stored)
-    return Options(**found)
+    return OptionValues(**found)
 
 
 def _section(key: str, kind: Any, given: Default, score: str | None, *, stored: bool) -> object:
@@ -262,11 +262,11 @@ def _section(key: str, kind: Any, given: Default, score: str | None, *, stored: 
     if not is_named(kind):
         return built(kind, _mapping({key: given}, key), key)
     name, options = named(given, key)
-    section = kind(name, Options(**options))
+    section = kind(name, OptionValues(**options))
     if stored and section.is_outside:
         return section
     if key == "selection" and score is not None and "score" in schema(section.entry):
-        section = kind(name, Options(**{"score": score, **options}))  # a selection ranks in the score of the loss
+        section = kind(name, OptionValues(**{"score": score, **options}))  # a selection ranks in the score of the loss
     return section.completed(checked_options)
 
 

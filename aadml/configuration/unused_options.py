@@ -10,7 +10,7 @@ from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs
 from aadml.methods.training.settings import Training
 from aadml.objective.composition import Weighted
-from aadml.objective.sections import Section
+from aadml.objective.sections import EntrySection
 
 
 def idle_options(config: Config) -> list[str]:
@@ -32,7 +32,7 @@ def _entries(config: Config) -> Iterator[tuple[str, Callable[..., object], JsonO
     yield "inputs", Inputs, vars(config.inputs)
     yield "training", Training, vars(config.training)
     for key, section in vars(config.sections).items():
-        if isinstance(section, Section):
+        if isinstance(section, EntrySection):
             for declared in (section.entry, *section.groups):
                 yield key, declared, vars(section.options)
         elif is_dataclass(section):

@@ -9,7 +9,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.methods.inputs import Inputs
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.training.settings import Training
-from aadml.objective.sections import Options
+from aadml.objective.sections import OptionValues
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class MethodFacts:
     """
 
     name: str
-    arguments: Options
+    arguments: OptionValues
 
 
 @dataclass(frozen=True)

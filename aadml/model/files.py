@@ -24,12 +24,12 @@ from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
 from aadml.objective.left_out import rebuilding
-from aadml.objective.sections import Options, stored_section
+from aadml.objective.sections import OptionValues, stored_section
 
 
 def build_method(
     name: str,
-    arguments: Options,
+    arguments: OptionValues,
     training: Training,
     context: Context,
     *,
@@ -82,24 +82,19 @@ def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.dev
         facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips, facts.features,
         architecture=facts.architecture,
     )  # fmt: skip
+    name, training = facts.method.name, facts.training
     with rebuilding():
-        method = build_method(
-            facts.method.name,
-            _typed_arguments(facts.method),
-            facts.training,
-            context,
-            towers=facts.towers,
-            inputs=facts.inputs,
-        )
+        arguments = _typed_arguments(facts.method)
+        method = build_method(name, arguments, training, context, towers=facts.towers, inputs=facts.inputs)
     method.load(_under("method.", tensors))
     return Model(method, load_scaling(_under("inputs.", tensors), facts.inputs), facts)
 
 
-def _typed_arguments(method: MethodFacts) -> Options:
+def _typed_arguments(method: MethodFacts) -> OptionValues:
     """Return the arguments of a method with sections as objects instead of the plain values of a file."""
     kinds = {key: section.kind for key, section in sections(lookup(METHODS, method.name, "method")).items()}
     arguments = vars(method.arguments).items()
-    return Options(**{k: stored_section(kinds[k], value) if k in kinds else value for k, value in arguments})
+    return OptionValues(**{k: stored_section(kinds[k], value) if k in kinds else value for k, value in arguments})
 
 
 def verify_model(folder: Path) -> list[str]:

@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LABEL_LOSSES, LOSSES, OF_EACH_ANCHOR
 from aadml.objective.embedded import BOTH
 from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions, parse_directions
-from aadml.objective.sections import Section
+from aadml.objective.sections import EntrySection
 from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
 
@@ -48,19 +48,19 @@ class Weighted:
     weight: Weight = 1.0
 
 
-class LabelLossSection(Section):
+class LabelLossSection(EntrySection):
     """The section `label_loss`."""
 
     key, table, groups = "label_loss", LABEL_LOSSES, (Weighted,)
 
 
-class SelectionSection(Section):
+class SelectionSection(EntrySection):
     """The section `selection`."""
 
     key, table = "selection", SELECTIONS
 
 
-class ProxySection(Section):
+class ProxySection(EntrySection):
     """The section `proxy`."""
 
     key, table = "proxy", PROXIES
@@ -75,7 +75,7 @@ class ProxySection(Section):
         return bound(space.dimension, space.modalities) if prefix_of(self.name) else None
 
 
-class LossSection(Section):
+class LossSection(EntrySection):
     """The section `loss`."""
 
     key, table, groups = "loss", LOSSES, (Weighted, ObjectiveOptions)

@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, TypeVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, TypeGuard, TypeVar
 
 from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.option_types import OwnSection
@@ -13,32 +14,17 @@ from aadml.feature_extraction.ground.registry import Registry, lookup
 from aadml.objective.left_out import LeftOut, is_left_out
 
 T = TypeVar("T")
-S = TypeVar("S", bound="Section")
+S = TypeVar("S", bound="EntrySection")
 
 
-class Options:
+class OptionValues(SimpleNamespace):
     """Options as attributes, in the order of a schema; a method's options include its sections."""
-
-    def __init__(self, /, **values: object) -> None:
-        vars(self).update(values)
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"options cannot be changed; {name} was to be set")
 
     def __contains__(self, name: str) -> bool:
         return name in vars(self)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Options) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"Options({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -53,7 +39,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Section(OwnSection):
+class EntrySection(OwnSection):
     """An entry of a table with its options.
 
     Attributes:
@@ -66,7 +52,7 @@ class Section(OwnSection):
     """
 
     name: str
-    options: Options
+    options: OptionValues
     key: ClassVar[str]
     table: ClassVar[Registry[Any]]
     groups: ClassVar[tuple[Callable[..., object], ...]] = ()
@@ -78,7 +64,7 @@ class Section(OwnSection):
         Raises:
             InputError: an unknown name or option.
         """
-        return cls(name, Options(**options)).completed()
+        return cls(name, OptionValues(**options)).completed()
 
     @property
     def is_outside(self) -> bool:
@@ -101,7 +87,7 @@ class Section(OwnSection):
         values: dict[str, Json] = {}
         for group in self.groups:
             values |= complete(group, {key: options.pop(key) for key in schema(group) if key in options}, self.key)
-        return replace(self, options=Options(**values | complete(entry, options, self.key, name=self.name)))
+        return replace(self, options=OptionValues(**values | complete(entry, options, self.key, name=self.name)))
 
     def shared(self, group: Callable[..., T]) -> T:
         """Build one of the `groups` from the options."""
@@ -123,15 +109,15 @@ class Section(OwnSection):
 
 def plain(value: Any) -> Json:
     """Return an option or a section as plain values, as they are written in files."""
-    if isinstance(value, Section):
+    if isinstance(value, EntrySection):
         return {"name": value.name, **value.options.plain()}
     json: Json = dict(vars(value)) if is_dataclass(value) else value
     return json
 
 
-def is_named(kind: object) -> TypeGuard[type[Section]]:
+def is_named(kind: object) -> TypeGuard[type[EntrySection]]:
     """Return whether a type of sections chooses an entry of a table."""
-    return inspect.isclass(kind) and issubclass(kind, Section)
+    return inspect.isclass(kind) and issubclass(kind, EntrySection)
 
 
 def stored_section(kind: Any, value: Any) -> Any:
@@ -143,5 +129,5 @@ def stored_section(kind: Any, value: Any) -> Any:
     """
     if not is_named(kind):
         return kind(**value) if isinstance(value, Mapping) else value
-    section = kind(value["name"], Options(**{key: option for key, option in value.items() if key != "name"}))
+    section = kind(value["name"], OptionValues(**{key: option for key, option in value.items() if key != "name"}))
     return section if section.is_outside else section.completed()

@@ -18,7 +18,7 @@ from aadml.methods.training.settings import AUTO
 from aadml.model.facts import Facts, MethodFacts, TrainingData, fingerprint
 from aadml.model.files import build_method
 from aadml.model.model import Model
-from aadml.objective.sections import Options
+from aadml.objective.sections import OptionValues
 from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash
@@ -118,7 +118,7 @@ def _complete(clips: Clips, place: str, *, texts: bool = False) -> Clips:
 
 def _facts(config: Config, splits: Splits) -> Facts:
     train = splits.train
-    arguments = Options(**{key: _without_path(key, value) for key, value in vars(config.arguments()).items()})
+    arguments = OptionValues(**{key: _without_path(key, value) for key, value in vars(config.arguments()).items()})
     widths = {m: values.shape[1] if isinstance(values, Matrix) else 0 for m, values in train.features.items()}
     return Facts(
         label=config.label(),

@@ -24,7 +24,7 @@ from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
-from aadml.objective.sections import Section
+from aadml.objective.sections import EntrySection
 from aadml.proxies import PROXIES
 from aadml.runs.config_warnings import config_warnings, training_warnings
 from aadml.runs.prepare import prepare
@@ -141,7 +141,7 @@ def options_of(config):
     """List the options of a config's sections: (dotted key, option), without the names of entries."""
     found = [("method", METHODS[config.method]), *FIXED.items()]
     for key, section in vars(config.sections).items():
-        if isinstance(section, Section):
+        if isinstance(section, EntrySection):
             found += [(key, entry) for entry in (section.entry, *section.groups)]
         elif key in UNNAMED:
             found.append((key, UNNAMED[key]))

@@ -15,7 +15,7 @@ from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.objective.composition import ProxySection
-from aadml.objective.sections import Options
+from aadml.objective.sections import OptionValues
 from aadml.protocols.protocol import Subject
 from tests.protocols import zoo
 
@@ -29,7 +29,7 @@ def trained(splits):
             context, settings, network=NetworkOptions(hidden=(24,)), proxy=ProxySection.of("anchor-aware")
         )
     facts = Facts(
-        label="aa-triplet", method=MethodFacts("aadml", Options()), training=settings, inputs=Inputs(),
+        label="aa-triplet", method=MethodFacts("aadml", OptionValues()), training=settings, inputs=Inputs(),
         dimensions=context.dimensions, class_names=splits.train.class_names, clips=len(splits.train), seed=0,
     )  # fmt: skip
     encoder = Model(method, fit_scaling(splits.train), facts)

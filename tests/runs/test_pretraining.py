@@ -38,7 +38,7 @@ def config(manifest, **changes):
 
 
 def prior_of(of):
-    return ancillary(made(CurriculumOptions, of.options), of.training)
+    return ancillary(made(CurriculumOptions, vars(of.options)), of.training)
 
 
 def weights(folder):

@@ -12,7 +12,7 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature
 from aadml.methods import READOUTS
 from aadml.objective.left_out import is_left_out
-from aadml.objective.sections import Section
+from aadml.objective.sections import EntrySection
 from aadml.retrieval.evaluation import mean_figure
 
 TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
@@ -72,7 +72,7 @@ def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout
     return cosine() + posterior(temperature=temperature)
 
 
-class ReadoutSection(Section):
+class ReadoutSection(EntrySection):
     """The section `readout`."""
 
     key, table = "readout", READOUTS

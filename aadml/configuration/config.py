@@ -9,42 +9,28 @@ from annotated_types import Interval, Len, MinLen
 
 from aadml.comparison.options import Count, Seed
 from aadml.configuration import strict_yaml
-from aadml.configuration.overrides import expand_loss, section_of
+from aadml.configuration.overrides import expand_loss, named
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
-from aadml.feature_extraction.ground.json_values import Json, JsonObject, inner
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.option_types import Choice
-from aadml.feature_extraction.ground.options import REQUIRED, Default, as_yaml, schema, sections
-from aadml.feature_extraction.ground.registry import Registry, lookup, suggestion
+from aadml.feature_extraction.ground.options import REQUIRED, Default, Option, as_yaml, schema, sections
+from aadml.feature_extraction.ground.registry import lookup, suggestion
 from aadml.feature_extraction.ground.validation import built, checked, checked_options
-from aadml.losses import LABEL_LOSSES, LOSSES
-from aadml.methods import METHODS, READOUTS
+from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs
-from aadml.methods.networks import NetworkOptions
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.training.settings import AUTO, Precision, Training
 from aadml.objective.composition import Weighted
-from aadml.objective.neighbor_positives import NeighborOptions
-from aadml.objective.objective import ObjectiveOptions, parse_directions
+from aadml.objective.objective import parse_directions
 from aadml.objective.recipes import RECIPES
-from aadml.objective.sections import Named
-from aadml.proxies import PROXIES, prefix_of
-from aadml.selections import SELECTIONS
+from aadml.objective.sections import EntrySection, OptionValues, is_named, plain
+from aadml.proxies import prefix_of
 
 DEFAULT_METHOD = "aadml"
 TUNING = "tuning"
 """A config may say what a search with equal budgets tries: `tuning: {key: [values]}`; it is not a part of a run."""
 Fraction = Annotated[float, Interval(gt=0, lt=1)]
-TABLES: dict[str, tuple[Registry[Any], tuple[Callable[..., object], ...]]] = {
-    "label_loss": (LABEL_LOSSES, (Weighted,)),
-    "loss": (LOSSES, (Weighted, ObjectiveOptions)),
-    "selection": (SELECTIONS, ()),
-    "proxy": (PROXIES, ()),
-    "readout": (READOUTS, ()),
-}
-"""Sections that name an entry of a table: the table, and what the section holds options of beside the entry."""
-UNNAMED: dict[str, Callable[..., object]] = {"network": NetworkOptions, "neighbors": NeighborOptions}
-"""Sections of some methods that name no entry: what they hold options of."""
 FIXED: dict[str, Callable[..., object]] = {"inputs": Inputs, "training": Training}
 """Sections of every config: what they hold options of."""
 TOWERS = "towers"
@@ -99,26 +85,26 @@ class Config:
         training: the `training` section.
         towers: the `towers` section; None without one, where the method takes features.
         recipe: a key of RECIPES, where loss, selection and directions are those of one; else None.
-        sections: what else the method takes, as plain values: `loss`, `proxy`, `network`, ...
+        sections: the other sections that the method takes: `loss`, `proxy`, `network`, ...
     """
 
     method: str
-    options: JsonObject
+    options: OptionValues
     common: Common
     inputs: Inputs
     training: Training
     towers: PretrainedOptions | None = None
     recipe: str | None
-    sections: JsonObject
+    sections: OptionValues
 
     @property
     def values(self) -> dict[str, Json]:
-        """Give the nested plain values, as they stand in YAML."""
-        method: dict[str, Json] = {"method": {"name": self.method, **self.options}}
+        """Nested plain values, as they are written in YAML."""
+        method: dict[str, Json] = {"method": {"name": self.method, **self.options.plain()}}
         recipe = {} if self.recipe is None else {"recipe": self.recipe}
         fixed = {"inputs": vars(self.inputs), "training": vars(self.training)}
         towers = {} if self.towers is None else {TOWERS: vars(self.towers)}
-        return {**method, **vars(self.common), **fixed, **towers, **recipe, **self.sections}
+        return {**method, **vars(self.common), **fixed, **towers, **recipe, **self.sections.plain()}
 
     def __getitem__(self, key: str) -> Json:
         return self.values[key]
@@ -134,9 +120,9 @@ class Config:
             raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
         return self.common.data
 
-    def section(self, key: str) -> Named | None:
-        """Read a section that names an entry of a table ("loss", "proxy"); None where the method takes none."""
-        return section_of(self.sections[key], key) if key in self.sections else None
+    def section(self, key: str) -> EntrySection | None:
+        """Return a section that chooses an entry of a table ("loss", "proxy"); None if the method takes none."""
+        return getattr(self.sections, key, None)
 
     @property
     def prefix(self) -> str:
@@ -144,9 +130,9 @@ class Config:
         proxy = self.section("proxy")
         return prefix_of(proxy.name) if proxy else ""
 
-    def arguments(self) -> dict[str, Json]:
-        """Give the options of the method and the sections it takes, as plain values."""
-        return {**self.options, **self.sections}
+    def arguments(self) -> OptionValues:
+        """Return the options and the sections of the method."""
+        return OptionValues(**vars(self.options) | vars(self.sections))
 
     def on(self, data: str) -> "Config":
         """Return the config with other data."""
@@ -202,31 +188,33 @@ def _resolved(values: JsonObject, *, stored: bool) -> Config:
         raise InputError(f"config: {as_yaml(list(values))} given; keys are words")
     if isinstance(data := values.get("data"), str):
         search_beside(Path(data))  # what lies beside the data may be named as module:name
-    method = section_of(_with_name(values.get("method", DEFAULT_METHOD), DEFAULT_METHOD), "method")
-    build = lookup(METHODS, method.name, "method")
+    method, options = named(_with_name(values.get("method", DEFAULT_METHOD), DEFAULT_METHOD), "method")
+    build = lookup(METHODS, method, "method")
     wanted = sections(build)
-    named = {key: _with_name(values[key], wanted[key]) for key in wanted if key in values and key in TABLES}
-    default = wanted.get("loss", REQUIRED)
-    if isinstance(chosen := values.get("modalities"), str):
-        values = {**values, "modalities": [name.strip() for name in chosen.split(",")]}
-    own = {} if default is REQUIRED else {"loss": default}
-    values = expand_loss({**own, **values, **named})
+    defaults = {key: plain(section.default) for key, section in wanted.items()}
+    chosen = {
+        key: _with_name(values[key], defaults[key]) for key in wanted if key in values and is_named(wanted[key].kind)
+    }
+    if isinstance(modalities := values.get("modalities"), str):
+        values = {**values, "modalities": [name.strip() for name in modalities.split(",")]}
+    default = {"loss": defaults["loss"]} if "loss" in wanted else {}
+    values = expand_loss({**default, **values, **chosen})
     if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
         del values["proxy"]  # what "--loss NAME" says to methods that know proxies
     recipe = ["recipe"] if "loss" in wanted else []
     known = ["method", *schema(Common), *FIXED, TOWERS, TUNING, *wanted, *recipe]
     for key in values:
         if key not in known:
-            raise InputError(f"{key}: method {method.name} knows no such key; {suggestion(key, known)}")
+            raise InputError(f"{key}: method {method} knows no such key; {suggestion(key, known)}")
     found = Config(
-        method=method.name,
-        options=checked_options(build, method.options, "method", name=method.name),
+        method=method,
+        options=OptionValues(**checked_options(build, options, "method", name=method)),
         common=built(Common, {key: values[key] for key in schema(Common) if key in values}, ""),
         inputs=built(Inputs, _mapping(values, "inputs"), "inputs"),
         training=built(Training, _mapping(values, "training"), "training"),
         towers=_towers(values),
         recipe=checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe") if "recipe" in values else None,
-        sections=_sections(wanted, values, stored=stored),
+        sections=_sections(wanted, {**defaults, **values}, stored=stored),
     )
     _check_tuning(values)
     return found
@@ -255,46 +243,35 @@ def _towers(values: JsonObject) -> PretrainedOptions | None:
     return found
 
 
-def _sections(wanted: Mapping[str, Default], values: JsonObject, *, stored: bool) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for key, default in wanted.items():
-        value = values.get(key, default)
-        if stored and value is not REQUIRED and _is_outside(key, value):
-            found[key] = value
-        else:
-            found[key] = _section(key, value, inner(found, "loss", "score"))
-    return found
+def _sections(wanted: Mapping[str, Option], values: JsonObject, *, stored: bool) -> OptionValues:
+    found: dict[str, Any] = {}
+    for key, section in wanted.items():
+        score = getattr(found["loss"].options, "score", None) if "loss" in found else None
+        found[key] = _section(key, section.kind, values[key], score, stored=stored)
+    return OptionValues(**found)
 
 
-def _is_outside(section: str, value: Json) -> bool:
-    """Return whether a section names code from outside aadml."""
-    return section in TABLES and TABLES[section][0].is_outside(section_of(value, section).name)
-
-
-def _section(section: str, given: Default, score: Json) -> Json:
+def _section(key: str, kind: Any, given: Default, score: str | None, *, stored: bool) -> object:
     """Check and complete a section; `score` is that of the loss, where it has one."""
     if given is REQUIRED:
-        raise InputError(f"{section}: the section is missing; configs/aadml.yaml shows one")
-    if section == "directions":
-        names = checked(Annotated[tuple[str, ...], Len(1, 64)], [given] if isinstance(given, str) else given, section)
+        raise InputError(f"{key}: the section is missing; configs/aadml.yaml shows one")
+    if key == "directions":
+        names = checked(Annotated[tuple[str, ...], Len(1, 64)], [given] if isinstance(given, str) else given, key)
         parse_directions(names)
-        return list(names)
-    if section in UNNAMED:
-        return checked_options(UNNAMED[section], _mapping({section: given}, section), section, name=section)
-    table, shared = TABLES[section]
-    chosen = section_of(given, section)
-    entry = lookup(table, chosen.name, section.replace("_", " "))
-    options = dict(chosen.options)
-    if section == "selection" and "score" in schema(entry) and score is not None:
-        options = {"score": score, **options}  # a selection ranks in the score of the loss
-    found: dict[str, Json] = {"name": chosen.name}
-    for group in shared:
-        found |= checked_options(group, {key: options.pop(key) for key in schema(group) if key in options}, section)
-    return found | checked_options(entry, options, section, name=chosen.name)
+        return names
+    if not is_named(kind):
+        return built(kind, _mapping({key: given}, key), key)
+    name, options = named(given, key)
+    section = kind(name, OptionValues(**options))
+    if stored and section.is_outside:
+        return section
+    if key == "selection" and score is not None and "score" in schema(section.entry):
+        section = kind(name, OptionValues(**{"score": score, **options}))  # a selection ranks in the score of the loss
+    return section.completed(checked_options)
 
 
 def _with_name(given: Json, default: Default) -> Json:
-    """Give a section that names no entry the name, and the options, of the section's default."""
+    """Add to a section without a name those of the section's default, and its options."""
     if not isinstance(given, Mapping) or "name" in given or default is REQUIRED:
         return given
     return {**(default if isinstance(default, Mapping) else {"name": default}), **given}
@@ -302,8 +279,7 @@ def _with_name(given: Json, default: Default) -> Json:
 
 def _names_identity(proxy: Json) -> bool:
     """Tell whether a section names a proxy that puts nothing in the place of anchors."""
-    is_named = not isinstance(proxy, Mapping) or "name" in proxy
-    return is_named and not prefix_of(section_of(proxy, "proxy").name)
+    return not (isinstance(proxy, Mapping) and "name" not in proxy) and not prefix_of(named(proxy, "proxy")[0])
 
 
 def _mapping(values: JsonObject, section: str) -> JsonObject:

@@ -9,7 +9,6 @@ from aadml.feature_extraction.ground.options import as_yaml
 from aadml.feature_extraction.ground.registry import JoinedRegistry, require_entry
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
-from aadml.objective.sections import Named, named
 from aadml.proxies import PROXIES, prefix_of
 
 IDENTITY = "identity"
@@ -73,16 +72,16 @@ def with_setting(values: JsonObject, path: str, value: Json) -> dict[str, Json]:
     return dict(values) | {head: with_setting(inner, rest, value) if "." in rest else dict(inner) | {rest: value}}
 
 
-def section_of(given: Json, where: str) -> Named:
-    """Read a section that names an entry of a table.
+def named(given: Json, where: str) -> tuple[str, JsonObject]:
+    """Return the name and the options of a section that chooses an entry of a table.
 
     Raises:
         InputError: neither a name nor a mapping with one.
     """
     if isinstance(given, str):
-        return named(given)
+        return given, {}
     if isinstance(given, Mapping) and isinstance(given.get("name"), str) and all(isinstance(key, str) for key in given):
-        return named(given)
+        return str(given["name"]), {key: value for key, value in given.items() if key != "name"}
     raise InputError(f"{where}: {as_yaml(given)} given; a name, or a mapping with a 'name', is possible")
 
 
@@ -97,21 +96,20 @@ def expand_loss(values: JsonObject) -> dict[str, Json]:
     values = dict(values)
     if "loss" not in values or "recipe" in values:
         return values
-    section = section_of(values["loss"], "loss")
-    name, prefix = section.name, proxy_prefix_of(section.name)
-    if prefix:
+    name, options = named(values["loss"], "loss")
+    if prefix := proxy_prefix_of(name):
         name = name.removeprefix(prefix)
         anchored = next(key for key in PROXIES if prefix_of(key) == prefix)
-        proxy = section_of(values.get("proxy", anchored), "proxy")
-        others = proxy.name not in (anchored, IDENTITY)  # options of another proxy say nothing to this one
-        values["proxy"] = {**({} if others else proxy.options), "name": anchored}
+        proxy, proxy_options = named(values.get("proxy", anchored), "proxy")
+        others = proxy not in (anchored, IDENTITY)  # options of another proxy say nothing to this one
+        values["proxy"] = {**({} if others else proxy_options), "name": anchored}
     if name not in RECIPES:
         require_entry(JoinedRegistry(LOSSES, RECIPES), name, "loss")
-        return values | {"loss": {"name": name, **section.options}}
+        return values | {"loss": {"name": name, **options}}
     recipe = RECIPES[name]
     brought = {"selection": recipe.selection, "directions": recipe.directions}
     brought = {key: value for key, value in brought.items() if value is not None}
-    return brought | values | {"recipe": name, "loss": {**recipe.loss, **section.options}}
+    return brought | values | {"recipe": name, "loss": {**recipe.loss, **options}}
 
 
 def proxy_prefix_of(loss: str) -> str:

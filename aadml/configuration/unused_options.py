@@ -1,12 +1,16 @@
 """Options of a config that were changed and cannot act beside the others."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
 
-from aadml.configuration.config import FIXED, TABLES, UNNAMED, Config
-from aadml.feature_extraction.ground.json_values import JsonObject, nested
+from aadml.configuration.config import Config
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import idle
 from aadml.methods import METHODS
+from aadml.methods.inputs import Inputs
+from aadml.methods.training.settings import Training
 from aadml.objective.composition import Weighted
+from aadml.objective.sections import EntrySection
 
 
 def idle_options(config: Config) -> list[str]:
@@ -24,14 +28,12 @@ def idle_options(config: Config) -> list[str]:
 
 def _entries(config: Config) -> Iterator[tuple[str, Callable[..., object], JsonObject]]:
     """Give (section, what declares its options, their values), of every section that a config has."""
-    yield "method", METHODS[config.method], config.options
-    for section, entry in FIXED.items():
-        yield section, entry, nested(config.values, section)
-    for section in config.sections:
-        values = nested(config.sections, section)
-        if section in UNNAMED:
-            yield section, UNNAMED[section], values
-        elif named := config.section(section) if section in TABLES else None:
-            table, shared = TABLES[section]
-            for declared in (table[named.name], *shared):
-                yield section, declared, values
+    yield "method", METHODS[config.method], vars(config.options)
+    yield "inputs", Inputs, vars(config.inputs)
+    yield "training", Training, vars(config.training)
+    for key, section in vars(config.sections).items():
+        if isinstance(section, EntrySection):
+            for declared in (section.entry, *section.groups):
+                yield key, declared, vars(section.options)
+        elif is_dataclass(section):
+            yield key, type(section), vars(section)

@@ -8,13 +8,11 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.comparison.pairwise import at_least_float32, cosine
-from aadml.feature_extraction.ground.json_values import Json
 from aadml.losses.kernels.likelihood import softplus
 from aadml.methods.method import Context
 from aadml.methods.networks import all_directions
 from aadml.objective import Objective
-from aadml.objective.composition import Space, compose_objective
-from aadml.objective.sections import Section
+from aadml.objective.composition import ALL_PAIRS, LossSection, SelectionSection, Space, compose_objective
 
 
 def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
@@ -53,7 +51,9 @@ def weighted_loss(parts: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
     return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
 
 
-def triplet_objective(context: Context, width: int, *, selection: Section = "all", **options: Json) -> Objective:
+def triplet_objective(
+    context: Context, width: int, *, selection: SelectionSection = ALL_PAIRS, **options: float | str
+) -> Objective:
     """Build the objective of triplets in all directions.
 
     Args:
@@ -63,5 +63,5 @@ def triplet_objective(context: Context, width: int, *, selection: Section = "all
         options: of the loss `triplet`.
     """
     space = Space(context.modalities, width, classes=context.classes)
-    loss: Section = {"name": "triplet", **options}
+    loss = LossSection.of("triplet", **options)
     return compose_objective(space, loss=loss, selection=selection, directions=all_directions(context))

@@ -9,6 +9,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.methods.inputs import Inputs
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.training.settings import Training
+from aadml.objective.sections import OptionValues
 
 
 @dataclass(frozen=True)
@@ -17,11 +18,12 @@ class MethodFacts:
 
     Attributes:
         name: a key of METHODS.
-        arguments: its resolved options and sections.
+        arguments: its resolved options and sections; the sections of a model that was read are plain values, as in its
+            file.
     """
 
     name: str
-    arguments: JsonObject
+    arguments: OptionValues
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,9 @@ class Facts:
 
     def to_json(self) -> JsonObject:
         """Return the facts as plain values; `towers` is left out where there are none."""
-        return {key: value for key, value in asdict(self).items() if key != "towers" or value is not None}
+        method = {"name": self.method.name, "arguments": self.method.arguments.plain()}
+        facts = asdict(self) | {"method": method}
+        return {key: value for key, value in facts.items() if key != "towers" or value is not None}
 
 
 ABOUT = ("torch", "tensorflow", "tensorflow-hub", "weight_file", "pca_file")

@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
-from aadml.feature_extraction.ground.options import keywords
+from aadml.feature_extraction.ground.options import keywords, sections
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD, Inputs, load_scaling
@@ -21,15 +21,16 @@ from aadml.methods.method import Context, Method, MethodFactory
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.towers.tower_method import towered
 from aadml.methods.training.settings import Training
-from aadml.model.facts import Facts
+from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
 from aadml.objective.left_out import rebuilding
+from aadml.objective.sections import OptionValues, stored_section
 
 
 def build_method(
     name: str,
-    arguments: JsonObject,
+    arguments: OptionValues,
     training: Training,
     context: Context,
     *,
@@ -51,7 +52,7 @@ def build_method(
     def build(context: Context) -> Method:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(context.seed)
-            method = entry(context, training, **keywords(entry, arguments))
+            method = entry(context, training, **keywords(entry, vars(arguments)))
             return require_result(method, MethodFactory, "method", name)
 
     return towered(name, build, context, training, towers=towers, inputs=inputs) if towers else build(context)
@@ -83,12 +84,19 @@ def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.dev
         facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips, facts.features,
         architecture=facts.architecture,
     )  # fmt: skip
+    name, training = facts.method.name, facts.training
     with rebuilding():
-        method = build_method(
-            facts.method.name, facts.method.arguments, facts.training, context, towers=facts.towers, inputs=facts.inputs
-        )
+        arguments = _typed_arguments(facts.method)
+        method = build_method(name, arguments, training, context, towers=facts.towers, inputs=facts.inputs)
     method.load(_under("method.", tensors))
     return Model(method, load_scaling(_under("inputs.", tensors), facts.inputs), facts)
+
+
+def _typed_arguments(method: MethodFacts) -> OptionValues:
+    """Return the arguments of a method with sections as objects instead of the plain values of a file."""
+    kinds = {key: section.kind for key, section in sections(lookup(METHODS, method.name, "method")).items()}
+    arguments = vars(method.arguments).items()
+    return OptionValues(**{k: stored_section(kinds[k], value) if k in kinds else value for k, value in arguments})
 
 
 def verify_model(folder: Path) -> list[str]:

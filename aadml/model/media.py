@@ -47,7 +47,7 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
     if modality != "text":
         return raw_media(facts, items)
     if facts.towers is None:
-        clean = lookup(CLEANINGS, str(facts.method.arguments.get("cleaning", "mei")), "cleaning")
+        clean = lookup(CLEANINGS, getattr(facts.method.arguments, "cleaning", "mei"), "cleaning")
         items = [clean(text) for text in items]
     return Captions(tuple(items))
 

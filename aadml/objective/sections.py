@@ -1,52 +1,133 @@
-"""Sections of a config that name an entry of a table."""
+"""Sections of a config that choose an entry of a table, with all of its options."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Annotated, TypeVar
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, ClassVar, TypeGuard, TypeVar
 
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.feature_extraction.ground.options import completed, keywords, made, schema
+from aadml.feature_extraction.ground.registry import Registry, lookup
+from aadml.objective.left_out import LeftOut, is_left_out
 
 T = TypeVar("T")
-Section = Annotated[JsonObject | str, OwnSection()]
-"""A section as it is written: a name, or a mapping of `name` and options."""
+S = TypeVar("S", bound="EntrySection")
+
+
+class OptionValues(SimpleNamespace):
+    """Options as attributes, in the order of a schema; a method's options include its sections."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"options cannot be changed; {name} was to be set")
+
+    def __contains__(self, name: str) -> bool:
+        return name in vars(self)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Return the schema by which pydantic reads a JSON object."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(lambda values: cls(**values), core_schema.dict_schema())
+
+    def plain(self) -> dict[str, Json]:
+        """Return the options as plain values, as they are written in files."""
+        return {name: plain(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
-class Named:
-    """A section as it is read.
+class EntrySection(OwnSection):
+    """An entry of a table with its options.
 
     Attributes:
-        name: of an entry of a table.
-        options: of the entry, and those that all entries of the table share.
+        name: of the entry.
+        options: of the entry, and those that all entries of the table share. All are set, unless the entry is code from
+            outside aadml that a file names: such a section stays as it is in the file until the entry is built.
+        key: of the section in a config.
+        table: of the entries.
+        groups: dataclasses of the options that all entries share.
     """
 
     name: str
-    options: JsonObject = field(default_factory=dict)
+    options: OptionValues
+    key: ClassVar[str]
+    table: ClassVar[Registry[Any]]
+    groups: ClassVar[tuple[Callable[..., object], ...]] = ()
 
-    def keywords(self, entry: Callable[..., object], where: str, *shared: Callable[..., object]) -> dict[str, object]:
-        """Give the keyword arguments of `entry`: what stands here, and its defaults.
-
-        Args:
-            entry: a function or class.
-            where: the section, for messages.
-            shared: what else the section holds options of.
+    @classmethod
+    def of(cls: type[S], name: str, **options: object) -> S:
+        """Choose an entry by its name; options that are left out have their defaults.
 
         Raises:
-            InputError: an option that neither takes.
+            InputError: an unknown name or option.
         """
-        others = {key for one in shared for key in schema(one)}
-        own = {key: value for key, value in self.options.items() if key not in others}
-        return keywords(entry, completed(entry, own, where, name=self.name))
+        return cls(name, OptionValues(**options)).completed()
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the entry is code from outside aadml."""
+        return self.table.is_outside(self.name)
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """The function or class of the entry."""
+        entry: Callable[..., Any] = lookup(self.table, self.name, self.key.replace("_", " "))
+        return entry
+
+    def completed(self: S, complete: Callable[..., dict[str, Json]] = completed) -> S:
+        """Return the section with the defaults of all options that are left out.
+
+        Args:
+            complete: `completed`, or `checked_options` to check the values too.
+        """
+        entry, options = self.entry, dict(vars(self.options))
+        values: dict[str, Json] = {}
+        for group in self.groups:
+            values |= complete(group, {key: options.pop(key) for key in schema(group) if key in options}, self.key)
+        return replace(self, options=OptionValues(**values | complete(entry, options, self.key, name=self.name)))
 
     def shared(self, group: Callable[..., T]) -> T:
-        """Build what the options of the section are of that all entries of the table share."""
-        return made(group, self.options)
+        """Build one of the `groups` from the options."""
+        return made(group, vars(self.options))
+
+    def bound(self) -> Callable[..., Any]:
+        """Return the entry, bound to its options."""
+        options = (self.completed() if self.is_outside else self).options
+        return partial(self.entry, **keywords(self.entry, vars(options)))
+
+    def build(self) -> Any:
+        """Return the bound entry; a model that is loaded leaves out code from outside aadml."""
+        return self.part(self.bound)
+
+    def part(self, build: Callable[[], Any]) -> Any:
+        """Return what `build` returns; a model that is loaded leaves out code from outside aadml."""
+        return LeftOut(build) if is_left_out(self.table, self.name) else build()
 
 
-def named(section: Section) -> Named:
-    """Read a section that is a name, or a mapping with one."""
-    if isinstance(section, str):
-        return Named(section)
-    return Named(str(section["name"]), {key: value for key, value in section.items() if key != "name"})
+def plain(value: Any) -> Json:
+    """Return an option or a section as plain values, as they are written in files."""
+    if isinstance(value, EntrySection):
+        return {"name": value.name, **value.options.plain()}
+    json: Json = dict(vars(value)) if is_dataclass(value) else value
+    return json
+
+
+def is_named(kind: object) -> TypeGuard[type[EntrySection]]:
+    """Return whether a type of sections chooses an entry of a table."""
+    return inspect.isclass(kind) and issubclass(kind, EntrySection)
+
+
+def stored_section(kind: Any, value: Any) -> Any:
+    """Build a section from a file that aadml wrote; code from outside aadml is not imported.
+
+    Args:
+        kind: type of the section.
+        value: plain values.
+    """
+    if not is_named(kind):
+        return kind(**value) if isinstance(value, Mapping) else value
+    section = kind(value["name"], OptionValues(**{key: option for key, option in value.items() if key != "name"}))
+    return section if section.is_outside else section.completed()

@@ -143,7 +143,9 @@ def runs_of(
 
 def _needed(config: Config, place: Path) -> Job | None:
     """Return the run that a run of `config` needs first; None without one."""
-    prior = ancillary(made(CurriculumOptions, config.options), config.training) if config.method == "3cmlf" else None
+    if config.method != "3cmlf":
+        return None
+    prior = ancillary(made(CurriculumOptions, vars(config.options)), config.training)
     if prior is None:
         return None
     first = prior_config(config, prior)

@@ -2,7 +2,6 @@
 
 from aadml.configuration.config import Config
 from aadml.configuration.unused_options import idle_options
-from aadml.feature_extraction.ground.json_values import nested
 from aadml.feature_extraction.weights.hub_names import PREFIX
 from aadml.methods.pairwise.teacher import smaller_batch
 from aadml.methods.training.settings import AUTO, Training
@@ -24,8 +23,8 @@ def training_warnings(prepared: Prepared, *, with_forecast: bool = False) -> lis
         with_forecast: whether to estimate the duration of a long training, for which some steps are run.
     """
     notes = [*prepared.splits.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
-    neighbors = nested(prepared.config.sections, "neighbors")
-    if neighbors.get("space") == "dcca" and neighbors.get("positives") != "none":
+    neighbors = getattr(prepared.config.sections, "neighbors", None)
+    if neighbors and neighbors.space == "dcca" and neighbors.positives != "none":
         notes += smaller_batch(prepared.splits.train.per_epoch)
     if with_forecast:
         estimate = forecast(prepared.model.method, prepared.splits.train.per_epoch, len(prepared.model.class_names))
@@ -34,9 +33,9 @@ def training_warnings(prepared: Prepared, *, with_forecast: bool = False) -> lis
 
 
 def _untrained_networks(config: Config) -> list[str]:
-    keys = [key for key, value in config.options.items() if key.endswith("_weights") and value == "untrained"]
+    keys = [key for key, value in vars(config.options).items() if key.endswith("_weights") and value == "untrained"]
     names = [key.removesuffix("_weights") for key in keys]
-    names = [name for name in names if not str(config.options.get(name, "")).startswith(PREFIX)]
+    names = [name for name in names if not str(getattr(config.options, name, "")).startswith(PREFIX)]
     if not names:
         return []
     networks = f"the {' and the '.join(names)} network {'begin' if len(names) > 1 else 'begins'}"
@@ -45,7 +44,7 @@ def _untrained_networks(config: Config) -> list[str]:
 
 def _degenerate_proxy(config: Config) -> list[str]:
     proxy = config.section("proxy")
-    sentence = degeneracy(proxy.options) if proxy and proxy.name == "anchor-aware" else None
+    sentence = degeneracy(vars(proxy.options)) if proxy and proxy.name == "anchor-aware" else None
     return [f"proxy: {sentence}"] if sentence else []
 
 

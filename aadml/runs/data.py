@@ -16,7 +16,7 @@ from aadml.data.splitting.splits import has_one_label, require_one_label
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, open_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, typed
+from aadml.objective.sections import OptionValues
 from aadml.retrieval.judgments import chosen_relevance
 
 
@@ -187,14 +187,14 @@ def _labels_in(content: FeatureFile) -> tuple[bool, bool]:
     return has_one_label(content), bool((content.labels[content.rows("train")] == UNLABELLED).any())
 
 
-def takes_captions(options: JsonObject) -> bool:
+def takes_captions(options: OptionValues) -> bool:
     """Return whether a method with these options learns from captioned sound."""
     return "cleaning" in options
 
 
-def read_captioned(path: str | Path, options: JsonObject) -> Splits:
+def read_captioned(path: str | Path, options: OptionValues) -> Splits:
     """Read captioned sound by the options of a method."""
-    return captioned_splits(path, cleaning=typed(options, "cleaning", str), captions=typed(options, "captions", int))
+    return captioned_splits(path, cleaning=options.cleaning, captions=options.captions)
 
 
 def data_location(data: str | Path) -> str:

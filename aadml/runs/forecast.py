@@ -66,7 +66,8 @@ def step_memory(
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(store, lambda tensor: tensor):
-        copy.deepcopy(loss)(_sample(probe, dimension, classes, features)).total.sum().backward()
+        sample = _sample(probe, dimension, classes, features)
+        terms_of(copy.deepcopy(loss), sample).total.sum().backward()
     return round(sum(stored.values()) * (batch / probe) ** 2) + WORKING_MATRICES * 4 * batch * batch
 
 

@@ -11,7 +11,6 @@ from aadml.comparison.processes import group
 from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
@@ -19,6 +18,7 @@ from aadml.methods.training.settings import AUTO
 from aadml.model.facts import Facts, MethodFacts, TrainingData, fingerprint
 from aadml.model.files import build_method
 from aadml.model.model import Model
+from aadml.objective.sections import OptionValues
 from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash
@@ -118,7 +118,7 @@ def _complete(clips: Clips, place: str, *, texts: bool = False) -> Clips:
 
 def _facts(config: Config, splits: Splits) -> Facts:
     train = splits.train
-    arguments = {key: _without_path(key, value) for key, value in config.arguments().items()}
+    arguments = OptionValues(**{key: _without_path(key, value) for key, value in vars(config.arguments()).items()})
     widths = {m: values.shape[1] if isinstance(values, Matrix) else 0 for m, values in train.features.items()}
     return Facts(
         label=config.label(),
@@ -135,7 +135,7 @@ def _facts(config: Config, splits: Splits) -> Facts:
     )
 
 
-def _without_path(key: str, value: Json) -> Json:
+def _without_path(key: str, value: object) -> object:
     """Return the value of an option with the name of a file instead of its path, which the model does not need."""
     if isinstance(value, str) and value.startswith(PREFIX):
         return without_folder(value)

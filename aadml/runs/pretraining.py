@@ -23,7 +23,7 @@ def prior_config(config: Config, prior: Prior) -> Config:
     """
     build = METHODS[prior.method]
     known, foreign = schema(build), set(sections(METHODS[config.method])) - set(sections(build))
-    options = {key: value for key, value in config.options.items() if key in known}
+    options = {key: value for key, value in vars(config.options).items() if key in known}
     values = {key: value for key, value in config.values.items() if key not in foreign}
     changed: JsonObject = {"method": {**options, "name": prior.method}, "training": vars(prior.training)}
     return resolve({**values, **changed})
@@ -49,7 +49,7 @@ def prior_folder(place: Path, config: Config, prior: Prior) -> Path:
 
 def _initial_weights(config: Config) -> Iterator[bytes]:
     """Yield name and SHA-256 of each file with which training begins."""
-    for key, value in config.options.items():
+    for key, value in vars(config.options).items():
         if not isinstance(value, str) or not value or not (key.endswith("_weights") or key == "start"):
             continue
         place = Path(value) / WEIGHTS if key == "start" else Path(value)

@@ -24,6 +24,7 @@ from aadml.methods.untrained.zero_shot import SharedSpace, shared_space
 from aadml.model.facts import Facts, MethodFacts, fingerprint
 from aadml.model.media import extract_items, extractor_of, media_features
 from aadml.model.model import Model
+from aadml.objective.sections import OptionValues
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.runs.loading import load
 
@@ -176,7 +177,7 @@ def plain_encoder(origins: Mapping[str, JsonObject], features: Mapping[str, Tens
 
 def _plain(features: Mapping[str, Json], dimensions: Mapping[str, Json], scaling: Scaling) -> PlainEncoder:
     facts = Facts(
-        label="plain features", method=MethodFacts("", {}), training=Training(), inputs=Inputs(),
+        label="plain features", method=MethodFacts("", OptionValues()), training=Training(), inputs=Inputs(),
         dimensions={m: cast(int, dimensions[m]) for m in MODALITIES if m in dimensions}, class_names=(), clips=0,
         seed=0,
         features={m: cast(JsonObject, features[m]) for m in MODALITIES if m in features},

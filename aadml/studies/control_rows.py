@@ -51,14 +51,15 @@ def rivals(config: Config) -> dict[str, Config]:
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":
         return {}
-    mixed: dict[str, Json] = {key: proxy.options[key] for key in MIXED}
+    options = proxy.options.plain()
+    mixed = {key: options[key] for key in MIXED}
     changes: dict[str, dict[str, Json]] = {
         MEMORY: {"name": "memory"},
         CLASS_MEAN: {"name": "class-mean", **mixed},
-        UNIFORM: {**proxy.options, "name": proxy.name, "reading": "R3", "attention": "free", "temperature": EVEN},
+        UNIFORM: {**options, "name": proxy.name, "reading": "R3", "attention": "free", "temperature": EVEN},
     }
-    if proxy.options["attention"] != "free":
-        changes[AFFINE] = {**proxy.options, "name": proxy.name, "reading": "R1"}
+    if options["attention"] != "free":
+        changes[AFFINE] = {**options, "name": proxy.name, "reading": "R1"}
     return {name: resolve(config.values | {"proxy": changed}) for name, changed in changes.items()}
 
 

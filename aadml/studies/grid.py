@@ -169,7 +169,7 @@ def without_proxy(config: Config) -> Config:
 
 def at_most(config: Config, epochs: int) -> Config:
     """Limit the epochs of a training, and of the model that it trains first (3cmlf)."""
-    prior = config.options.get("ancillary_epochs")
+    prior = getattr(config.options, "ancillary_epochs", None)
     long = ["training.epochs"] * (config.training.epochs > epochs)
     long += ["method.ancillary_epochs"] * (isinstance(prior, int) and prior > epochs)
     return resolve(applied(config.values, dict.fromkeys(long, epochs))) if long else config

@@ -92,7 +92,7 @@ class NoOption:
 
 @dataclass(frozen=True)
 class OwnSection:
-    """Marker of an argument that is a config section of the same name instead of an option."""
+    """Marker, or base class, of an argument that is a config section of the same name instead of an option."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Container, Mapping
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args, get_type_hints
@@ -103,17 +103,17 @@ def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
     return _schema(inspect.unwrap(entry))
 
 
-def sections(entry: Callable[..., object]) -> Mapping[str, Default]:
-    """Return the config sections that an entry has as arguments: name -> default, REQUIRED if there is none."""
-    defaults = {option.name: option.default for option in _arguments(inspect.unwrap(entry)) if _is_section(option)}
-    return {name: asdict(value) if is_dataclass(value) else value for name, value in defaults.items()}
+def sections(entry: Callable[..., object]) -> Mapping[str, Option]:
+    """Return the config sections that an entry has as arguments, by name; `kind` is a plain type."""
+    found = {option.name: option for option in _arguments(inspect.unwrap(entry)) if _is_section(option)}
+    return {name: replace(o, kind=get_args(o.kind)[0]) if metadata_of(o.kind) else o for name, o in found.items()}
 
 
 @cache
 def _schema(entry: Callable[..., object]) -> Mapping[str, Option]:
     options: dict[str, Option] = {}
     for argument in _arguments(entry):
-        if any(isinstance(marker, NoOption | OwnSection) for marker in metadata_of(argument.kind)):
+        if _is_section(argument) or any(isinstance(marker, NoOption) for marker in metadata_of(argument.kind)):
             continue
         if not (inspect.isclass(argument.kind) and is_dataclass(argument.kind)):
             options[argument.name] = argument
@@ -224,13 +224,8 @@ def keywords(entry: Callable[..., object], values: JsonObject) -> dict[str, obje
             continue
         fields = plain if option.owner is None else groups.setdefault(option.group, (option.owner, {}))[1]
         fields[name] = values[name]
-    arguments = {option.name: option for option in _arguments(inspect.unwrap(entry)) if option.name in values}
-    built = {
-        name: _built(get_args(option.kind)[0], values[name])
-        for name, option in arguments.items()
-        if _is_section(option)
-    }
-    return {**built, **plain, **{group: owner(**fields) for group, (owner, fields) in groups.items()}}
+    found = {name: values[name] for name in sections(entry) if name in values}
+    return {**found, **plain, **{group: owner(**fields) for group, (owner, fields) in groups.items()}}
 
 
 def made(kind: Callable[..., T], values: JsonObject) -> T:
@@ -238,12 +233,10 @@ def made(kind: Callable[..., T], values: JsonObject) -> T:
     return kind(**keywords(kind, values))
 
 
-def _built(kind: type, section: Json) -> object:
-    return kind(**section) if is_dataclass(kind) and isinstance(section, Mapping) else section
-
-
 def _is_section(option: Option) -> bool:
-    return any(isinstance(marker, OwnSection) for marker in metadata_of(option.kind))
+    markers = metadata_of(option.kind)
+    is_class = inspect.isclass(option.kind) and issubclass(option.kind, OwnSection)
+    return is_class or any(isinstance(marker, OwnSection) for marker in markers)
 
 
 def sentences(documentation: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from aadml.cli import cli
 from aadml.cli.list import KINDS
 from aadml.configuration.catalog import SECTIONS, WITH_OPTIONS, listing, options
-from aadml.configuration.config import FIXED, TABLES, TOWERS, UNNAMED, Common
+from aadml.configuration.config import FIXED, TOWERS, Common
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import imported
 from aadml.feature_extraction.ground.options import schema
@@ -16,6 +16,7 @@ from aadml.losses import LOSSES
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.training.settings import Training
 from aadml.objective.recipes import RECIPES
+from tests import sections
 
 HEAVY = {"torch", "numpy", "scipy", "av", "cv2", "h5py", "sklearn", "yaml"}
 
@@ -91,10 +92,10 @@ def test_a_name_that_has_no_options_is_refused_in_one_line(words, message):
 def test_the_sections_are_those_of_the_config():
     declared = {
         "general": (Common,),
-        **{name: (entry,) for name, entry in UNNAMED.items()},
+        **{name: (entry,) for name, entry in sections.UNNAMED.items()},
         **{name: (entry,) for name, entry in FIXED.items()},
         TOWERS: (PretrainedOptions,),
-        **{name: tuple(reversed(shared)) for name, (_, shared) in TABLES.items() if shared},
+        **{name: tuple(reversed(kind.groups)) for name, kind in sections.KINDS.items() if kind.groups},
     }
     assert {name: tuple(imported(place) for place in places) for name, places in SECTIONS.items()} == declared
 

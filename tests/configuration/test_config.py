@@ -42,7 +42,7 @@ def test_a_recipe_is_a_loss_with_its_selection():
     assert hard["selection"]["name"] != "all"
     assert hard.label() == "aa-hard-triplet"
     complete = config(loss="complete-triplet")
-    assert complete["directions"] == ["both-both"]
+    assert complete["directions"] == ("both-both",)
 
 
 def test_a_selection_ranks_in_the_score_of_the_loss_unless_it_names_its_own():

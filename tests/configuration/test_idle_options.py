@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args, get_origin
 import pytest
 import torch
 
-from aadml.configuration.config import FIXED, TABLES, UNNAMED, resolve
+from aadml.configuration.config import FIXED, resolve
 from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import with_setting
 from aadml.configuration.presets import configs_folder
@@ -24,6 +24,7 @@ from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
+from aadml.objective.sections import EntrySection
 from aadml.proxies import PROXIES
 from aadml.runs.config_warnings import config_warnings, training_warnings
 from aadml.runs.prepare import prepare
@@ -32,6 +33,7 @@ from aadml.selections import SELECTIONS
 from tests.configuration.small_configs import SMALL, full
 from tests.configuration.test_option_laws import ENTRIES
 from tests.methods.trainings import Scripted, run
+from tests.sections import UNNAMED
 
 MARKED = {f"{name}: {key}": (entry, key) for name, entry in ENTRIES.items() for key, one in schema(entry).items()
           if one.conditions}  # fmt: skip
@@ -138,12 +140,11 @@ def outcome(config):
 def options_of(config):
     """List the options of a config's sections: (dotted key, option), without the names of entries."""
     found = [("method", METHODS[config.method]), *FIXED.items()]
-    for section in config.sections:
-        if section in TABLES:
-            table, shared = TABLES[section]
-            found += [(section, table[config.section(section).name]), *((section, one) for one in shared)]
-        elif section in UNNAMED:
-            found.append((section, UNNAMED[section]))
+    for key, section in vars(config.sections).items():
+        if isinstance(section, EntrySection):
+            found += [(key, entry) for entry in (section.entry, *section.groups)]
+        elif key in UNNAMED:
+            found.append((key, UNNAMED[key]))
     return [(f"{section}.{key}", option) for section, entry in found for key, option in schema(entry).items()]
 
 

@@ -2,16 +2,17 @@
 
 import pytest
 
-from aadml.configuration.config import FIXED, TABLES, UNNAMED, Common, resolve
+from aadml.configuration.config import FIXED, Common, resolve
 from aadml.feature_extraction.backbones import EXTRACTORS
 from aadml.feature_extraction.ground.option_types import Unbounded, is_bounded, leaves
 from aadml.feature_extraction.ground.options import REQUIRED, schema
 from aadml.feature_extraction.ground.validation import checked
 from aadml.methods import METHODS
+from tests.sections import KINDS, UNNAMED
 
 ENTRIES = {"common": Common, **UNNAMED} | FIXED | {f"method {n}": e for n, e in METHODS.items()}
-ENTRIES |= {f"{section} {name}": entry for section, (table, _) in TABLES.items() for name, entry in table.items()}
-ENTRIES |= {f"{section} {group.__name__}": group for section, (_, shared) in TABLES.items() for group in shared}
+ENTRIES |= {f"{section} {name}": entry for section, kind in KINDS.items() for name, entry in kind.table.items()}
+ENTRIES |= {f"{section} {group.__name__}": group for section, kind in KINDS.items() for group in kind.groups}
 ENTRIES |= {f"{modality} {name}": entry for modality, table in EXTRACTORS.items() for name, entry in table.items()}
 
 

@@ -16,6 +16,7 @@ from aadml.losses import LOSSES
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.recipes import RECIPES
+from tests.sections import typed
 
 CLASSES, DIMENSION = 4, 3
 EVERY = ("proxy-nca", "proxy-anchor", "soft-triple", "arcface")
@@ -210,7 +211,7 @@ def test_refuses_what_it_has_no_proxies_for(name):
 @pytest.mark.parametrize("directions", [("both-both",), ("audio-visual", "visual-audio")])
 def test_both_modalities_meet_the_same_proxies(name, directions):
     objective = compose_objective(
-        Space(("audio", "visual"), DIMENSION, classes=CLASSES), loss=RECIPES[name].loss, directions=directions
+        Space(("audio", "visual"), DIMENSION, classes=CLASSES), **typed(loss=RECIPES[name].loss), directions=directions
     )
     assert len({id(loss) for loss in objective.losses}) == 1
     assert len(list(objective.parameters())) == 1

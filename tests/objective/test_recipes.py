@@ -7,6 +7,7 @@ from aadml.losses import LOSSES
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.recipes import RECIPES
+from tests.sections import typed
 
 ACROSS = ("audio-text", "text-audio")
 COUNT, WIDTH, FEATURES = 12, 4, 5
@@ -18,8 +19,7 @@ def composed(name, relation="label"):
     torch.manual_seed(0)
     objective = compose_objective(
         Space(("audio", "text"), WIDTH, FEATURES, 4),
-        loss=recipe.loss,
-        selection=recipe.selection or "all",
+        **typed(loss=recipe.loss, selection=recipe.selection or "all"),
         directions=recipe.directions or ACROSS,
     )
     random = torch.Generator().manual_seed(1)
@@ -112,17 +112,17 @@ def test_a_loss_with_a_generator_has_one_a_direction_and_others_are_shared():
 @pytest.mark.parametrize("name", ["proxy-nca", "soft-triple", "arcface", "proxy-anchor"])
 def test_a_space_of_which_no_classes_are_told_has_none(name):
     with pytest.raises(InputError, match="classes"):
-        compose_objective(Space(("audio", "text"), WIDTH), loss={"name": name}, directions=["audio-text"])
+        compose_objective(Space(("audio", "text"), WIDTH), **typed(loss=name), directions=["audio-text"])
 
 
 @pytest.mark.parametrize("wrong", ["a-t", "ALL", "aardvark", "audio"])
 def test_a_direction_that_is_none_is_refused_and_not_taken_for_all(wrong):
     with pytest.raises(InputError, match="directions: "):
-        compose_objective(Space(("audio", "text"), WIDTH), loss={"name": "triplet"}, directions=[wrong])
+        compose_objective(Space(("audio", "text"), WIDTH), **typed(loss="triplet"), directions=[wrong])
 
 
 @pytest.mark.parametrize("name", ["daml", "hdml"])
 def test_a_loss_that_makes_up_features_is_refused_where_there_are_none(name):
-    with pytest.raises(InputError, match=f"loss: {name} makes up features of a last layer"):
-        compose_objective(Space(("audio", "text"), 4, classes=3), loss={"name": name}, directions=["all"])
-    assert compose_objective(Space(("audio", "text"), 4, 8, 3), loss={"name": name}, directions=["all"])
+    with pytest.raises(InputError, match=f"loss: {name} generates features of a last layer"):
+        compose_objective(Space(("audio", "text"), 4, classes=3), **typed(loss=name), directions=["all"])
+    assert compose_objective(Space(("audio", "text"), 4, 8, 3), **typed(loss=name), directions=["all"])

@@ -14,6 +14,8 @@ from aadml.methods.networks import NetworkOptions
 from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
+from aadml.objective.composition import ProxySection
+from aadml.objective.sections import OptionValues
 from aadml.protocols.protocol import Subject
 from tests.protocols import zoo
 
@@ -23,9 +25,11 @@ def trained(splits):
     settings = Training(epochs=12, batch=20, learning_rate=5e-3)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        method = METHODS["aadml"](context, settings, network=NetworkOptions(hidden=(24,)), proxy="anchor-aware")
+        method = METHODS["aadml"](
+            context, settings, network=NetworkOptions(hidden=(24,)), proxy=ProxySection.of("anchor-aware")
+        )
     facts = Facts(
-        label="aa-triplet", method=MethodFacts("aadml", {}), training=settings, inputs=Inputs(),
+        label="aa-triplet", method=MethodFacts("aadml", OptionValues()), training=settings, inputs=Inputs(),
         dimensions=context.dimensions, class_names=splits.train.class_names, clips=len(splits.train), seed=0,
     )  # fmt: skip
     encoder = Model(method, fit_scaling(splits.train), facts)

@@ -13,6 +13,7 @@ from aadml.methods.method import Context
 from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
+from aadml.objective.sections import OptionValues
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
 from aadml.protocols.protocol import Subject
@@ -39,7 +40,7 @@ def trained(splits):
         torch.manual_seed(0)
         method = METHODS["cca"](context, Training(), dimension=4)
     facts = Facts(
-        label="cca", method=MethodFacts("cca", {}), training=Training(), inputs=Inputs(),
+        label="cca", method=MethodFacts("cca", OptionValues()), training=Training(), inputs=Inputs(),
         dimensions=context.dimensions, class_names=splits.train.class_names, clips=len(splits.train), seed=0,
     )  # fmt: skip
     encoder = Model(method, fit_scaling(splits.train), facts)

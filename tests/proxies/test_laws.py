@@ -10,6 +10,7 @@ from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.proxies import PROXIES
 from aadml.proxies.contract import TrainingSet
+from tests.sections import typed
 
 EVERY = sorted(PROXIES)
 SIZE, DIMENSION = 24, 4
@@ -53,7 +54,7 @@ def test_every_option_is_documented(name):
 def compose(name, **options):
     space = Space(("audio", "visual"), DIMENSION, classes=4)
     return compose_objective(
-        space, loss="triplet", proxy={"name": name} | options, directions=("audio-visual", "visual-audio")
+        space, **typed(loss="triplet", proxy={"name": name} | options), directions=("audio-visual", "visual-audio")
     )
 
 

@@ -14,6 +14,7 @@ from aadml.objective.composition import Space, compose_objective
 from aadml.proxies.contract import TrainingSet
 from aadml.proxies.memory import Memory
 from aadml.selections import SELECTIONS
+from tests.sections import typed
 
 SIZE, WIDTH, BATCH = 20, 3, 5
 LABELS = torch.arange(SIZE) % 4
@@ -151,7 +152,7 @@ def test_held_out_batches_meet_nothing_that_is_remembered_and_are_not_remembered
 @pytest.mark.parametrize("relation", ["label", "id"])
 def test_every_loss_that_owns_nothing_takes_it(name, relation):
     space = Space(SIDES, WIDTH, classes=4)
-    made = compose_objective(space, loss=name, proxy="memory", directions=("both-both",)).double()
+    made = compose_objective(space, **typed(loss=name, proxy="memory"), directions=("both-both",)).double()
     made.proxy.refresh(TrainingSet(vectors(0), LABELS))
     batch = embedded(1, torch.arange(BATCH), relation)
     made(batch, draws())["loss"].backward()
@@ -180,6 +181,6 @@ def test_xbm_before_a_loss_names_it_and_options_of_another_proxy_are_left_behind
     assert config["proxy"] == {"name": "memory", "size": "all", "batch": "live"}
     assert config.label() == "xbm-hard-triplet"
     back = resolve(with_setting(config.values, "loss", "aa-triplet"))
-    assert back.section("proxy").options["k"] == 3
+    assert back.section("proxy").options.k == 3
     queue = resolve(with_setting(config.values, "proxy.size", 500))
     assert resolve(with_setting(queue.values, "loss", "xbm-contrastive"))["proxy"]["size"] == 500

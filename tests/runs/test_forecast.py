@@ -15,12 +15,13 @@ from aadml.methods.networks import Network
 from aadml.methods.training.settings import Training
 from aadml.runs.forecast import forecast, step_memory
 from aadml.runs.train import train_into
+from tests.sections import typed
 
 CONTEXT = Context({"audio": 5, "visual": 6}, 4)
 
 
 def built(batch, **sections):
-    return METHODS["aadml"](CONTEXT, Training(batch=batch), network=Network(hidden=(8,)), **sections)
+    return METHODS["aadml"](CONTEXT, Training(batch=batch), network=Network(hidden=(8,)), **typed(**sections))
 
 
 def test_a_large_batch_is_told_with_its_memory():

@@ -11,6 +11,7 @@ from aadml.data.splitting.splits import clips_of, without_classes
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.objective.sections import OptionValues
 from aadml.runs import model_data
 from aadml.runs.model_data import nonempty_split, read_for
 from tests.runs.conftest import CONTENT
@@ -150,10 +151,11 @@ def test_captioned_sound_and_features_are_told_apart(random_model, monkeypatch):
     with pytest.raises(InputError, match="is captioned sound; the model reads features of audio, visual"):
         read_for(random_model, "sound.csv")
     facts = replace(
-        random_model.facts, method=replace(random_model.facts.method, arguments={"cleaning": "mei", "captions": 5})
+        random_model.facts,
+        method=replace(random_model.facts.method, arguments=OptionValues(cleaning="mei", captions=5)),
     )
     reads = SimpleNamespace(facts=facts, modalities=("audio", "text"))
-    monkeypatch.setattr(model_data, "read_captioned", lambda path, options: (path, options["captions"]))
+    monkeypatch.setattr(model_data, "read_captioned", lambda path, options: (path, options.captions))
     assert read_for(reads, "sound.csv") == ("sound.csv", 5)
     monkeypatch.setattr(model_data, "is_captioned", lambda path: False)
     with pytest.raises(InputError, match="is features, not captioned sound; the model reads captioned sound"):

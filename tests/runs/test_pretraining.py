@@ -37,7 +37,7 @@ def config(manifest, **changes):
 
 
 def prior_of(of):
-    return ancillary(made(CurriculumOptions, of.options), of.training)
+    return ancillary(made(CurriculumOptions, vars(of.options)), of.training)
 
 
 def weights(folder):
@@ -117,7 +117,7 @@ def test_the_folder_that_a_command_is_called_in_is_not_in_its_name(manifest, tmp
 
 def test_of_the_run_that_training_begins_with_the_card_tells_the_name_alone(manifest, tmp_path):
     prepared = prepare(config(manifest, **{"method.start": str(tmp_path / "begun-with")}))
-    assert prepared.model.facts.method.arguments["start"] == "begun-with"
+    assert prepared.model.facts.method.arguments.start == "begun-with"
     assert str(tmp_path) not in prepared.model.card()
 
 

@@ -15,22 +15,21 @@ from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, Name, 
 from aadml.methods.audio_text.text_input import WordInput
 from aadml.methods.method import Context, Method
 from aadml.methods.training.settings import Training
-from aadml.objective.composition import Space, compose_objective
+from aadml.objective.composition import LossSection, SelectionSection, Space, compose_objective
 from aadml.objective.objective import Directions
-from aadml.objective.sections import Section
 
-RANKING: Section = {"name": "ranking", "reduction": "mean", "combine": "sum"}
+RANKING = LossSection.of("ranking", reduction="mean", combine="sum")
 READ, RELEVANCE = CaptionedOptions(cleaning="xie"), RelevanceOptions()
-STRATEGIES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+STRATEGIES: Mapping[str, SelectionSection] = MappingProxyType(
     {
-        "random": {"name": "random"},
-        "full-mini-batch": {"name": "all"},
-        "cross-modality-hard": {"name": "hardest", "score": "dot", "positive": "own"},
-        "cross-modality-semi-hard": {"name": "semi-hard-two-sided", "score": "dot"},
-        "text-based-hard": {"name": "text-based-hard"},
-        "text-based-easy": {"name": "text-based-easy"},
-        "audio-based-hard": {"name": "audio-based-hard"},
-        "audio-based-easy": {"name": "audio-based-easy"},
+        "random": SelectionSection.of("random"),
+        "full-mini-batch": SelectionSection.of("all"),
+        "cross-modality-hard": SelectionSection.of("hardest", score="dot", positive="own"),
+        "cross-modality-semi-hard": SelectionSection.of("semi-hard-two-sided", score="dot"),
+        "text-based-hard": SelectionSection.of("text-based-hard"),
+        "text-based-easy": SelectionSection.of("text-based-easy"),
+        "audio-based-hard": SelectionSection.of("audio-based-hard"),
+        "audio-based-easy": SelectionSection.of("audio-based-easy"),
     }
 )
 """The eight strategies of the paper, each a selection."""
@@ -48,7 +47,7 @@ def xie(
     text_dimension: Annotated[int, Interval(ge=2, le=65_536), MultipleOf(2)] = 300,
     scoring: RelevanceOptions = RELEVANCE,
     captioned: CaptionedOptions = READ,
-    loss: Section = RANKING,
+    loss: LossSection = RANKING,
     directions: Directions = ("audio-text", "text-audio"),
 ) -> Method:
     """Build the model of Xie et al.: frames of a CRNN against frozen word vectors, with one of eight strategies.

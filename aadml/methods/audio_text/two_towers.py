@@ -16,12 +16,11 @@ from aadml.methods.audio_text.towers import build_tower
 from aadml.methods.method import Context, Method, Prior
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
-from aadml.objective.composition import Space, compose_objective
+from aadml.objective.composition import ALL_PAIRS, LossSection, SelectionSection, Space, compose_objective
 from aadml.objective.objective import Directions
-from aadml.objective.sections import Section
 
 BOTH_WAYS = ("audio-text", "text-audio")
-NT_XENT: Section = {"name": "nt-xent", "reduction": "mean"}
+NT_XENT = LossSection.of("nt-xent", reduction="mean")
 TOWERS, READ, NOT_FROZEN, THREE_STAGES = TowerOptions(), CaptionedOptions(), Freezing(), CurriculumOptions()
 
 _BuildPrior = Callable[[Training], Method]
@@ -75,8 +74,8 @@ def audio_text(
     towers: TowerOptions = TOWERS,
     freezing: Freezing = NOT_FROZEN,
     captioned: CaptionedOptions = READ,
-    loss: Section = NT_XENT,
-    selection: Section = "all",
+    loss: LossSection = NT_XENT,
+    selection: SelectionSection = ALL_PAIRS,
     directions: Directions = BOTH_WAYS,
 ) -> Method:
     """Build the model of Mei et al. (On Metric Learning for Audio-Text Cross-Modal Retrieval, 2022).
@@ -102,8 +101,8 @@ def three_stages(
     towers: TowerOptions = TOWERS,
     captioned: CaptionedOptions = READ,
     curriculum: CurriculumOptions = THREE_STAGES,
-    loss: Section = NT_XENT,
-    selection: Section = "all",
+    loss: LossSection = NT_XENT,
+    selection: SelectionSection = ALL_PAIRS,
     directions: Directions = BOTH_WAYS,
 ) -> Method:
     """Build 3CMLF: the model of `audio_text`, trained in three stages on easy, random and hard batches.
@@ -134,7 +133,7 @@ def _learner(
     towers: TowerOptions,
     freezing: Freezing,
     captioned: CaptionedOptions,
-    sections: tuple[Section, Section, Directions],
+    sections: tuple[LossSection, SelectionSection, Directions],
     curriculum: Curriculum | None,
 ) -> TwoTowers:
     loss, selection, directions = sections

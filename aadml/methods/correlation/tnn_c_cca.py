@@ -21,8 +21,7 @@ from aadml.methods.networks import layers
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
-from aadml.objective.sections import Section
+from aadml.objective.composition import ALL_PAIRS, LossSection, SelectionSection, Space, compose_objective
 
 Selection = Callable[[Comparison, torch.Generator], Comparison]
 
@@ -114,7 +113,7 @@ class TripletLearner(Learner):
         order: Literal["cca-first", "tnn-first"] = "cca-first",
         margin: Annotated[Margin, Tuning(0.2, 0.5, 1.0)] = 0.5,
         score: Score = "squared-euclidean",
-        selection: Section = "all",
+        selection: SelectionSection = ALL_PAIRS,
         ridge: Ridge = 1e-4,
         pair_weight: Share = 0.2,
         fidelity: Fidelity = "repaired",
@@ -137,7 +136,7 @@ class TripletLearner(Learner):
         )
         objective = compose_objective(
             Space(names, dimension, classes=context.classes),
-            loss={"name": "triplet", "margin": margin, "score": score},
+            loss=LossSection.of("triplet", margin=margin, score=score),
             selection=selection,
             directions=("-".join(names),),
         )

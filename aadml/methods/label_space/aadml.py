@@ -13,8 +13,8 @@ from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
-from aadml.methods.label_space.readouts import Readout, choose_readout, readout_candidates
-from aadml.methods.label_space.regression import bound_label_loss, label_space_encoders
+from aadml.methods.label_space.readouts import COSINE, Readout, ReadoutSection, choose_readout
+from aadml.methods.label_space.regression import label_space_encoders
 from aadml.methods.method import Context, Method, MetricLoss
 from aadml.methods.networks import NETWORK, Network
 from aadml.methods.training.learned_method import LearnedMethod, learned
@@ -23,10 +23,22 @@ from aadml.methods.training.settings import Training
 from aadml.methods.training.train_scores import QUERIES
 from aadml.methods.training.warnings import gradient_share
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, Weighted, compose_objective
+from aadml.objective.composition import (
+    ALL_PAIRS,
+    IDENTITY,
+    ROW_NORM,
+    LabelLossSection,
+    LossSection,
+    ProxySection,
+    SelectionSection,
+    Space,
+    Weighted,
+    compose_objective,
+)
 from aadml.objective.objective import Directions, Reduction
-from aadml.objective.sections import Section, named
 from aadml.proxies.contract import Proxy, TrainingSet
+
+TRIPLET = LossSection.of("triplet")
 
 
 class LabelSpaceLearner(Learner):
@@ -57,18 +69,18 @@ class LabelSpaceLearner(Learner):
         context: Context,
         *,
         network: Network = NETWORK,
-        label_loss: Section = "row-norm",
-        loss: Section = "triplet",
-        selection: Section = "all",
-        proxy: Section = "identity",
+        label_loss: LabelLossSection = ROW_NORM,
+        loss: LossSection = TRIPLET,
+        selection: SelectionSection = ALL_PAIRS,
+        proxy: ProxySection = IDENTITY,
         directions: Directions = ("all",),
-        readout: Section = "cosine",
+        readout: ReadoutSection = COSINE,
     ) -> None:
         super().__init__()
         classes = context.classes
         self.encoders = label_space_encoders(context, "a method in label space", network)
-        self.label_loss, self.label_weight = bound_label_loss(label_loss)
-        self.metric_weight = named(loss).shared(Weighted).weight
+        self.label_loss, self.label_weight = label_loss.build(), label_loss.shared(Weighted).weight
+        self.metric_weight = loss.shared(Weighted).weight
         self.objective = compose_objective(
             Space(context.modalities, classes, (0, *network.hidden)[-1], classes),
             loss=loss,
@@ -77,7 +89,7 @@ class LabelSpaceLearner(Learner):
             directions=directions,
         )
         self.takes_missing = self.objective.proxy is None  # proxies need the neighbors of all modalities
-        self.candidates = readout_candidates(readout)
+        self.candidates = readout.candidates()
         first = self.candidates[0]
         # [0 cosine | 1 posterior, temperature]: a buffer, so that the choice is saved with the weights
         self.chosen: Tensor
@@ -252,8 +264,8 @@ def cctl(
     settings: Training,
     *,
     network: Network = NETWORK,
-    label_loss: Section = "row-norm",
-    readout: Section = "cosine",
+    label_loss: LabelLossSection = ROW_NORM,
+    readout: ReadoutSection = COSINE,
     margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
     reduction: Reduction = "mean-of-active",
     metric_weight: Weight = 1.0,
@@ -278,7 +290,7 @@ def cctl(
         context,
         network=network,
         label_loss=label_loss,
-        loss={"name": "triplet", "margin": margin, "reduction": reduction, "weight": metric_weight},
+        loss=LossSection.of("triplet", margin=margin, reduction=reduction, weight=metric_weight),
         directions=("both-both",),
         readout=readout,
     )

@@ -17,7 +17,7 @@ from aadml.methods.pair_losses import partner_distance, same_class_losses, tripl
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded
-from aadml.objective.sections import Section
+from aadml.objective.composition import ROW_NORM, LabelLossSection
 
 
 class DualSubspaceLearner(Learner):
@@ -53,7 +53,7 @@ class DualSubspaceLearner(Learner):
         context: Context,
         *,
         network: Network = NETWORK,
-        label_loss: Section = "row-norm",
+        label_loss: LabelLossSection = ROW_NORM,
         explicit: Width = 256,
         hidden: Layers = (1024,),
         margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,

@@ -11,10 +11,9 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature
 from aadml.feature_extraction.ground.contracts import require_result
-from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import READOUTS
 from aadml.objective.left_out import is_left_out
-from aadml.objective.sections import Section, named
+from aadml.objective.sections import EntrySection
 from aadml.retrieval.evaluation import mean_figure
 
 TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
@@ -82,13 +81,19 @@ def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout
     return cosine() + posterior(temperature=temperature)
 
 
-def readout_candidates(section: Section) -> list[Readout]:
-    """Return the candidates of the section `readout`; a loaded model has chosen already."""
-    chosen = named(section)
-    if is_left_out(READOUTS, chosen.name):
-        return cosine()
-    entry = lookup(READOUTS, chosen.name, "readout")
-    return require_result(entry(**chosen.keywords(entry, "readout")), ReadoutFactory, "readout", chosen.name)
+class ReadoutSection(EntrySection):
+    """The section `readout`."""
+
+    key, table = "readout", READOUTS
+
+    def candidates(self) -> list[Readout]:
+        """Return the read-outs to choose among; a loaded model has chosen already."""
+        if is_left_out(self.table, self.name):
+            return cosine()
+        return require_result(self.bound()(), ReadoutFactory, "readout", self.name)
+
+
+COSINE = ReadoutSection.of("cosine")
 
 
 def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Tensor], valid: Clips) -> Readout:

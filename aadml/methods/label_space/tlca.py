@@ -19,7 +19,7 @@ from aadml.methods.networks import NETWORK, Network, all_directions
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner, Stage, in_two
 from aadml.objective import Embedded, Objective
-from aadml.objective.sections import Section
+from aadml.objective.composition import ROW_NORM, LabelLossSection
 from aadml.selections import SELECTIONS
 
 FIRST, SECOND = "semi-hard", "hard"
@@ -53,7 +53,7 @@ class CurriculumLearner(Learner):
         context: Context,
         *,
         network: Network = NETWORK,
-        label_loss: Section = "row-norm",
+        label_loss: LabelLossSection = ROW_NORM,
         margin: Annotated[Margin, Tuning(0.8, 1.2, 1.6)] = 1.2,
         metric_weight: Weight = 1.0,
         first_share: Share = 0.5,

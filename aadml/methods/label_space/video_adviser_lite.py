@@ -17,7 +17,7 @@ from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network, layers
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, Validation, in_two
-from aadml.objective.sections import Section
+from aadml.objective.composition import ROW_NORM, LabelLossSection
 
 FIRST, SECOND = "teacher", "students"
 
@@ -60,7 +60,7 @@ class AdvisedLearner(Learner):
         context: Context,
         *,
         network: Network = NETWORK,
-        label_loss: Section = "row-norm",
+        label_loss: LabelLossSection = ROW_NORM,
         hidden: Layers = (1024, 512),
         dropout: Dropout = 0.1,
         teacher_share: Annotated[float, Interval(ge=0, lt=1)] = 0.3,

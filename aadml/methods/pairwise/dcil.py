@@ -19,8 +19,8 @@ from aadml.methods.pair_losses import triplet_objective
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Stage, in_two
 from aadml.objective import Embedded
+from aadml.objective.composition import ALL_PAIRS, SelectionSection
 from aadml.objective.embedded import Relation
-from aadml.objective.sections import Section
 
 FIRST, SECOND = "instance", "ranking"
 
@@ -63,7 +63,7 @@ class InstanceLearner(Learner):
         instance_share: Share = 0.5,
         margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
         ranking_weight: Weight = 1.0,
-        selection: Section = "all",
+        selection: SelectionSection = ALL_PAIRS,
     ) -> None:
         super().__init__()
         if instance == "clip" and not context.clips:

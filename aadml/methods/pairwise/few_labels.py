@@ -11,16 +11,24 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature, Width
 from aadml.feature_extraction.feature_file import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.methods.label_space.regression import bound_label_loss
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network, PerModality
 from aadml.methods.pairwise.matching import Matching, on_sphere
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, on_device
-from aadml.objective.composition import Space, Weighted
+from aadml.objective.composition import (
+    ALL_PAIRS,
+    IDENTITY,
+    LabelLossSection,
+    LossSection,
+    SelectionSection,
+    Space,
+    Weighted,
+)
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
-from aadml.objective.sections import Section, named
+
+CROSS_ENTROPY, NT_XENT = LabelLossSection.of("ce"), LossSection.of("nt-xent")
 
 
 class FewLabelsLearner(Learner):
@@ -61,9 +69,9 @@ class FewLabelsLearner(Learner):
         labeled: Annotated[int, Interval(ge=1, le=100_000)] = 200,
         learn_temperature: bool = True,
         duplicates: Literal["mask", "keep"] = "mask",
-        label_loss: Section = "ce",
-        loss: Section = "nt-xent",
-        selection: Section = "all",
+        label_loss: LabelLossSection = CROSS_ENTROPY,
+        loss: LossSection = NT_XENT,
+        selection: SelectionSection = ALL_PAIRS,
         neighbors: Neighbors = NEIGHBORS,
         directions: Directions = ("all",),
     ) -> None:
@@ -75,11 +83,11 @@ class FewLabelsLearner(Learner):
             {m: LabelSpaceEncoder(size, classes, network) for m, size in sizes}
         )
         self.spheres = nn.ModuleDict({m: nn.Linear(width or size, pair_dimension) for m, size in sizes})
-        self.label_loss, self.label_weight = bound_label_loss(label_loss)
-        self.pair_weight = named(loss).shared(Weighted).weight
+        self.label_loss, self.label_weight = label_loss.build(), label_loss.shared(Weighted).weight
+        self.pair_weight = loss.shared(Weighted).weight
         self.matching = Matching(
             Space(context.modalities, pair_dimension, classes=classes),
-            loss=loss, selection=selection, proxy="identity", directions=directions, neighbors=neighbors,
+            loss=loss, selection=selection, proxy=IDENTITY, directions=directions, neighbors=neighbors,
             learn_temperature=learn_temperature, masked=duplicates == "mask", seed=context.seed,
         )  # fmt: skip
         self.needs_same_texts = self.matching.needs_same_texts

@@ -19,17 +19,14 @@ from aadml.comparison.processes import group
 from aadml.comparison.stored_rows import BLOCK
 from aadml.data.inspection.column_statistics import row_hashes
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.options import schema
-from aadml.losses import LOSSES, WEIGHS_POSITIVES
+from aadml.losses import WEIGHS_POSITIVES
 from aadml.methods.pairwise.teacher import dcca_space
 from aadml.methods.training.learner import Batch, on_device
 from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
+from aadml.objective.composition import LossSection, ProxySection, SelectionSection, Space, compose_objective
 from aadml.objective.embedded import Bank, Relation
-from aadml.objective.left_out import is_left_out
 from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositives
 from aadml.objective.objective import Directions
-from aadml.objective.sections import Section, named
 from aadml.proxies.contract import TrainingSet
 
 LARGEST_SCALE = math.log(100)
@@ -62,9 +59,9 @@ class Matching(nn.Module):
         self,
         space: Space,
         *,
-        loss: Section,
-        selection: Section,
-        proxy: Section,
+        loss: LossSection,
+        selection: SelectionSection,
+        proxy: ProxySection,
         directions: Directions,
         neighbors: NeighborOptions,
         learn_temperature: bool,
@@ -74,12 +71,12 @@ class Matching(nn.Module):
     ) -> None:
         super().__init__()
         self.objective = compose_objective(space, loss=loss, selection=selection, proxy=proxy, directions=directions)
-        start = _temperature(loss) if learn_temperature else None
+        start = getattr(loss.options, "temperature", None) if learn_temperature else None
         self.log_scale = None if start is None else nn.Parameter(torch.tensor(-math.log(start)))
         if self.log_scale is not None:
             self.objective.losses = tuple(partial(self._tempered, inner) for inner in self.objective.losses)
         self.masked, self.relation = masked, relation
-        _check(neighbors, named(loss).name, self.objective.proxy, relation)
+        _check(neighbors, loss.name, self.objective.proxy, relation)
         self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
         if self._taught and len(space.modalities) != 2:
             raise InputError(
@@ -211,13 +208,3 @@ def _check(neighbors: NeighborOptions, loss: str, proxy: Any, relation: Relation
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
         raise InputError("neighbors.candidates: with a bank, proxies replace anchors alone; set proxy.aa_on to anchor")
-
-
-def _temperature(section: Section) -> float | None:
-    """Return the initial temperature of a loss; None if it has none."""
-    chosen = named(section)
-    known = {} if is_left_out(LOSSES, chosen.name) else schema(LOSSES[chosen.name])  # a saved section is complete
-    default = known["temperature"].default if "temperature" in known else None
-    value = chosen.options.get("temperature", default)
-    assert value is None or isinstance(value, int | float)
-    return None if value is None else float(value)

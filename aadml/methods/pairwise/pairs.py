@@ -16,11 +16,12 @@ from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network, PerModal
 from aadml.methods.pairwise.matching import Matching, on_sphere
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner
-from aadml.objective.composition import Space
+from aadml.objective.composition import ALL_PAIRS, IDENTITY, LossSection, ProxySection, SelectionSection, Space
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
-from aadml.objective.sections import Section
 from aadml.proxies.contract import Proxy
+
+NT_XENT = LossSection.of("nt-xent")
 
 
 class PairLearner(Learner):
@@ -58,9 +59,9 @@ class PairLearner(Learner):
         learn_temperature: bool = True,
         duplicates: Literal["mask", "keep"] = "mask",
         label_aware: bool = False,
-        loss: Section = "nt-xent",
-        selection: Section = "all",
-        proxy: Section = "identity",
+        loss: LossSection = NT_XENT,
+        selection: SelectionSection = ALL_PAIRS,
+        proxy: ProxySection = IDENTITY,
         neighbors: Neighbors = NEIGHBORS,
         directions: Directions = ("all",),
     ) -> None:

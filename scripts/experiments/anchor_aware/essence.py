@@ -19,7 +19,7 @@ def essence(config: Config) -> Config:
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":
         return config
-    options = _plain(proxy.options)
+    options = _plain(proxy.options.plain())
     convex, free = options["residual"] == "convex", options["attention"] == "free"
     itself = options["reading"] == "R1" and free and options["residual"] != "add"
     if itself or options["aa_mix"] == 0 or (convex and options["residual_weight"] == 0):

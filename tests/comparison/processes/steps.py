@@ -20,6 +20,7 @@ from aadml.methods.networks import NetworkOptions
 from aadml.methods.pairwise.clip import ContrastiveLearner
 from aadml.methods.pairwise.pairs import PairLearner
 from aadml.methods.training.learner import Batch, Epoch
+from aadml.objective.composition import LossSection, ProxySection, SelectionSection
 from aadml.proxies.graph import neighbors
 
 WIDTHS = {"audio": 6, "visual": 9}
@@ -59,8 +60,11 @@ CONTEXT = Context(WIDTHS, 4)
 
 
 def in_label_space(sections):
-    chosen = {"selection": "all", "proxy": "identity", "directions": ("audio-visual", "visual-audio")} | sections
-    return LabelSpaceLearner(CONTEXT, network=NETWORK, label_loss="row-norm", readout="cosine", **chosen)
+    chosen = {"directions": ("audio-visual", "visual-audio")} | sections
+    for kind in (LossSection, ProxySection, SelectionSection):
+        if (value := chosen.get(kind.key)) is not None:
+            chosen[kind.key] = kind.of(value) if isinstance(value, str) else kind.of(**value)
+    return LabelSpaceLearner(CONTEXT, network=NETWORK, **chosen)
 
 
 LEARNERS = {

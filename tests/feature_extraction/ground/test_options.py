@@ -63,7 +63,7 @@ def test_the_schema_holds_options_and_fields_of_groups():
     assert options["share"].company == "; acts with kind mixed"
     assert options["share"].written_default == "0.0"
     assert options["size"].facts()["required"]
-    assert sections(entry) == {"network": {"rate": 0.5}}
+    assert [(key, o.kind, o.default) for key, o in sections(entry).items()] == [("network", Group, Group())]
 
 
 def test_values_are_completed_in_the_order_of_the_schema():
@@ -94,7 +94,7 @@ def test_an_option_without_effect_is_reported():
 
 
 def test_keywords_build_groups_and_sections():
-    arguments = keywords(entry, {"size": 3, "rate": 0.1, "network": {"rate": 0.2}, "unknown": 1})
+    arguments = keywords(entry, {"size": 3, "rate": 0.1, "network": Group(rate=0.2), "unknown": 1})
     assert arguments == {"size": 3, "group": Group(rate=0.1), "network": Group(rate=0.2)}
     assert made(Group, {"rate": 0.3, "size": 3}) == Group(rate=0.3)
 

@@ -12,7 +12,7 @@ from aadml.comparison.frame_word import relevance
 from aadml.data.captions.curriculum import objective as sum_of_squares
 from aadml.methods.audio_text.negative_sampling import RANKING, STRATEGIES
 from aadml.objective import Embedded, Objective
-from aadml.objective.composition import Space, compose_objective
+from aadml.objective.composition import LossSection, Space, compose_objective
 from aadml.retrieval import evaluate, score_direction
 from aadml.retrieval.scores import MatrixScores
 from certificates.certificate import Arrays, Certificate, Errors, error, leaves, value_and_gradients, worst
@@ -99,10 +99,11 @@ def _ranked(of: Objective, frames: Tensor, words: Tensor, clips: Tensor, lengths
     )  # fmt: skip
 
 
-def strategy_objective(strategy: str, margin: float, loss: Any = RANKING) -> Objective:
+def strategy_objective(strategy: str, margin: float) -> Objective:
     """Compose what the method `xie` minimizes under a strategy."""
+    loss = LossSection.of(RANKING.name, **vars(RANKING.options) | {"margin": margin})
     return compose_objective(
-        Space(("audio", "text"), dimension=8), loss=dict(loss) | {"margin": margin}, selection=STRATEGIES[strategy],
+        Space(("audio", "text"), dimension=8), loss=loss, selection=STRATEGIES[strategy],
         directions=BOTH_WAYS,
     )  # fmt: skip
 

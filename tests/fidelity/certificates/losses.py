@@ -24,7 +24,7 @@ def objective(loss: Any, directions: tuple[str, ...] | None = None, selection: A
     values |= {"directions": list(directions)} if directions else {}
     values |= {"selection": selection} if selection else {}
     config = resolve(values)
-    sections = {key: config[key] for key in ("loss", "selection", "directions")}
+    sections = {key: vars(config.sections)[key] for key in ("loss", "selection", "directions")}
     text = any("text" in direction for direction in config["directions"])
     modalities = ("audio", "text") if text else ("audio", "visual")
     return compose_objective(Space(modalities, dimension=6, features=1, classes=4), **sections)

@@ -13,6 +13,7 @@ from aadml.methods.training.learner import Batch, Epoch, Validation
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
 from aadml.retrieval import evaluate
+from tests.sections import typed
 
 TRAINING = Training(epochs=1, batch=12, learning_rate=1e-3, drop_last=True)
 SMALL = {"channels": 8, "text_dimension": 24, "dropout": 0.0}
@@ -22,7 +23,7 @@ def made(name, context, training, **options):
     """Build a method of flat options, checked as those of a config are."""
     own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
     checked = checked_options(METHODS[name], own, "method")
-    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
+    return METHODS[name](context, training, **keywords(METHODS[name], typed(**options) | checked))
 
 
 def fit(tones, context, session=None, training=TRAINING, **options):
@@ -86,7 +87,7 @@ def test_captions_are_anchors_of_sounds_as_sounds_are_of_captions(tones, context
     """The loss of a batch as loops: each side against the other side's others, in the score of the very two."""
     torch.manual_seed(0)
     loss = {"name": "ranking", "margin": 0.0, "reduction": "mean", "combine": "sum"}
-    learner = METHODS["xie"](context, TRAINING, **SMALL | {"strategy": "full-mini-batch", "loss": loss}).learner
+    learner = METHODS["xie"](context, TRAINING, **SMALL | typed(strategy="full-mini-batch", loss=loss)).learner
     learner.learn_words(tones.train["text"])
     learner.eval()
     rows = torch.arange(0, 20, 4)

@@ -11,6 +11,7 @@ from aadml.feature_extraction.ground.options import keywords
 from aadml.feature_extraction.layers.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 from aadml.methods import METHODS
 from aadml.methods.training.session import Session
+from tests.sections import typed
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def bert_base(tmp_path_factory):
 def one_step(tones, context, name, changes):
     """Train on one batch; return the weights before and after."""
     config = resolve(read_yaml(name) | {"seed": 3})
-    arguments = config.arguments() | changes
+    arguments = vars(config.arguments()) | typed(**changes)
     settings = replace(config.training, epochs=1, batch=6, select="last")
     torch.manual_seed(3)
     build = METHODS[config.method]

@@ -12,6 +12,7 @@ from aadml.methods.method import Context
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
+from tests.sections import typed
 
 pytest.importorskip("transformers")
 
@@ -51,7 +52,7 @@ def made(name, context, training, **options):
     """Build a method of flat options, checked as those of a config are."""
     own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
     checked = checked_options(METHODS[name], own, "method")
-    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
+    return METHODS[name](context, training, **keywords(METHODS[name], typed(**options) | checked))
 
 
 def fit(tones, context, options, session):

@@ -16,6 +16,7 @@ from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
 from aadml.model.packing import pack_tensors
 from aadml.retrieval import evaluate
+from tests.sections import typed
 
 pytest.importorskip("transformers")
 
@@ -26,7 +27,7 @@ def made(name, context, training, **options):
     """Build a method of flat options, checked as those of a config are."""
     own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
     checked = checked_options(METHODS[name], own, "method")
-    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
+    return METHODS[name](context, training, **keywords(METHODS[name], typed(**options) | checked))
 
 
 def fitted(tones, context, options, training=TRAINING, name="audio-text", session=None):

@@ -13,13 +13,14 @@ from aadml.methods.correlation.algebra import centered, covariance, cross_covari
 from aadml.methods.correlation.dcca import total_correlation
 from aadml.methods.method import Context
 from aadml.methods.training.settings import Training
+from tests.sections import typed
 
 
 def made(name, context, training, **options):
     """Build a method of flat options, checked as those of a config are."""
     own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
     checked = checked_options(METHODS[name], own, "method")
-    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
+    return METHODS[name](context, training, **keywords(METHODS[name], typed(**options) | checked))
 
 
 def views(n=50, d=4, seed=0):

@@ -11,6 +11,7 @@ from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.settings import Training
+from tests.sections import typed
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
@@ -19,7 +20,7 @@ def made(name, context, training, **options):
     """Build a method of flat options, checked as those of a config are."""
     own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
     checked = checked_options(METHODS[name], own, "method")
-    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
+    return METHODS[name](context, training, **keywords(METHODS[name], typed(**options) | checked))
 
 
 def clips(n=40):

@@ -7,6 +7,7 @@ from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.settings import Training
+from tests.sections import typed
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 NETWORK = NetworkOptions(**{"hidden": (6,), "dropout": 0.0})
@@ -14,7 +15,7 @@ NETWORK = NetworkOptions(**{"hidden": (6,), "dropout": 0.0})
 
 def built(name, **sections):
     torch.manual_seed(0)
-    return METHODS[name](CONTEXT, Training(), network=NETWORK, **sections).learner
+    return METHODS[name](CONTEXT, Training(), network=NETWORK, **typed(**sections)).learner
 
 
 def batch(b=7):

@@ -11,6 +11,7 @@ from aadml.methods.networks import NetworkOptions
 from aadml.methods.pair_losses import partner_distance, same_class_losses
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.settings import Training
+from tests.sections import typed
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
@@ -18,7 +19,7 @@ CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 def learner(**options):
     torch.manual_seed(0)
     small = {"network": NetworkOptions(hidden=(6,), dropout=0.0), "hidden": (6,), "explicit": 4}
-    return METHODS["eics"](CONTEXT, Training(), **(small | options)).learner
+    return METHODS["eics"](CONTEXT, Training(), **typed(**small | options)).learner
 
 
 def batch(b=7):

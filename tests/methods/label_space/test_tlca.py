@@ -11,13 +11,16 @@ from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.settings import Training
+from tests.sections import typed
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
 
 def built(**options):
     torch.manual_seed(0)
-    return METHODS["tlca"](CONTEXT, Training(), **({"network": NetworkOptions(hidden=(6,), dropout=0.0)} | options))
+    return METHODS["tlca"](
+        CONTEXT, Training(), **typed(**{"network": NetworkOptions(hidden=(6,), dropout=0.0)} | options)
+    )
 
 
 def batch(stage, b=9):

@@ -9,6 +9,8 @@ from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.settings import Training
+from aadml.objective.composition import LossSection
+from tests.sections import typed
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 0)
 
@@ -16,13 +18,13 @@ CONTEXT = Context({"audio": 5, "visual": 7}, 0)
 NETWORK = NetworkOptions(hidden=(6,), dropout=0.0)
 
 
-LOSS = {"name": "nt-xent", "temperature": 0.1, "reduction": "mean"}
+LOSS = LossSection.of("nt-xent", temperature=0.1, reduction="mean")
 
 
 def learner(**options):
     torch.manual_seed(0)
     return METHODS["pairs"](
-        CONTEXT, Training(), **({"network": NETWORK, "dimension": 4, "loss": LOSS} | options)
+        CONTEXT, Training(), **typed(**{"network": NETWORK, "dimension": 4, "loss": LOSS} | options)
     ).learner
 
 

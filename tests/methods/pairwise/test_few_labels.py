@@ -14,12 +14,13 @@ from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.settings import Training
+from aadml.objective.composition import LossSection
 from aadml.objective.neighbor_positives import NeighborOptions
 
 COUNT, LABELED = 12, [0, 3, 5, 8]
 CONTEXT = Context({"audio": 5, "visual": 7}, 2, clips=COUNT, unlabelled=COUNT - len(LABELED))
 NETWORK = NetworkOptions(hidden=(6,), dropout=0.0)
-LOSS = {"name": "nt-xent", "temperature": 0.1, "reduction": "mean"}
+LOSS = LossSection.of("nt-xent", temperature=0.1, reduction="mean")
 
 
 def learner(**options):
@@ -73,7 +74,7 @@ def test_of_many_labels_each_step_draws_some():
 
 
 def test_labels_alone_teach_where_pairs_have_no_weight():
-    one = learner(loss=LOSS | {"weight": 0.0}, neighbors=NeighborOptions(positives="own", k=2))
+    one = learner(loss=LossSection.of("nt-xent", weight=0.0), neighbors=NeighborOptions(positives="own", k=2))
     given = clips()
     found = parts(one, given)
     assert set(found) == {"loss", "label_loss"}
@@ -115,7 +116,10 @@ def test_training_sorts_clips_by_what_few_labels_and_many_pairs_say():
     labels[:8] = classes[:8]
     given = Clips(features, labels, tuple(map(str, range(400))), ("a", "b", "c", "d"))
     method = METHODS["few-labels"](
-        replace(CONTEXT, classes=4), Training(epochs=20, batch=50, learning_rate=0.01), network=NETWORK, loss=LOSS
+        replace(CONTEXT, classes=4),
+        Training(epochs=20, batch=50, learning_rate=0.01),
+        network=NETWORK,
+        loss=LOSS,
     )
     method.fit(given.select(torch.arange(300)), given.select(torch.arange(0)))
     right = [method.embed(given[m][300:], m).argmax(1) == classes[300:] for m in CONTEXT.modalities]

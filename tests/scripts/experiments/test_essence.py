@@ -82,7 +82,7 @@ def test_a_proxy_without_gradient_leaves_no_metric_loss(base, changes, none):
     assert (essence(config) == alone) == none
     assert (np.abs(trained(config) - trained(alone)).max() < 1e-6) == none
     assert (NONE in same_training(config)) == none
-    assert (degeneracy(config.section("proxy").options) or "").endswith("does not reach the encoders") == none
+    assert (degeneracy(vars(config.section("proxy").options)) or "").endswith("does not reach the encoders") == none
 
 
 def test_the_affine_map_that_doubles_the_anchor_is_no_identity(base):
@@ -108,11 +108,11 @@ def test_controls_that_are_the_training_itself(base, options, same):
 def test_the_uniform_mean_weights_the_neighbors_equally(base):
     config = of(base, k=3)
     options = rivals(config)[UNIFORM].section("proxy").options
-    chosen = AttentionOptions(attention=options["attention"], temperature=options["temperature"])
+    chosen = AttentionOptions(attention=options.attention, temperature=options.temperature)
     generator = torch.Generator().manual_seed(0)
     anchors, keys = (torch.randn(5, count, 4, generator=generator, dtype=torch.float64) for count in (1, 3))
     mask = torch.ones(5, 3, dtype=torch.bool)
-    found = READINGS[options["reading"]](Attention(4, chosen), Keys(anchors[:, 0], anchors, keys, mask))
+    found = READINGS[options.reading](Attention(4, chosen), Keys(anchors[:, 0], anchors, keys, mask))
     torch.testing.assert_close(found, keys.mean(1), rtol=0, atol=3e-4)
 
 

@@ -17,6 +17,7 @@ from aadml.feature_extraction.ground.json_values import typed
 from aadml.feature_extraction.jobs.job import Options, choose_extractors, named_extractors
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.model import Model
+from aadml.search.checksums import check_all
 from aadml.search.encoders import (
     IndexEncoder,
     ModelEncoder,
@@ -156,6 +157,7 @@ def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> tup
 
 def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> tuple[Changes, IndexEncoder]:
     with closing(connect(path)) as database, reading(database, path):
+        check_all(database)
         meta, digests = meta_of(database), digests_of(database)
     before = str(path.parent / typed(meta["source"], "path", str))
     if near(before, path.parent) != _place(place, path):

@@ -23,6 +23,7 @@ from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
+from aadml.search.checksums import check_items
 from aadml.search.embed_query import check, embed_query
 from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
@@ -69,6 +70,7 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     Raises:
         InputError: the index is damaged.
     """
+    check_items(database)
     meta = meta_of(database)
     try:
         generation, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)

@@ -63,6 +63,7 @@ def _wrapped(function: F, name: str, *, typed: bool = False) -> F:
             return function(*positional, **named)  # raises Python's own TypeError
         for argument, value in bound.arguments.items():
             hint = kinds.get(argument, ())
+            _check_text(f"{name}: {argument}", value, is_path=os.PathLike in hint)
             types = {get_origin(kind) or kind for kind in hint}
             if types and np.ndarray not in types:
                 bound.arguments[argument] = value = plain(value)
@@ -72,9 +73,33 @@ def _wrapped(function: F, name: str, *, typed: bool = False) -> F:
                     _check(f"{name}: {argument}", element, hint)
             if typed and os.PathLike not in hint:
                 consent_to(value)
-        return function(*bound.args, **bound.kwargs)
+        try:
+            return function(*bound.args, **bound.kwargs)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise InputError(in_words(error)) from error
 
     return cast(F, call)
+
+
+def in_words(error: OSError) -> str:
+    """Return what an error of the operating system says, with the file it names."""
+    place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+    return f"{place}cannot be read or written ({error.strerror or error}); pass another path, or change its permissions"
+
+
+def _check_text(place: str, value: object, *, is_path: bool) -> None:
+    """Raise InputError for a text that no file system or encoding can hold."""
+    if not isinstance(value, str | os.PathLike):
+        return
+    text = os.fspath(value)
+    if is_path and "\0" in str(text):
+        raise InputError(f"{place}: {str(text)!r} holds a zero byte; no file has such a name")
+    try:
+        os.fsencode(text)  # names of files that are not UTF-8 stay possible
+    except UnicodeEncodeError as error:
+        raise InputError(f"{place}: {str(text)!r} holds characters that are not Unicode; pass valid text") from error
 
 
 def plain(value: Any) -> Any:

@@ -118,6 +118,8 @@ def build(
     _refuse_idle(choices, of_media=is_media(source))
     if not str(source).startswith(SYNTHETIC) and not Path(source).exists():
         raise InputError(f"{source}: no such file or folder; pass a feature file, a manifest or a folder of media")
+    if calibrate is not None and not str(calibrate).startswith(SYNTHETIC) and not Path(calibrate).exists():
+        raise InputError(f"calibrate: {calibrate}: no such file; pass a feature file with validation clips")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; pass the path of the index file to write")
     with only_writer(path) as work:

@@ -1,6 +1,5 @@
 """The index file: an SQLite database of items, their columns and their vectors, written in transactions."""
 
-import fcntl
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.locks import locked
 from aadml.search import best_moment, checksums
 from aadml.search.best_moment import MomentVectors, write_moments
 
@@ -171,16 +171,13 @@ def only_writer(path: Path) -> Iterator[Path]:
         handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise InputError(f"{work}: cannot be written ({error.strerror}); choose another path") from error
+    busy = f"{path}: another process is updating this index; try again when it has finished"
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        raise InputError(f"{path}: another process is updating this index; try again when it has finished") from error
-    try:
-        remove_leftovers(path)
-        yield work
+        with locked(handle, work / "lock.host", busy):
+            remove_leftovers(path)
+            yield work
     except BaseException:
-        if is_new and [file.name for file in work.iterdir()] == ["lock"]:
+        if is_new and work.is_dir() and [file.name for file in work.iterdir()] == ["lock"]:
             shutil.rmtree(work, ignore_errors=True)  # no work was begun
         raise
     finally:

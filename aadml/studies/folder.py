@@ -1,6 +1,5 @@
 """The folder of a sweep, or of a reproduction: one process at a time, the same data, and nothing of somebody else."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -12,6 +11,7 @@ from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.locks import locked
 
 RUNS = "runs"
 DATA = "data.json"
@@ -59,13 +59,9 @@ def _locked(folder: Path, absent: set[Path]) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"{folder}: another process works there; wait for it, or choose another --output"
-            ) from None
-        yield
+        busy = f"{folder}: another process works there; wait for it, or choose another --output"
+        with locked(handle, folder / "lock.host", busy):
+            yield
     finally:
         os.close(handle)
         for place in sorted(absent, reverse=True):  # inner ones first

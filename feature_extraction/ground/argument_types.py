@@ -19,7 +19,7 @@ from aadml.feature_extraction.ground.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_UNCHECKED = {Any, Mapping, Callable, np.ndarray}  # types that functions check themselves
+_UNCHECKED = {Any, Mapping, np.ndarray}  # types that functions check themselves
 _ABSTRACT: Mapping[object, type] = {int: numbers.Integral, float: numbers.Real}
 _WORDS: Mapping[object, str] = {
     str: "text",
@@ -28,6 +28,7 @@ _WORDS: Mapping[object, str] = {
     float: "a number",
     bool: "True or False",
     NoneType: "None",
+    Callable: "a function",
 }
 
 
@@ -35,7 +36,7 @@ _WORDS: Mapping[object, str] = {
 def checked(function: F, home: str, name: str) -> F:
     """Wrap a public function so that the types of its arguments are checked before it runs.
 
-    Texts, paths, numbers and classes are checked. Arrays, mappings, functions and the items of containers are left to
+    Texts, paths, numbers, functions and classes are checked. Arrays, mappings and the items of containers are left to
     the function. The attribute IN_WORDS of a class describes it in messages.
 
     Args:
@@ -139,6 +140,8 @@ def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
         raise InputError(f"{place} of type {type(value).__name__}; {possible}")
     if isinstance(value, str) and not value and os.PathLike in kinds:
         raise InputError(f"{place} is empty; give a path, or leave it out")
+    if value == "" and {*kinds} == {str, NoneType}:
+        raise InputError(f"{place} is empty; pass a name, or leave it out")
 
 
 def _is_of(value: object, kind: object) -> bool:
@@ -147,6 +150,8 @@ def _is_of(value: object, kind: object) -> bool:
         return any(isinstance(value, type(choice)) for choice in get_args(kind))
     if isinstance(value, bool):
         return origin is bool
+    if origin is Callable:
+        return callable(value)
     if isinstance(get_origin(kind), type):
         elements = [element for hint in get_args(kind)[:1] for element in _alternatives(hint)]
         if isinstance(value, list | tuple) and _is_checked({get_origin(each) or each for each in elements}):
@@ -159,6 +164,8 @@ def _is_of(value: object, kind: object) -> bool:
 def _in_words(kind: object) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(map(repr, get_args(kind)))
-    if get_origin(kind):
+    if get_origin(kind) and get_origin(kind) is not Callable:
         return "names"
-    return str(getattr(kind, "IN_WORDS", None) or _WORDS.get(kind) or getattr(kind, "__name__", kind))
+    return str(
+        getattr(kind, "IN_WORDS", None) or _WORDS.get(get_origin(kind) or kind) or getattr(kind, "__name__", kind)
+    )

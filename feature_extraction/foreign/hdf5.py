@@ -82,16 +82,21 @@ def _opened(place: str) -> Iterator[h5py.File]:
                 )
             yield file
         return
-    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
     with CheckedReader(place) as reader:
-        access.set_fileobj_driver(h5py.h5fd.fileobj_driver, reader)
         try:
-            with h5py.File(h5py.h5f.open(os.fsencode(place), h5py.h5f.ACC_RDONLY, fapl=access), "r") as file:
+            with h5py.File(_verified(place, reader), "r") as file:
                 yield file
         finally:
-            if reader.failure is not None:  # HDF5 may have reported it otherwise, or not at all
-                raise reader.failure
+            if reader.failure:  # HDF5 may have reported it otherwise, or not at all
+                raise InputError(reader.failure)
+
+
+def _verified(place: str, reader: CheckedReader) -> Any:
+    """Open a file below a reader; no property list that refers to `reader` is left at the end of the process."""
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # closes objects that are still open with the file
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, reader)
+    return h5py.h5f.open(os.fsencode(place), h5py.h5f.ACC_RDONLY, fapl=access)
 
 
 def hdf5_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:

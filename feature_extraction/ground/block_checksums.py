@@ -74,14 +74,14 @@ class CheckedReader(io.RawIOBase):
         path: the file.
 
     Attributes:
-        failure: the first block that did not match its checksum; None so far.
+        failure: sentence on the first block that did not match its checksum; "" so far.
 
     Raises:
         InputError: the trailer is damaged; also every read of a damaged block.
         OSError: the file cannot be read.
     """
 
-    failure: InputError | None = None
+    failure = ""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__()
@@ -168,12 +168,12 @@ class CheckedReader(io.RawIOBase):
             self._fail(start, min(BLOCK, self._size - start))
 
     def _fail(self, start: int, length: int) -> None:
-        error = InputError(
+        message = (
             f"{self._place}: is damaged: bytes {start:,} to {start + length - 1:,} do not match their checksum; "
             "restore the file from a copy, or make it again"
         )
-        self.failure = self.failure or error
-        raise error
+        self.failure = self.failure or message
+        raise InputError(message)
 
 
 def has_checksums(path: str | os.PathLike[str]) -> bool:

@@ -138,5 +138,5 @@ def test_what_a_layout_does_not_follow_is_refused(write_h5, split_keys):
 
 @pytest.mark.parametrize("views", [1.5, 0, [1], {1: "a"}])
 def test_views_that_are_not_texts_are_refused(tmp_path, views):
-    with pytest.raises(InputError, match="^views of type .* is not a list of texts"):
+    with pytest.raises(InputError, match=r"^views of type .* is not a list of texts"):
         open_data("synthetic:ave", views=views)

@@ -1,5 +1,7 @@
 """`aadml verify` takes every kind of file, and says of which it cannot know anything."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -87,3 +89,24 @@ def test_what_is_no_file_of_aadml_is_one_line(tmp_path, path):
         aadml.verify(f"{tmp_path}/{path}")
     assert len(str(caught.value).splitlines()) == 1
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("place", [100, 5000, 200_000])
+def test_a_process_that_refused_a_damaged_file_ends_well(tmp_path, place):
+    many = content(features={"audio": np.ones((4, 20_000), np.float32)}, sequences={}, fitted={})
+    write_features(tmp_path / "f.h5", many)
+    flipped(tmp_path / "f.h5", place)
+    program = """
+import sys
+from aadml.feature_extraction.feature_file import read_features
+try:
+    read_features(sys.argv[1])
+except ValueError as error:
+    kept = error
+    print(error)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "f.h5"], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "f.h5: " in ended.stdout

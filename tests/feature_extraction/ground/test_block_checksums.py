@@ -72,7 +72,7 @@ def test_a_partial_read_verifies_its_blocks_alone(tmp_path):
         assert reader.readinto(bytearray(2 * BLOCK)) == 2 * BLOCK
         with pytest.raises(InputError, match="is damaged: bytes 131,072 to 196,607"):
             reader.readinto(bytearray(1))
-        assert reader.failure is not None
+        assert "is damaged" in reader.failure
 
 
 def test_every_changed_byte_is_found(tmp_path):

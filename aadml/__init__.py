@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from aadml.runs.fit import fit
     from aadml.runs.fit import resume_run as resume
     from aadml.runs.loading import load
-    from aadml.runs.verify import verify
     from aadml.search.app import serve
     from aadml.search.build_index import build as index
     from aadml.search.index import Index
+    from aadml.search.verify import verify
     from aadml.studies.ablation import ablate
     from aadml.studies.comparison import compare
 
@@ -120,7 +120,7 @@ _HOMES = {
     "sample_data": "aadml.data.sample_clips:sample_data",
     "serve": "aadml.search.app:serve",
     "status": "aadml.feature_extraction.jobs.status:status",
-    "verify": "aadml.runs.verify:verify",
+    "verify": "aadml.search.verify:verify",
 }
 
 _EXTRAS = {"starlette", "uvicorn"}

@@ -81,7 +81,7 @@ MODULES = [
     "aadml.runs.evaluate",
     "aadml.runs.fit",
     "aadml.runs.loading",
-    "aadml.runs.verify",
+    "aadml.search.verify",
 ]
 
 

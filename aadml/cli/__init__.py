@@ -144,6 +144,14 @@ def main(command: click.Command = cli) -> None:
     except InputError as error:
         _last_word(" ".join(str(error).split()))
         sys.exit(2)
+    except BrokenPipeError:
+        _exit_quietly()
+    except OSError as error:
+        from aadml.feature_extraction.ground.argument_types import in_words
+        from aadml.feature_extraction.ground.errors import one_line
+
+        _last_word(one_line(in_words(error)))
+        sys.exit(2)
     except ProcessLost as error:
         _last_word(str(error))
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""`aadml verify`: checksums of a run or a model."""
+"""`aadml verify`: checksums of whatever aadml writes."""
 
 import sys
 from pathlib import Path
@@ -7,20 +7,24 @@ import click
 
 
 @click.command("verify")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("path", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(run: Path, as_json: bool) -> None:
-    """Check every file of RUN (a run or a model folder) against its checksum, and list the damaged ones.
+def command(path: Path, as_json: bool) -> None:
+    """Check PATH against its checksums, and list what is damaged.
 
-    Exit status 1 if a file is damaged.
+    PATH is a run or a model folder, a feature file, a file of embeddings, an index, or the folder OUTPUT.work with the
+    ledger of an extraction. A file of another program has no checksums: it is called unverified. Exit status 1 if
+    something is damaged.
     """
     import aadml
 
-    damaged = aadml.verify(run)
+    unverified: list[str] = []
+    damaged = aadml.verify(path, on_unverified=unverified.append)
     if as_json:
         import json
 
-        click.echo(json.dumps({"path": str(run), "whole": not damaged, "damaged": damaged}, indent=2))
+        content = {"path": str(path), "whole": not damaged, "verified": not unverified, "damaged": damaged}
+        click.echo(json.dumps(content, indent=2))
     else:
-        click.echo("\n".join(damaged) if damaged else f"{run}: every file matches its checksum")
+        click.echo("\n".join(damaged or unverified or [f"{path}: every file matches its checksum"]))
     sys.exit(1 if damaged else 0)

@@ -105,7 +105,11 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
     """
     if isinstance(views, str):
         raise InputError(f'views: \'{views}\' given; {{"flow": VIEW}} or ["flow=VIEW"] is needed')
-    pairs = list(views.items()) if isinstance(views, Mapping) else [_pair(text) for text in views or ()]
+    views = () if views is None else views
+    if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):
+        kind = type(views).__name__
+        raise InputError(f"views of type {kind} is not a list of texts; pass MODALITY=VIEW texts, or a mapping of them")
+    pairs = list(views.items()) if isinstance(views, Mapping) else [_pair(text) for text in views]
     view_of: dict[str, str] = {}
     for name, view in [("audio", audio), ("visual", visual), ("text", text), *pairs]:
         if not view:

@@ -17,7 +17,7 @@ from aadml.data.captions.several_texts import every_text
 from aadml.data.splitting.splits import clips_of
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.feature_file.columns import LISTED
-from aadml.feature_extraction.feature_file.output import hdf5_output
+from aadml.feature_extraction.feature_file.output import checksummed_hdf5
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.model.model import Model
@@ -115,7 +115,7 @@ def _write(
     present: Mapping[Modality, NDArray[np.bool_]],
     once: Sequence[Modality] = (),
 ) -> None:
-    with atomic_path(output) as temporary, hdf5_output(temporary) as file:
+    with atomic_path(output) as temporary, checksummed_hdf5(temporary) as file:
         file.attrs["format"] = FORMAT
         file.attrs["similarity"] = model.method.similarity
         file.attrs["model"] = json.dumps(model.facts.to_json())

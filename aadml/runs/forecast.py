@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.methods.method import Method
+from aadml.objective.objective import terms_of
 
 WORTH_TELLING = 2**28
 """Bytes of a step from which on a user is told."""

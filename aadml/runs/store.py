@@ -6,7 +6,6 @@ that are never used again, and a file with new content is removed from the run f
 point leaves the last commit intact. No other file in the folder is touched.
 """
 
-import fcntl
 import hashlib
 import os
 import re
@@ -19,7 +18,8 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, write_bytes
 from aadml.feature_extraction.ground.checksummed_json import FileSum
-from aadml.feature_extraction.ground.errors import InputError, InUseError
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.locks import locked
 from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, RunManifest, read_file, read_log, read_manifest
 
 FLUSH_SECONDS = 60.0
@@ -172,7 +172,7 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
     with _writing(folder):
         is_new = made or not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
-    with _lock(folder, wait=False):
+    with _empty_removed(folder, is_new=is_new), _lock(folder, wait=False):
         taken = sorted(path.name for path in folder.iterdir() if path.name in RESERVED or NUMBERED.fullmatch(path.name))
         if taken:
             raise InputError(f"{folder}: contains a {taken[0]} already; choose an empty folder for the run")
@@ -207,17 +207,25 @@ def open_run(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
 
 
 @contextmanager
+def _empty_removed(folder: Path, *, is_new: bool) -> Iterator[None]:
+    """Remove a new folder after an error that left nothing in it."""
+    try:
+        yield
+    except InputError:
+        with suppress(OSError):  # not empty, or gone
+            if is_new:
+                folder.rmdir()
+        raise
+
+
+@contextmanager
 def _lock(folder: Path, *, wait: bool) -> Iterator[None]:
     with _writing(folder):
         handle = os.open(folder, os.O_RDONLY)
+    busy = f"{folder}: another process is training this run; wait for it to end"
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InUseError(f"{folder}: another process is training this run; wait for it to end") from None
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be locked ({error.strerror}); choose another place") from error
-        yield
+        with locked(handle, folder / "lock.host", busy, wait=wait):
+            yield
     finally:
         os.close(handle)
 

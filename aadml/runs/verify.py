@@ -8,24 +8,15 @@ from aadml.model.packing import CARD, FACTS, WEIGHTS
 from aadml.runs.manifest import ENVIRONMENT, LOG, MANIFEST, is_run, read_file, read_log, read_manifest
 
 
-def verify(path: str | Path) -> list[str]:
-    """Check a run or a model folder.
-
-    Args:
-        path: the folder.
+def verify_folder(folder: Path) -> list[str]:
+    """Check a run or a model folder; see `aadml.verify`.
 
     Returns:
         A sentence for each file that is damaged, missing or changed; empty if all files are intact.
 
     Raises:
         InputError: the folder is neither a run nor a model.
-
-    Example:
-        >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
-        >>> aadml.verify(folder)
-        []
     """
-    folder = Path(path)
     if not is_run(folder):
         return _without_manifest(folder)
     try:

@@ -50,6 +50,7 @@ class Service:
         return _json(await run_in_threadpool(self._facts))
 
     def _facts(self) -> JsonObject:
+        self._index.refresh()
         index, encoder = self._index, self._index.encoder
         kinds: dict[str, tuple[Modality, ...]] = {m: (m,) for m in ("audio", "visual")}
         kinds |= {"clip": ("audio", "visual"), "text": ("text",)}

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.search.checksums import check_row
 from aadml.search.exact_search import Gallery
 
 SCHEMA = tuple(
@@ -72,7 +73,9 @@ def read_moments(database: sqlite3.Connection, modality: Modality, number: int) 
     table = f"moment_{modality}"
     if database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is None:
         return None
-    row = database.execute(f"SELECT times, content FROM {table} WHERE number = ?", (number,)).fetchone()
+    stored = database.execute(f"SELECT number, times, content FROM {table} WHERE number = ?", (number,)).fetchone()
+    check_row(database, table, number, stored)
+    row = None if stored is None else stored[1:]
     if row is None:
         return None
     count, rest = divmod(len(row[0]), 8)

@@ -17,6 +17,7 @@ from aadml.feature_extraction.ground.json_values import typed
 from aadml.feature_extraction.jobs.job import Options, choose_extractors, named_extractors
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.model import Model
+from aadml.search.checksums import check_all
 from aadml.search.encoders import (
     IndexEncoder,
     ModelEncoder,
@@ -117,6 +118,8 @@ def build(
     _refuse_idle(choices, of_media=is_media(source))
     if not str(source).startswith(SYNTHETIC) and not Path(source).exists():
         raise InputError(f"{source}: no such file or folder; pass a feature file, a manifest or a folder of media")
+    if calibrate is not None and not str(calibrate).startswith(SYNTHETIC) and not Path(calibrate).exists():
+        raise InputError(f"calibrate: {calibrate}: no such file; pass a feature file with validation clips")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; pass the path of the index file to write")
     with only_writer(path) as work:
@@ -156,6 +159,7 @@ def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> tup
 
 def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> tuple[Changes, IndexEncoder]:
     with closing(connect(path)) as database, reading(database, path):
+        check_all(database)
         meta, digests = meta_of(database), digests_of(database)
     before = str(path.parent / typed(meta["source"], "path", str))
     if near(before, path.parent) != _place(place, path):

@@ -2,7 +2,8 @@
 
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
+from aadml.search.checksums import check_items
 from aadml.search.embed_query import check, embed_query
 from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
@@ -69,6 +71,7 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     Raises:
         InputError: the index is damaged.
     """
+    check_items(database)
     meta = meta_of(database)
     try:
         generation, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
@@ -77,6 +80,15 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     galleries = galleries_of(database, similarity)
     calibrations = read_calibrations(meta.get(CALIBRATION, {}), path)
     return _State(generation, meta, galleries, calibrations, read_cells(database, meta, galleries, path))
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return device and inode of a file; connecting to a missing file raises the error, so it has (0, 0)."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_dev, status.st_ino
 
 
 class Index:
@@ -109,10 +121,36 @@ class Index:
         self.filter_seconds = SECONDS
         self._model, self._trust_code = model, trust_code or is_trusting()
         self._lock = threading.RLock()
-        self._database = connect(self.path)
         self._encoder: IndexEncoder | None = None
-        with reading(self._database, self.path):
-            self._state = _read_state(self._database, self.path)
+        self._database, self._file, self._state = self._opened()
+
+    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int], _State]:
+        """Open the file and return the database, the identity of the file, and its state."""
+        identity = _identity(self.path)
+        database = connect(self.path)
+        try:
+            with reading(database, self.path):
+                return database, identity, _read_state(database, self.path)
+        except BaseException:
+            database.close()
+            raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Lock the index and open a transaction on the current file; a replaced file is opened anew.
+
+        Raises:
+            InputError: the file was removed, or replaced by something else.
+        """
+        with self._lock:
+            if _identity(self.path) != self._file:
+                before = self._database, self._state.meta["encoder"]
+                self._database, self._file, self._state = self._opened()
+                before[0].close()
+                if before[1] != self._state.meta["encoder"]:
+                    self._encoder = None
+            with reading(self._database, self.path):
+                yield self._database
 
     @classmethod
     @checked_call
@@ -143,7 +181,7 @@ class Index:
         self.close()
 
     def __len__(self) -> int:
-        with self._lock, reading(self._database, self.path):
+        with self._reading():
             return int(self._database.execute("SELECT count(*) FROM item").fetchone()[0])
 
     @property
@@ -168,12 +206,12 @@ class Index:
 
     def columns(self) -> list[str]:
         """Return the columns that a condition may use."""
-        with self._lock:
-            return searchable_columns(self._database)
+        with self._reading() as database:
+            return searchable_columns(database)
 
     def has_labels(self) -> bool:
         """Return whether any item has a class."""
-        with self._lock, reading(self._database, self.path):
+        with self._reading():
             return self._database.execute("SELECT 1 FROM item WHERE label != '' LIMIT 1").fetchone() is not None
 
     @property
@@ -216,6 +254,7 @@ class Index:
             InputError: there is no query or several, a modality cannot be searched, a file cannot be read, or the
                 condition is invalid.
         """
+        self.refresh()
         target = self._target(to)
         with trusting(self._trust_code), named_in(self.path):
             vectors = embed_query(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
@@ -225,6 +264,7 @@ class Index:
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
         """Return the k items that fit best to an item of the index; the results may contain that item."""
         with self._lock:
+            self.refresh()
             numbers, gallery = self._gallery(modality)
             place = np.flatnonzero(numbers == number)
             if not len(place):
@@ -246,7 +286,7 @@ class Index:
         """Return the k items whose vectors are nearest to a query: one vector (1, e) for each of its modalities."""
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
-        with self._lock, reading(self._database, self.path):
+        with self._reading():
             self._refresh()
             numbers, gallery = self._gallery(to)
             rows = None if where is None else self._rows(to, (where, tuple(parameters)))
@@ -279,7 +319,7 @@ class Index:
         Raises:
             InputError: the index has no item of this number.
         """
-        with self._lock, reading(self._database, self.path):
+        with self._reading():
             (item,) = items_of(self._database, [number])
         return item, self._places(item)
 
@@ -298,9 +338,18 @@ class Index:
         Raises:
             InputError: the kind is unknown, or pyarrow is not installed.
         """
-        with self._lock, reading(self._database, self.path):
+        with self._reading():
             self._refresh()
             return export(self._database, self._state.galleries, output, kind)
+
+    def refresh(self) -> None:
+        """Read the index again if its file was changed or replaced.
+
+        Raises:
+            InputError: the file was removed, or replaced by something that is not an index.
+        """
+        with self._reading():
+            self._refresh()
 
     def _refresh(self) -> None:
         """Read the index again if another process has changed it, in an open transaction."""

@@ -13,11 +13,9 @@ from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
+from aadml.search.checksums import verified_rows
 from aadml.search.exact_search import Gallery
 from aadml.search.store import Item, columns_in, quoted, tables_of
-
-_BLOCK = 4096  # vectors read at a time
-
 
 Galleries = dict[Modality, tuple[NDArray[np.int64], Gallery]]
 """Modality -> numbers of the items in the order of their ids (n,), and their vectors."""
@@ -93,8 +91,9 @@ def vectors_of(
         raise DamagedFileError(damaged)
     values = np.empty((len(numbers), first[0] // 4), dtype=np.float32)
     order = np.argsort(numbers)
-    begin, rows = 0, database.execute(f"SELECT content FROM {table} ORDER BY number")
-    while block := [row[0] for row in rows.fetchmany(_BLOCK)]:
+    begin = 0
+    for rows in verified_rows(database, table):
+        block = [row[1] for row in rows]
         if begin + len(block) > len(order) or not all(isinstance(v, bytes) and len(v) == first[0] for v in block):
             raise DamagedFileError(damaged)
         matrix = np.frombuffer(b"".join(block), dtype="<f4").reshape(len(block), -1)

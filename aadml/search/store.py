@@ -1,6 +1,5 @@
 """The index file: an SQLite database of items, their columns and their vectors, written in transactions."""
 
-import fcntl
 import json
 import os
 import re
@@ -18,12 +17,13 @@ from numpy.typing import NDArray
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.search import best_moment
+from aadml.feature_extraction.ground.locks import locked
+from aadml.search import best_moment, checksums
 from aadml.search.best_moment import MomentVectors, write_moments
 
-APPLICATION, VERSION = 0x61614D58, 1
+APPLICATION, VERSION = 0x61614D58, 2
 OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "rowid", "oid", "_rowid_")
 """Names that further columns cannot have."""
 
@@ -42,6 +42,7 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE item (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, split TEXT NOT NULL, label TEXT NOT NULL, \
 audio, visual, digest BLOB NOT NULL);
 CREATE INDEX item_label ON item (label);
+{checksums.SCHEMA};
 {" ".join(f"CREATE TABLE vector_{m} (number INTEGER PRIMARY KEY, content BLOB NOT NULL);" for m in MODALITIES)}
 COMMIT;
 """
@@ -105,10 +106,14 @@ def connect(path: Path) -> sqlite3.Connection:
         except BaseException:
             database.close()
             raise
-    if kind != APPLICATION or version != VERSION:
+    if kind != APPLICATION or not 1 <= version <= VERSION:
         database.close()
-        version_words = f"an index of version {version}, but this aadml reads version {VERSION}; build the index again"
-        raise InputError(f"{path}: is {version_words if kind == APPLICATION else 'not an index of aadml'}")
+        if kind != APPLICATION:
+            raise InputError(f"{path}: is not an index of aadml")
+        raise InputError(
+            f"{path}: is an index of version {version}, but this aadml reads versions 1 and {VERSION}; "
+            "build the index again"
+        )
     return database
 
 
@@ -145,6 +150,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(connect(path)) as database, _errors_in_one_line(path):
         database.execute("BEGIN IMMEDIATE")
         yield database
+        checksums.seal_facts(database)
         database.execute("COMMIT")  # closing without it rolls the transaction back
 
 
@@ -165,16 +171,13 @@ def only_writer(path: Path) -> Iterator[Path]:
         handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise InputError(f"{work}: cannot be written ({error.strerror}); choose another path") from error
+    busy = f"{path}: another process is updating this index; try again when it has finished"
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        raise InUseError(f"{path}: another process is updating this index; try again when it has finished") from error
-    try:
-        remove_leftovers(path)
-        yield work
+        with locked(handle, work / "lock.host", busy):
+            remove_leftovers(path)
+            yield work
     except BaseException:
-        if is_new and [file.name for file in work.iterdir()] == ["lock"]:
+        if is_new and work.is_dir() and [file.name for file in work.iterdir()] == ["lock"]:
             shutil.rmtree(work, ignore_errors=True)  # no work was begun
         raise
     finally:
@@ -189,6 +192,7 @@ def create(path: Path, meta: Mapping[str, JsonObject], columns: Columns, entries
             database.executescript(_NEW)
             database.execute("BEGIN")
             _write(database, meta, columns, (), entries)
+            checksums.seal_facts(database)
             database.execute("COMMIT")
             database.execute("PRAGMA journal_mode = WAL")
 
@@ -222,21 +226,25 @@ def _write(
         database.execute(statement)
     by_modality = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
     tables = ["item", *(["extra"] if columns else []), *by_modality]
+    touched: list[int] = []
     for name in removed:
-        _remove(database, name, tables)
+        touched += _remove(database, name, tables)
     for entry in entries:
-        _remove(database, entry.item.id, tables)
-        _insert(database, entry, columns)
+        touched += _remove(database, entry.item.id, tables)
+        touched.append(_insert(database, entry, columns))
+    checksums.seal_items(database, touched)
     write_meta(database, meta)
 
 
-def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str]) -> None:
+def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str]) -> list[int]:
+    """Remove an item and return its number, in a list; an empty list if there is none."""
     number = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
     for table in tables if number is not None else ():
         database.execute(f"DELETE FROM {table} WHERE number = ?", number)
+    return list(number or ())
 
 
-def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> None:
+def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> int:
     item = entry.item
     media = [_path(item.media[name]) if item.media.get(name) else None for name in ("audio", "visual")]
     row = (item.id, item.split, item.label, *media, entry.digest)
@@ -251,6 +259,7 @@ def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> Non
         database.execute(f"INSERT INTO vector_{name} VALUES (?, ?)", (number, content))
     assert number is not None
     write_moments(database, number, entry.moments)
+    return number
 
 
 def _path(name: str) -> str | bytes:
@@ -290,6 +299,7 @@ def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
 def _renew_columns(database: sqlite3.Connection, columns: Columns) -> None:
     """Create the table of further columns again, with an SQL index for each column."""
     database.execute("DROP TABLE IF EXISTS extra")
+    checksums.forget(database, "extra")
     if columns:
         named = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
         database.execute(f"CREATE TABLE extra (number INTEGER PRIMARY KEY, {named})")

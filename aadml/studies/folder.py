@@ -1,6 +1,5 @@
 """Folder of a study: one process at a time, runs on the same data, and no files of others."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -11,7 +10,8 @@ from pathlib import Path
 from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.atomic import write_text
-from aadml.feature_extraction.ground.errors import InputError, InUseError
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.locks import locked
 
 RUNS = "runs"
 DATA = "data.json"
@@ -44,19 +44,16 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from error
-    locked: Mapping[Path, str] = {}
+    noted: Mapping[Path, str] = {}
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            message = f"{folder}: another process works there; wait for it, or choose another --output"
-            raise InUseError(message) from None
-        locked = data
-        for place, content in data.items():
-            _keep_to(place, content)
-        yield
+        busy = f"{folder}: another process works there; wait for it, or choose another --output"
+        with locked(handle, folder / "lock.host", busy):
+            noted = data
+            for place, content in data.items():
+                _keep_to(place, content)
+            yield
     finally:
-        for place in locked:
+        for place in noted:
             if place.is_relative_to(folder) and set(place.glob("*")) == {place / DATA} and _noted(place / DATA):
                 (place / DATA).unlink()
         os.close(handle)

@@ -12,6 +12,10 @@ Version 2 adds modalities other than `audio`, `visual` and `text`, listed in the
 clips with several texts; `/label` -1 for clips without a class, in every row of a file without class names; `/labels`
 uint8 (n, C) for clips with several classes, of which `/label` is the first. A file is written in the lowest version
 that can hold it, and every version is read.
+
+The root attribute `checksums` marks a file that ends with checksums of its blocks (`ground/block_checksums.py`), which
+HDF5 ignores and `open_hdf5` verifies; without them such a file is damaged. A program that changes the file in place has
+to delete the attribute.
 """
 
 from aadml.feature_extraction.feature_file.checks import check

@@ -181,9 +181,10 @@ def _watched(rows: ModalityRows, present: NDArray[np.bool_] | None, place: str) 
 def _finite(rows: FeatureRows, place: str, present: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.float32]]:
     start = 0
     for block in rows.blocks():
-        finite = np.isfinite(block).all(axis=1)
+        finite = np.isfinite(block)
         if not finite.all():
-            raise InputError(f"{place}: row {start + int(np.argmin(finite))} holds NaN or infinity")
+            row = start + int(np.argmin(finite.all(axis=1)))
+            raise InputError(f"{place}: row {row} holds NaN or infinity")
         if present is not None and block[~present[start : start + len(block)]].any():
             raise InputError(f"{place}: holds values of a clip for which {place}_present is false; zeros are needed")
         yield block

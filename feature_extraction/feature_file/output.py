@@ -13,6 +13,9 @@ from typing import Any
 
 import h5py
 
+from aadml.feature_extraction.foreign.hdf5 import CHECKSUMS
+from aadml.feature_extraction.ground.block_checksums import append_checksums
+
 
 class Output(io.FileIO):
     """Unbuffered file that accepts all writes and remembers the first that failed."""
@@ -87,6 +90,19 @@ def hdf5_output(path: Path) -> Iterator[Hdf5Writer]:
             yield Hdf5Writer(content)
         if output.failure is not None:
             raise output.failure
+
+
+@contextmanager
+def checksummed_hdf5(path: Path) -> Iterator[Hdf5Writer]:
+    """Open a new HDF5 file at a path that exists and is empty; its checksums are appended when it is closed.
+
+    Raises:
+        OSError: the first write that failed, after the file is closed.
+    """
+    with hdf5_output(path) as file:
+        file.attrs[CHECKSUMS] = "blocks"
+        yield file
+    append_checksums(path)
 
 
 def _created(path: Path, output: Output) -> Any:

@@ -9,7 +9,7 @@ import h5py
 from aadml.feature_extraction.feature_file.checks import checked
 from aadml.feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile, Shard
 from aadml.feature_extraction.feature_file.names import MODALITIES, in_order
-from aadml.feature_extraction.feature_file.output import Hdf5Writer, hdf5_output
+from aadml.feature_extraction.feature_file.output import Hdf5Writer, checksummed_hdf5
 from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows
 from aadml.feature_extraction.ground.atomic import atomic_path
 
@@ -41,7 +41,7 @@ def write_rows(path: str | os.PathLike[str], content: FeatureFile, rows: Mapping
         InputError: the content is inconsistent, or the file cannot be written.
     """
     watched = checked(content, rows, os.fspath(path))
-    with atomic_path(path) as temporary, hdf5_output(temporary) as file:
+    with atomic_path(path) as temporary, checksummed_hdf5(temporary) as file:
         _write(file, content, watched)
 
 

@@ -15,8 +15,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.block_checksums import CheckedReader, has_checksums
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.processor_time import reached_limit
+
+CHECKSUMS = "checksums"
+"""Root attribute of a file that ends with checksums; without them it is damaged."""
 
 _SECONDS = 0.5  # processor time for a small file, without the start of the process
 _OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS = 1e6, 60.0  # speed for a file of small objects, and its upper limit
@@ -58,12 +62,41 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     if problem:
         raise DamagedFileError(f"{place}: {problem}")
     try:
-        with h5py.File(place, "r") as file:
+        with _opened(place) as file:
             yield file
     except MemoryError as error:
         raise InputError(f"{place}: needs more memory than is available") from error
     except (OSError, RuntimeError, KeyError) as error:
         raise DamagedFileError(f"{place}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+
+
+@contextmanager
+def _opened(place: str) -> Iterator[h5py.File]:
+    """Open a file, whose blocks are verified when they are read if it has checksums."""
+    if not has_checksums(place):
+        with h5py.File(place, "r") as file:
+            if CHECKSUMS in file.attrs:
+                raise DamagedFileError(
+                    f"{place}: is damaged: its checksums are missing (it was cut, or another program changed it); "
+                    "restore the file from a copy, or make it again"
+                )
+            yield file
+        return
+    with CheckedReader(place) as reader:
+        try:
+            with h5py.File(_verified(place, reader), "r") as file:
+                yield file
+        finally:
+            if reader.failure:  # HDF5 may have reported it otherwise, or not at all
+                raise DamagedFileError(reader.failure)
+
+
+def _verified(place: str, reader: CheckedReader) -> Any:
+    """Open a file below a reader; no property list that refers to `reader` is left at the end of the process."""
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # closes objects that are still open with the file
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, reader)
+    return h5py.h5f.open(os.fsencode(place), h5py.h5f.ACC_RDONLY, fapl=access)
 
 
 def hdf5_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from aadml.feature_extraction.ground.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_UNCHECKED = {Any, Mapping, Callable, np.ndarray}  # types that functions check themselves
+_UNCHECKED = {Any, Mapping, np.ndarray}  # types that functions check themselves
 _ABSTRACT: Mapping[object, type] = {int: numbers.Integral, float: numbers.Real}
 _WORDS: Mapping[object, str] = {
     str: "text",
@@ -28,6 +28,7 @@ _WORDS: Mapping[object, str] = {
     float: "a number",
     bool: "True or False",
     NoneType: "None",
+    Callable: "a function",
 }
 
 
@@ -35,7 +36,7 @@ _WORDS: Mapping[object, str] = {
 def checked(function: F, home: str, name: str) -> F:
     """Wrap a public function so that the types of its arguments are checked before it runs.
 
-    Texts, paths, numbers and classes are checked. Arrays, mappings, functions and the items of containers are left to
+    Texts, paths, numbers, functions and classes are checked. Arrays, mappings and the items of containers are left to
     the function. The attribute IN_WORDS of a class describes it in messages.
 
     Args:
@@ -63,6 +64,7 @@ def _wrapped(function: F, name: str, *, typed: bool = False) -> F:
             return function(*positional, **named)  # raises Python's own TypeError
         for argument, value in bound.arguments.items():
             hint = kinds.get(argument, ())
+            _check_text(f"{name}: {argument}", value, is_path=os.PathLike in hint)
             types = {get_origin(kind) or kind for kind in hint}
             if types and np.ndarray not in types:
                 bound.arguments[argument] = value = plain(value)
@@ -72,9 +74,33 @@ def _wrapped(function: F, name: str, *, typed: bool = False) -> F:
                     _check(f"{name}: {argument}", element, hint)
             if typed and os.PathLike not in hint:
                 consent_to(value)
-        return function(*bound.args, **bound.kwargs)
+        try:
+            return function(*bound.args, **bound.kwargs)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise InputError(in_words(error)) from error
 
     return cast(F, call)
+
+
+def in_words(error: OSError) -> str:
+    """Return what an error of the operating system says, with the file it names."""
+    place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+    return f"{place}cannot be read or written ({error.strerror or error}); pass another path, or change its permissions"
+
+
+def _check_text(place: str, value: object, *, is_path: bool) -> None:
+    """Raise InputError for a text that no file system or encoding can hold."""
+    if not isinstance(value, str | os.PathLike):
+        return
+    text = os.fspath(value)
+    if is_path and "\0" in str(text):
+        raise InputError(f"{place}: {str(text)!r} holds a zero byte; no file has such a name")
+    try:
+        os.fsencode(text)  # names of files that are not UTF-8 stay possible
+    except UnicodeEncodeError as error:
+        raise InputError(f"{place}: {str(text)!r} holds characters that are not Unicode; pass valid text") from error
 
 
 def plain(value: Any) -> Any:
@@ -114,6 +140,8 @@ def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
         raise InputError(f"{place} of type {type(value).__name__}; {possible}")
     if isinstance(value, str) and not value and os.PathLike in kinds:
         raise InputError(f"{place} is empty; give a path, or leave it out")
+    if value == "" and {*kinds} == {str, NoneType}:
+        raise InputError(f"{place} is empty; pass a name, or leave it out")
 
 
 def _is_of(value: object, kind: object) -> bool:
@@ -122,6 +150,8 @@ def _is_of(value: object, kind: object) -> bool:
         return any(isinstance(value, type(choice)) for choice in get_args(kind))
     if isinstance(value, bool):
         return origin is bool
+    if origin is Callable:
+        return callable(value)
     if isinstance(get_origin(kind), type):
         elements = [element for hint in get_args(kind)[:1] for element in _alternatives(hint)]
         if isinstance(value, list | tuple) and _is_checked({get_origin(each) or each for each in elements}):
@@ -134,6 +164,8 @@ def _is_of(value: object, kind: object) -> bool:
 def _in_words(kind: object) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(map(repr, get_args(kind)))
-    if get_origin(kind):
+    if get_origin(kind) and get_origin(kind) is not Callable:
         return "names"
-    return str(getattr(kind, "IN_WORDS", None) or _WORDS.get(kind) or getattr(kind, "__name__", kind))
+    return str(
+        getattr(kind, "IN_WORDS", None) or _WORDS.get(get_origin(kind) or kind) or getattr(kind, "__name__", kind)
+    )

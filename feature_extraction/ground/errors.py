@@ -3,13 +3,25 @@
 Any other exception that escapes is a defect of the program.
 """
 
+import re
+
+_LONGEST, _KEPT = 255, 80  # characters of a word, and of what is left of a longer one
+_LONG = re.compile(rf"\S{{{_LONGEST + 1},}}|(?<!\w)'[^']{{{_KEPT + 1},}}'(?!\w)")
+
 
 class AadmlError(Exception):
     """Base class of the errors of aadml."""
 
 
 class InputError(AadmlError, ValueError):
-    """Invalid input: the message contains what is wrong, what was given, and what to do."""
+    """Invalid input: the message contains what is wrong, what was given, and what to do.
+
+    The command line prints the message as one line and exits with 2. Characters that cannot be printed are escaped, and
+    long values are shortened to 80 characters.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class DamagedFileError(InputError):
@@ -31,3 +43,9 @@ class MissingExtraError(InputError):
     def of(cls, user: str, package: str, extra: str) -> "MissingExtraError":
         """Return the error of a feature `user` that needs a package; `extra` is what to install ("aadml[hub]")."""
         return cls(f"{user} needs {package}, which is not installed: pip install '{extra}'")
+
+
+def one_line(text: str) -> str:
+    """Return a text with unprintable characters escaped; quoted values and very long words are shortened."""
+    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return _LONG.sub(lambda long: f"{long[0][: _KEPT - 23]}...{long[0][-20:]}", escaped)

@@ -7,6 +7,7 @@ an unfinished write is truncated at the next opening. A damaged record is skippe
 16 bytes per line.
 """
 
+from aadml.feature_extraction.ledger.integrity import damages_of_ledger
 from aadml.feature_extraction.ledger.ledger import RECORDS, DamagedValues, Ledger, is_in_use, open_ledger
 from aadml.feature_extraction.ledger.notes import Beginning, Progress, notes_of
 from aadml.feature_extraction.ledger.records import Block, Record
@@ -21,6 +22,7 @@ __all__ = [
     "Progress",
     "Record",
     "Track",
+    "damages_of_ledger",
     "is_in_use",
     "notes_of",
     "open_ledger",

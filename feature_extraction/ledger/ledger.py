@@ -13,8 +13,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.errors import InputError, InUseError
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.locks import WITHOUT_FLOCK, locked
 from aadml.feature_extraction.ledger.notes import Note, content_of_note
 from aadml.feature_extraction.ledger.positions import Positions
 from aadml.feature_extraction.ledger.records import (
@@ -30,6 +31,7 @@ from aadml.feature_extraction.ledger.records import (
 
 RECORDS, VALUES = "records.jsonl", "values.f32"
 _OLD = "ledger.jsonl"
+_LOCK = "lock.host"  # only where the file system has no flock
 _FLUSH_SECONDS = 5.0  # work that a power cut may lose; a kill loses none
 _LINE = 1024  # bytes of the first read of a line
 _TRIES, _PAUSE = 5, 0.05  # `is_in_use` holds the lock for a moment
@@ -191,7 +193,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
             raise InputError(
                 f"{folder}: cannot be written ({error.strerror}); choose another place for the output"
             ) from error
-        _lock(records, folder / RECORDS)
+        _lock(stack, records, folder)
         ledger = Ledger(records, values, str(folder / RECORDS))
         try:
             yield ledger
@@ -204,8 +206,8 @@ def is_in_use(records: Path) -> bool:
     with records.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
+        except OSError as error:
+            return error.errno not in WITHOUT_FLOCK or (records.parent / _LOCK).exists()
     return False
 
 
@@ -213,15 +215,14 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")
 
 
-def _lock(file: BinaryIO, place: Path) -> None:
+def _lock(stack: ExitStack, file: BinaryIO, folder: Path) -> None:
+    busy = f"{folder / RECORDS}: another extraction is writing it; wait for it, or name another output"
     for tries_left in reversed(range(_TRIES)):
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            stack.enter_context(locked(file.fileno(), folder / _LOCK, busy))
+        except InputError:
             if not tries_left:
-                raise InUseError(
-                    f"{place}: another extraction is writing it; wait for it, or name another output"
-                ) from error
+                raise
             time.sleep(_PAUSE)
         else:
             return

@@ -1,6 +1,5 @@
 """Download of a published file: resumable, verified before the file gets its name, one process at a time."""
 
-import fcntl
 import http.client
 import os
 import urllib.error
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.locks import locked
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 _ATTEMPTS = 3  # connections that are tried before a download fails
@@ -64,8 +64,8 @@ def _locked(target: Path) -> Iterator[None]:
         lock = target.with_name(f".{target.name}.lock").open("ab")
     except OSError as error:
         raise InputError(f"{target.parent}: cannot be written ({error.strerror or error})") from error
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    lock_file = target.with_name(f".{target.name}.lock.host")
+    with lock, locked(lock.fileno(), lock_file, f"{target}: another process downloads it", wait=True):
         yield
 
 

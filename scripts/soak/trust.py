@@ -41,10 +41,12 @@ import yaml
 
 import aadml
 from aadml.cli import cli
+from aadml.feature_extraction.foreign.hdf5 import CHECKSUMS
 from aadml.feature_extraction.ground import consent, import_paths
 from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.manifest import RunManifest, read_manifest
+from aadml.search.checksums import seal_facts
 from aadml.search.index import Index
 
 SMALL = {"network.hidden": [8], "proxy.k": 1, "training.batch": 20, "training.epochs": 2}
@@ -180,6 +182,7 @@ def hdf5_documents(path: Path) -> dict[str, Any]:
 def write_hdf5_document(path: Path, name: str, content: Any) -> None:
     """Write an attribute, or the first text of a dataset."""
     with h5py.File(path, "r+") as file:
+        file.attrs.pop(CHECKSUMS, None)
         if name.endswith("#"):
             values = file[name[:-1]][()]
             values.reshape(-1)[0] = content[0]
@@ -199,6 +202,7 @@ def write_index_document(path: Path, name: str, content: Any) -> None:
     """Write a fact of an index."""
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE meta SET value = ? WHERE name = ?", (json.dumps(content), name))
+        seal_facts(database)
 
 
 def yaml_documents(path: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 import json
 from dataclasses import replace
 
-import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -11,6 +10,7 @@ from aadml.data import open_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import Timeline, write_features
 from aadml.feature_extraction.ground.errors import InputError
+from tests.edited_hdf5 import edited
 
 
 def call(*words):
@@ -199,7 +199,7 @@ def test_a_file_that_reads_another_is_refused_by_every_command(tmp_path, monkeyp
     content = synthetic(classes=2, train=2, valid=0, test=1, dimensions=(2, 2))
     write_features("f.h5", content)
     (tmp_path / "secret").write_bytes(b"a secret  " * 6)
-    with h5py.File("f.h5", "a") as file:
+    with edited("f.h5") as file:
         del file["id"]
         file.create_dataset("id", (6,), "S10", external=[("secret", 0, 60)])
     words = [command[0], "f.h5", command[1]] if command[0] == "convert" else [*command, "f.h5"]

@@ -9,13 +9,13 @@ import sys
 import time
 from dataclasses import replace
 
-import h5py
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
+from tests.edited_hdf5 import edited
 
 SMALL = ["network.hidden=[16]", "training.batch=20", "training.learning_rate=0.01"]
 
@@ -107,17 +107,17 @@ def bad(name, tmp_path):
         return path, [], "bad.h5"
     if name == "a missing key":
         write_features(path, whole)
-        with h5py.File(path, "a") as file:
+        with edited(path) as file:
             del file["label"]
         return path, [], "label"
     if name == "NaN features":
         write_features(path, whole)
-        with h5py.File(path, "a") as file:
+        with edited(path) as file:
             file["audio"][3, 1] = np.nan
         return path, [], "NaN"
     if name == "labels of the wrong length":
         write_features(path, whole)
-        with h5py.File(path, "a") as file:
+        with edited(path) as file:
             kept = file["label"][:-1]
             del file["label"]
             file["label"] = kept

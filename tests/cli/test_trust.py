@@ -16,6 +16,7 @@ from aadml.feature_extraction.ground import consent, import_paths
 from aadml.feature_extraction.ground.checksummed_json import seal
 from aadml.feature_extraction.ground.errors import UntrustedCodeError
 from aadml.search.index import Index
+from tests.edited_hdf5 import edited
 
 SMALL = {"network.hidden": [8], "training.batch": 20, "training.epochs": 1}
 OWN = '''
@@ -155,7 +156,7 @@ def test_a_planted_section_of_a_model_is_not_imported(aadml, features, away, sec
 def test_a_planted_extractor_of_a_feature_file_is_not_imported(aadml, features, away):
     copy = shutil.copy(features, away / "f.h5")
     (away / "planted.py").write_text(f"def f(**options): {PLANTED}")
-    with h5py.File(copy, "r+") as file:
+    with edited(copy) as file:
         origin = {"extractor": "planted:f", "parameters": {}}
         file["audio"].attrs["provenance"] = json.dumps(origin)
     Index.build(copy, "f.index").close()

@@ -1,7 +1,6 @@
 import io
 import pickle
 
-import h5py
 import numpy as np
 import pytest
 
@@ -11,6 +10,7 @@ from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
+from tests.edited_hdf5 import edited
 
 
 def test_the_feature_file_comes_back_as_it_was_written(tmp_path):
@@ -85,7 +85,7 @@ def test_a_damaged_file_is_refused(write_h5, split_keys, tmp_path):
 
 def test_groups_in_the_place_of_arrays_are_refused(write_h5, split_keys):
     path = write_h5(**split_keys)
-    with h5py.File(path, "a") as file:
+    with edited(path) as file:
         del file["lab_train"]
         file.create_group("lab_train")
     with pytest.raises(InputError, match="'lab_train' is a group; an array is needed"):
@@ -134,3 +134,9 @@ def test_what_a_layout_does_not_follow_is_refused(write_h5, split_keys):
     ):
         with pytest.raises(InputError, match=f"the layout split-keys has {said}"):
             open_data(place, **options)
+
+
+@pytest.mark.parametrize("views", [1.5, 0, [1], {1: "a"}])
+def test_views_that_are_not_texts_are_refused(tmp_path, views):
+    with pytest.raises(InputError, match=r"^views of type .* is not a list of texts"):
+        open_data("synthetic:ave", views=views)

@@ -14,6 +14,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import embed
+from tests.edited_hdf5 import edited
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def test_sound_with_several_captions_is_ranked_once_a_clip_from_the_file_too(mad
     found = aadml.evaluate(embeddings=tmp_path / "e.h5")
     assert [len(one.ids) for one in found.directions] == [6, 12]
     assert [one.map for one in found.directions] == [one.map for one in wanted.directions]
-    with h5py.File(tmp_path / "e.h5", "a") as file:
+    with edited(tmp_path / "e.h5") as file:
         file.attrs["once"] = ["text"]
     with pytest.raises(InputError, match=r"e\.h5: once: text: rows of one label differ"):
         aadml.evaluate(embeddings=tmp_path / "e.h5")

@@ -2,7 +2,6 @@
 
 import tracemalloc
 
-import h5py
 import pytest
 import torch
 from click.testing import CliRunner
@@ -19,6 +18,7 @@ from aadml.methods import METHODS
 from aadml.methods.inputs import fit_scaling
 from aadml.runs import environment
 from aadml.runs.environment import data_hash
+from tests.edited_hdf5 import edited
 
 FAST = ("aadml", "cca", "pairs", "agah")
 CAPTIONED = ("audio-text", "3cmlf", "xie")
@@ -85,7 +85,7 @@ def test_proxies_and_scalings_do_too(features, all_large, settings):
 def test_chunked_files_give_what_files_in_one_piece_give(features, all_large, tmp_path):
     chunked = tmp_path / "chunked.h5"
     chunked.write_bytes(features.read_bytes())
-    with h5py.File(chunked, "r+") as file:
+    with edited(chunked) as file:
         for name in ("audio", "visual"):
             values, origin = file[name][()], dict(file[name].attrs)
             del file[name]

@@ -1,9 +1,13 @@
 """A small index of three clips, and readers of indexes."""
 
+import itertools
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import Timeline
 from aadml.search.filters import matching
 from aadml.search.items import items_of, vectors_of
 from aadml.search.store import Entry, Item, connect, reading
@@ -27,3 +31,18 @@ def read(path):
 def matching_ids(path, where, parameters=(), **seconds):
     with closing(connect(path)) as database, reading(database, path):
         return [item.id for item in items_of(database, matching(database, where, parameters, **seconds).tolist())]
+
+
+def with_timeline(seed=0):
+    """Clips whose features are the means of one to six stretches of sound."""
+    made = synthetic(classes=3, train=40, valid=20, test=30, dimensions=(6, 8), difficulty=0.3)
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(1, 7, len(made.ids))
+    lengths[0] = 1
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    values = np.repeat(made.features["audio"], lengths, axis=0) + generator.normal(size=(offsets[-1], 6))
+    means = np.stack([values[a:b].mean(0) for a, b in itertools.pairwise(offsets)])
+    times = np.concatenate([0.96 * np.arange(length) for length in lengths])
+    timeline = Timeline(values.astype(np.float32), offsets.astype(np.int64), times)
+    features = {**made.features, "audio": means.astype(np.float32)}
+    return replace(made, features=features, sequences={"audio": timeline})

@@ -1,6 +1,5 @@
 """The best moment of a hit: the stretch that fits best, where descriptions over time were kept."""
 
-import itertools
 import sqlite3
 from dataclasses import replace
 
@@ -8,28 +7,13 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import Timeline, write_features
+from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 from aadml.search.store import connect
+from tests.search.small_index import with_timeline
 
 SETTINGS = {"network.hidden": [8], "training.batch": 20, "training.learning_rate": 0.01}
-
-
-def with_timeline(seed=0):
-    """Clips whose features are the means of one to six stretches of sound."""
-    made = synthetic(classes=3, train=40, valid=20, test=30, dimensions=(6, 8), difficulty=0.3)
-    generator = np.random.default_rng(seed)
-    lengths = generator.integers(1, 7, len(made.ids))
-    lengths[0] = 1
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    values = np.repeat(made.features["audio"], lengths, axis=0) + generator.normal(size=(offsets[-1], 6))
-    means = np.stack([values[a:b].mean(0) for a, b in itertools.pairwise(offsets)])
-    times = np.concatenate([0.96 * np.arange(length) for length in lengths])
-    timeline = Timeline(values.astype(np.float32), offsets.astype(np.int64), times)
-    features = {**made.features, "audio": means.astype(np.float32)}
-    return replace(made, features=features, sequences={"audio": timeline})
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +85,8 @@ def test_an_index_of_before_there_were_moments_is_read_and_updated(content, feat
     with sqlite3.connect(tmp_path / "i") as database:
         for name in ("audio", "visual", "text"):
             database.execute(f"DROP TABLE moment_{name}")
+        database.execute("DROP TABLE checksum")
+        database.execute("PRAGMA user_version = 1")
     asked = content.features["audio"][7]
     with Index(tmp_path / "i") as opened:
         assert all(hit.moment is None for hit in opened.search(audio=asked, to="audio").hits)
@@ -111,5 +97,5 @@ def test_damaged_moments_are_one_line(content, features, tmp_path):
     index = Index.build(features, tmp_path / "i", moments=True)
     with sqlite3.connect(tmp_path / "i") as database:
         database.execute("UPDATE moment_audio SET content = x'00'")
-    with pytest.raises(InputError, match=r"moments of clip number .* are damaged"):
+    with pytest.raises(InputError, match=r"damaged: moment_audio, number"):
         index.search(audio=content.features["audio"][7], to="audio", k=90)

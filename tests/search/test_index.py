@@ -8,7 +8,7 @@ import torch
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file import read_features, write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import score_source
 from aadml.search import Index
@@ -65,3 +65,30 @@ def test_filters_and_more_than_there_is(features, tmp_path):
         assert len(found.hits) == found.among == (count if count is not None else found.among)
         if where and "s1" in (where, *parameters):
             assert {hit.item.columns["speaker"] for hit in found.hits} == {"s1"}
+
+
+def test_a_replaced_index_is_opened_anew(features, tmp_path):
+    index = Index.build(features, tmp_path / "i")
+    query = content().features["audio"][0]
+    before = index.search(audio=query, to="audio", k=3)
+    other = content(ids=tuple(f"new {name}" for name in content().ids))
+    write_features(tmp_path / "other.h5", other)
+    Index.build(tmp_path / "other.h5", tmp_path / "j").close()
+    (tmp_path / "j").replace(tmp_path / "i")
+    after = index.search(audio=query, to="audio", k=3)
+    assert [hit.item.id for hit in after.hits] == [f"new {hit.item.id}" for hit in before.hits]
+    assert index.like(1, "audio", to="audio", k=1).hits[0].item.id.startswith("new ")
+    assert index.item(1)[0].id.startswith("new ")
+
+
+def test_a_removed_index_answers_nothing(features, tmp_path):
+    index = Index.build(features, tmp_path / "i")
+    (tmp_path / "i").unlink()
+    with pytest.raises(InputError, match="no such index"):
+        index.search(audio=content().features["audio"][0], to="audio")
+
+
+def test_a_missing_calibration_file_is_refused_before_work(features, tmp_path):
+    with pytest.raises(InputError, match="no such file; pass a feature file with validation clips"):
+        aadml.index(features, tmp_path / "i", calibrate="/nope.h5")
+    assert [path.name for path in tmp_path.iterdir()] == []

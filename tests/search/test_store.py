@@ -98,7 +98,7 @@ def test_what_is_no_index_is_refused(tmp_path, index):
         connect(tmp_path / "none")
     with closing(sqlite3.connect(index)) as database:
         database.execute("PRAGMA user_version = 9")
-    with pytest.raises(InputError, match="version 9, but this aadml reads version 1"):
+    with pytest.raises(InputError, match="version 9, but this aadml reads versions 1 and 2"):
         connect(index)
 
 

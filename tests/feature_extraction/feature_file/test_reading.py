@@ -12,13 +12,14 @@ from aadml.feature_extraction.feature_file import (
     write_features,
 )
 from aadml.feature_extraction.ground.errors import InputError
+from tests.edited_hdf5 import edited
 from tests.feature_extraction.contents import content, masked, same, timed
 
 
 @pytest.mark.parametrize("key", ["label", "id", "split", "class_names"])
 def test_names_the_key_that_is_missing(tmp_path, key):
     write_features(tmp_path / "f.h5", content())
-    with h5py.File(tmp_path / "f.h5", "a") as file:
+    with edited(tmp_path / "f.h5") as file:
         del file[key]
     with pytest.raises(InputError, match=f"holds no /{key}"):
         read_features(tmp_path / "f.h5")
@@ -26,7 +27,7 @@ def test_names_the_key_that_is_missing(tmp_path, key):
 
 def test_reads_val_as_valid(tmp_path):
     write_features(tmp_path / "f.h5", content())
-    with h5py.File(tmp_path / "f.h5", "a") as file:
+    with edited(tmp_path / "f.h5") as file:
         file["split"][1] = "val"
     assert read_features(tmp_path / "f.h5").splits[1] == "valid"
 
@@ -42,7 +43,7 @@ def test_reads_val_as_valid(tmp_path):
 )
 def test_refuses_a_key_of_another_type(tmp_path, key, value, message):
     write_features(tmp_path / "f.h5", content())
-    with h5py.File(tmp_path / "f.h5", "a") as file:
+    with edited(tmp_path / "f.h5") as file:
         del file[key]
         file[key] = value
     with pytest.raises(InputError, match=re.escape(message)):
@@ -54,7 +55,7 @@ def test_refuses_what_is_not_a_feature_file(tmp_path):
     (tmp_path / "text.h5").write_text("id,label")
     h5py.File(tmp_path / "other.h5", "w").close()
     write_features(tmp_path / "new.h5", content())
-    with h5py.File(tmp_path / "new.h5", "a") as file:
+    with edited(tmp_path / "new.h5") as file:
         file.attrs["version"] = 3
     write_features(tmp_path / "cut.h5", content())
     (tmp_path / "cut.h5").write_bytes((tmp_path / "cut.h5").read_bytes()[:3000])
@@ -79,7 +80,7 @@ def test_refuses_what_is_not_a_feature_file(tmp_path):
 )
 def test_refuses_a_list_of_modalities_that_does_not_hold(tmp_path, listed, message):
     write_features(tmp_path / "f.h5", content())
-    with h5py.File(tmp_path / "f.h5", "a") as file:
+    with edited(tmp_path / "f.h5") as file:
         file.attrs["modalities"] = listed
     with pytest.raises(InputError, match=message):
         read_features(tmp_path / "f.h5")
@@ -110,7 +111,7 @@ def test_numbers_that_stay_in_the_file_are_the_same(tmp_path, all_large, written
 def test_numbers_that_lie_otherwise_are_read(tmp_path, all_large, kept):
     written = content()
     write_features(tmp_path / "f.h5", written)
-    with h5py.File(tmp_path / "f.h5", "r+") as file:
+    with edited(tmp_path / "f.h5") as file:
         values, origin = file["audio"][()], dict(file["audio"].attrs)
         del file["audio"]
         file.create_dataset("audio", data=values.astype(kept.get("dtype", "f4")), **kept)
@@ -122,7 +123,7 @@ def test_numbers_that_lie_otherwise_are_read(tmp_path, all_large, kept):
 
 def test_numbers_that_stay_in_the_file_are_checked_too(tmp_path, all_large):
     write_features(tmp_path / "f.h5", content())
-    with h5py.File(tmp_path / "f.h5", "r+") as file:
+    with edited(tmp_path / "f.h5") as file:
         file["visual"][2, 1] = np.nan
     with pytest.raises(InputError, match="/visual: row 2 holds NaN"):
         read_features(tmp_path / "f.h5")

@@ -10,6 +10,7 @@ import pytest
 from aadml.feature_extraction.feature_file import FeatureFile, is_feature_file, read_features, write_features
 from aadml.feature_extraction.foreign import hdf5, open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
+from tests.edited_hdf5 import edited
 
 pytestmark = pytest.mark.usefixtures("looks_in_processes")
 
@@ -84,7 +85,7 @@ def huge_chunk(file, tmp_path):
 
 def text_that_repeats(path):
     """Make every row refer to one string of a megabyte: far more text than the file has bytes."""
-    with h5py.File(path, "a") as file:
+    with edited(path) as file:
         del file["id"]
         text = file.create_dataset("id", (20_000,), h5py.string_dtype(), chunks=(20_000,))
         text[:] = ["y"] * 19_999 + ["x" * 10**6]
@@ -201,7 +202,7 @@ ZOO = {
 @pytest.mark.parametrize("harm", ZOO, ids=lambda harm: harm.__name__)
 def test_what_was_made_to_harm_is_answered_by_one_line(tmp_path, harm):
     path = healthy(tmp_path / "f.h5")
-    with h5py.File(path, "a") as file:
+    with edited(path) as file:
         harm(file, tmp_path)
     with pytest.raises(InputError) as caught:
         read_features(path)
@@ -220,7 +221,7 @@ def test_text_that_repeats_is_not_unfolded(tmp_path):
 
 def test_a_link_inside_the_file_is_followed(tmp_path):
     path = healthy(tmp_path / "f.h5")
-    with h5py.File(path, "a") as file:
+    with edited(path) as file:
         file.move("audio", "kept_elsewhere")
         file["audio"] = h5py.SoftLink("/kept_elsewhere")
     np.testing.assert_array_equal(
@@ -322,7 +323,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
 @pytest.mark.parametrize("harm", [many_rows, many_compressed_zeros, huge_chunk], ids=lambda harm: harm.__name__)
 def test_a_bomb_needs_no_memory(tmp_path, peak_bytes, harm):
     path = healthy(tmp_path / "f.h5")
-    with h5py.File(path, "a") as file:
+    with edited(path) as file:
         harm(file, tmp_path)
     program = f"""
 from aadml.feature_extraction.feature_file import read_features

@@ -1,6 +1,7 @@
+import errno
 import os
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -99,3 +100,30 @@ def test_a_wrapper_is_pickled_by_its_public_name():
     with pytest.raises(InputError, match=r"^function: count of type str"):
         checked_call(function)(count="1")
     assert pickle.dumps(plain)
+
+
+def with_callback(name: str | None = None, on_note: Callable[[str], None] | None = None, output: Path = Path()):
+    raise OSError(errno.ENOSPC, "No space left on device", os.fspath(output))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"on_note": 5}, "^f: on_note of type int; possible are a function, None$"),
+        ({"name": ""}, "^f: name is empty; pass a name, or leave it out$"),
+        ({"name": "\ud800"}, r"^f: name: '\\ud800' holds characters that are not Unicode; pass valid text$"),
+        ({"output": "a\0b"}, r"^f: output: 'a\\x00b' holds a zero byte; no file has such a name$"),
+        ({"output": Path("a\nb")}, r"^a\\nb: cannot be read or written \(No space left on device\); "),
+    ],
+)
+def test_what_cannot_be_called_named_or_written_is_one_line(arguments, message):
+    with pytest.raises(InputError, match=message):
+        checked(with_callback, __name__, "f")(**arguments)
+
+
+def test_a_closed_pipe_stays_a_closed_pipe():
+    def closed():
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        checked(closed, __name__, "closed")()

@@ -1,0 +1,80 @@
+"""Integrity of every kind of file that aadml writes: its content against its checksums."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from aadml.feature_extraction.feature_file import is_feature_file, open_features
+from aadml.feature_extraction.foreign import open_hdf5
+from aadml.feature_extraction.ground.block_checksums import CheckedReader, has_checksums
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ledger import RECORDS, damages_of_ledger
+from aadml.runs.verify import verify_folder
+from aadml.search.checksums import check_all
+from aadml.search.checksums import has_checksums as is_sealed
+from aadml.search.store import connect, reading
+
+_SQLITE = b"SQLite format 3\0"
+
+
+def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda reason: None) -> list[str]:
+    """Check a run, a model, a feature file, a file of embeddings, an index or the ledger of an extraction.
+
+    Args:
+        path: the folder or the file; a ledger is the folder `<output>.work`.
+        on_unverified: called with a sentence if the file is readable but has no checksums, because another program or
+            an earlier edition wrote it.
+
+    Returns:
+        A sentence for each file or part that is damaged, missing or changed; empty if everything is intact.
+
+    Raises:
+        InputError: there is no such file, or it is of none of these kinds.
+
+    Example:
+        >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
+        >>> aadml.verify(folder)
+        []
+    """
+    place = Path(path)
+    try:
+        if not place.exists():
+            raise InputError(f"{place}: no such file or folder; pass a run, a model, a file of aadml or a ledger")
+        if not place.is_file():
+            return damages_of_ledger(place) if (place / RECORDS).is_file() else verify_folder(place)
+        with place.open("rb") as file:
+            is_index = file.read(len(_SQLITE)) == _SQLITE
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read ({error.strerror})") from error
+    check = _verify_index if is_index else _verify_blocks
+    try:
+        verified = check(place)
+    except InputError as error:
+        if "damaged" in str(error):
+            return [str(error)]
+        raise
+    if not verified:
+        on_unverified(f"{place}: is readable, but has no checksums (another program or an earlier edition wrote it)")
+    return []
+
+
+def _verify_index(path: Path) -> bool:
+    with closing(connect(path)) as database, reading(database, path):
+        check_all(database)
+        return is_sealed(database)
+
+
+def _verify_blocks(path: Path) -> bool:
+    """Verify an HDF5 file, and read the values of a feature file."""
+    if has_checksums(path):
+        with CheckedReader(path) as reader:
+            reader.verify()
+    with open_hdf5(path):
+        pass
+    if is_feature_file(path):
+        with open_features(path) as (_, rows):
+            for modality in rows.values():
+                for values in (modality.pooled, modality.sequence, modality.times):
+                    for _ in values.blocks() if values is not None else ():
+                        pass
+    return has_checksums(path)

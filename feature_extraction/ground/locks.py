@@ -1,0 +1,82 @@
+"""Exclusive locks between processes: `flock`, or a lock file on file systems without it (some of NFS)."""
+
+import errno
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aadml.feature_extraction.ground.errors import InputError, InUseError
+
+WITHOUT_FLOCK = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+_PAUSE = 1.0  # seconds between two looks at the lock file of another process
+
+
+@contextmanager
+def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> Iterator[None]:
+    """Hold an exclusive lock, which ends with the process where the file system has `flock`.
+
+    Args:
+        handle: descriptor of the file or folder that is locked.
+        lock_file: file that stands for the lock where there is no `flock`: it holds host and process, and is left
+            behind by a killed process.
+        busy: message for a lock that another process holds.
+        wait: whether to wait for the lock, or to raise an error.
+
+    Raises:
+        InUseError: another process holds the lock.
+        InputError: the lock file cannot be written.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InUseError(busy) from None
+    except OSError as error:
+        if error.errno not in WITHOUT_FLOCK:
+            raise InputError(
+                f"{lock_file.parent}: cannot be locked ({error.strerror}); choose another place"
+            ) from error
+        with _held(lock_file, busy, wait=wait):
+            yield
+    else:
+        yield
+
+
+@contextmanager
+def _held(lock_file: Path, busy: str, *, wait: bool) -> Iterator[None]:
+    while not _created(lock_file):
+        if not wait:
+            raise InUseError(f"{busy}; {_holder(lock_file)}")
+        time.sleep(_PAUSE)
+    try:
+        yield
+    finally:
+        lock_file.unlink(missing_ok=True)
+
+
+def _created(lock_file: Path) -> bool:
+    """Create a lock file with host and process; return False if it exists."""
+    try:
+        with lock_file.open("x", encoding="utf-8") as file:
+            file.write(f"{socket.gethostname()} {os.getpid()}\n")
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise InputError(f"{lock_file}: cannot be written ({error.strerror}); choose another place") from error
+    return True
+
+
+def _holder(lock_file: Path) -> str:
+    """Return a sentence on the process that wrote a lock file, and on what to do if it has ended."""
+    try:
+        host, _, number = lock_file.read_text(encoding="utf-8").strip().rpartition(" ")
+    except (OSError, ValueError):
+        host = number = ""
+    if not host or not number.isdecimal():
+        return f"{lock_file} holds the lock of an unknown process; if no process is at work, remove that file"
+    if host == socket.gethostname() and not Path(f"/proc/{number}").exists() and Path("/proc/self").exists():
+        return f"{lock_file} was left behind by process {number} of this machine, which has ended: remove that file"
+    return f"{lock_file} is the lock of process {number} on {host}; if that process has ended, remove that file"

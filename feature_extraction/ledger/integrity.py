@@ -1,0 +1,43 @@
+"""Integrity of a ledger: every line and the values of every record against their checksums."""
+
+import os
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ledger.ledger import RECORDS, VALUES
+from aadml.feature_extraction.ledger.records import key_of_line, record_of
+
+
+def damages_of_ledger(folder: Path) -> list[str]:
+    """Check the ledger of a work folder, which may be in use.
+
+    Returns:
+        A sentence for each damaged line or record; an unfinished last line is not damage.
+
+    Raises:
+        InputError: the folder cannot be read.
+    """
+    damages = []
+    try:
+        with (folder / RECORDS).open("rb") as lines, (folder / VALUES).open("rb") as values:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith(b"\n") and b"\0" not in line:
+                    break  # unfinished line of a killed process
+                place = f"{folder / RECORDS}: line {number}"
+                record = record_of(line)
+                if key_of_line(line) is None:
+                    damages.append(f"{place} does not match its checksum; the next extraction does its work again")
+                elif record is not None and record.block is not None:
+                    size = 4 * int(np.prod(record.block.shape))
+                    data = os.pread(values.fileno(), size, record.block.offset)
+                    if len(data) < size or zlib.crc32(data) != record.block.checksum:
+                        damages.append(
+                            f"{folder / VALUES}: the {record.modality} values of clip {record.id!r} do not match their "
+                            "checksum; the next extraction computes them again"
+                        )
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
+    return damages

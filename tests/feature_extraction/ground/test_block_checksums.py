@@ -1,0 +1,119 @@
+"""Checksums of blocks against their definition, and files with every kind of damage."""
+
+import random
+
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.ground.block_checksums import (
+    BLOCK,
+    CheckedReader,
+    _keys,
+    append_checksums,
+    checksum,
+    has_checksums,
+)
+from aadml.feature_extraction.ground.errors import InputError
+
+
+def written(path, content):
+    path.write_bytes(content)
+    append_checksums(path)
+    return path
+
+
+def read(path):
+    with CheckedReader(path) as reader:
+        return reader.read()
+
+
+@pytest.mark.parametrize("size", [0, 1, 4, 5, 1000, BLOCK])
+def test_a_checksum_is_the_sum_of_keys_times_words(size):
+    block = random.Random(size).randbytes(size)
+    padded = block + bytes(-size % 4)
+    words = [int.from_bytes(padded[i : i + 4], "little") for i in range(0, len(padded), 4)]
+    keys = [int(key) for key in _keys()]
+    assert checksum(block) == sum(k * w for k, w in zip(keys, words, strict=False)) % 2**64
+
+
+def test_the_keys_are_odd_and_those_of_the_format():
+    assert (_keys() % np.uint64(2) == 1).all()
+    assert [int(key) for key in _keys()[:2]] == [4361430564817292489, 17241572954742693623]
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 130 * BLOCK + 77])
+def test_content_is_read_as_it_was_written(tmp_path, size):
+    content = random.Random(size).randbytes(size)
+    path = written(tmp_path / "file", content)
+    assert path.read_bytes().startswith(content)
+    assert has_checksums(path)
+    assert read(path) == content
+
+
+def test_any_stretch_is_read_from_verified_blocks(tmp_path):
+    draw = random.Random(0)
+    content = draw.randbytes(5 * BLOCK + 3)
+    path = written(tmp_path / "file", content)
+    with CheckedReader(path) as reader:
+        for _ in range(200):
+            start = draw.randrange(len(content) + 10)
+            length = draw.randrange(3 * BLOCK)
+            reader.seek(start)
+            buffer = bytearray(length)
+            assert buffer[: reader.readinto(buffer)] == content[start : start + length]
+
+
+def test_a_partial_read_verifies_its_blocks_alone(tmp_path):
+    path = written(tmp_path / "file", bytes(4 * BLOCK))
+    data = bytearray(path.read_bytes())
+    data[2 * BLOCK + 5] = 1
+    path.write_bytes(data)
+    with CheckedReader(path) as reader:
+        assert reader.readinto(bytearray(2 * BLOCK)) == 2 * BLOCK
+        with pytest.raises(InputError, match="is damaged: bytes 131,072 to 196,607"):
+            reader.readinto(bytearray(1))
+        assert "is damaged" in reader.failure
+
+
+def test_every_changed_byte_is_found(tmp_path):
+    content = random.Random(0).randbytes(100)
+    whole = written(tmp_path / "file", content).read_bytes()
+    for place in range(len(whole)):
+        for flipped in (1, 128, 255):
+            data = bytearray(whole)
+            data[place] ^= flipped
+            (tmp_path / "file").write_bytes(data)
+            if not has_checksums(tmp_path / "file"):
+                assert place >= len(whole) - 16  # the mark of the trailer
+                continue
+            with pytest.raises(InputError, match="is damaged"):
+                read(tmp_path / "file")
+
+
+def test_pairs_of_flipped_bits_are_found():
+    draw = random.Random(1)
+    block = draw.randbytes(BLOCK)
+    expected = checksum(block)
+    for _ in range(2000):
+        data = bytearray(block)
+        bit = draw.choice([0x80, 1])
+        for place in draw.sample(range(3, BLOCK, 4), 2):
+            data[place] ^= bit
+        assert checksum(bytes(data)) != expected
+
+
+@pytest.mark.parametrize("length", [0, 10, 55, 56, 100, BLOCK])
+def test_a_cut_file_is_not_read(tmp_path, length):
+    path = written(tmp_path / "file", bytes(BLOCK))
+    path.write_bytes(path.read_bytes()[:length])
+    assert not has_checksums(path)
+
+
+def test_appended_bytes_hide_the_trailer_and_a_cut_start_damages_it(tmp_path):
+    path = written(tmp_path / "file", bytes(BLOCK))
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"more")
+    assert not has_checksums(path)
+    path.write_bytes(whole[8:])
+    with pytest.raises(InputError, match="is damaged"):
+        read(path)

@@ -1,0 +1,107 @@
+"""Locks with `flock`, and lock files where it is missing."""
+
+import errno
+import fcntl
+import os
+import socket
+
+import pytest
+
+import aadml
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.locks import locked
+from aadml.feature_extraction.ledger import open_ledger
+from aadml.feature_extraction.ledger.ledger import RECORDS, is_in_use
+
+
+@pytest.fixture
+def handle(tmp_path):
+    handle = os.open(tmp_path, os.O_RDONLY)
+    yield handle
+    os.close(handle)
+
+
+@pytest.fixture
+def no_flock(monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+
+
+def test_a_second_lock_is_refused_and_the_first_leaves_nothing(tmp_path, handle):
+    other = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with locked(handle, tmp_path / "lock", "busy"):
+            assert [*tmp_path.iterdir()] == []
+            with pytest.raises(InputError, match=r"^busy$"), locked(other, tmp_path / "lock", "busy"):
+                pass
+        os.close(handle)
+        with locked(other, tmp_path / "lock", "busy"):
+            pass
+    finally:
+        os.dup2(other, handle)
+        os.close(other)
+
+
+def test_without_flock_a_file_holds_host_and_process(tmp_path, handle, no_flock):
+    lock = tmp_path / "lock"
+    with locked(handle, lock, "busy"):
+        assert lock.read_text() == f"{socket.gethostname()} {os.getpid()}\n"
+        with (
+            pytest.raises(InputError, match=f"^busy; .* is the lock of process {os.getpid()} on "),
+            locked(handle, lock, "busy"),
+        ):
+            pass
+        assert lock.exists()
+    assert not lock.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (f"{socket.gethostname()} 999999999", "was left behind by process 999999999 of this machine, which has ended"),
+        ("elsewhere 12", "is the lock of process 12 on elsewhere; if that process has ended, remove that file"),
+        ("", "of an unknown process"),
+        ("\xff\n", "of an unknown process"),
+    ],
+)
+def test_a_stale_lock_file_is_explained_and_stays(tmp_path, handle, no_flock, content, message):
+    (tmp_path / "lock").write_text(content, encoding="latin-1")
+    with pytest.raises(InputError, match=message), locked(handle, tmp_path / "lock", "busy"):
+        pass
+    assert (tmp_path / "lock").read_text(encoding="latin-1") == content
+
+
+def test_another_error_of_the_system_is_one_line(tmp_path, handle, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(InputError, match="cannot be locked"), locked(handle, tmp_path / "lock", "busy"):
+        pass
+
+
+def test_a_ledger_without_flock_is_in_use_while_it_is_open(tmp_path, no_flock):
+    with open_ledger(tmp_path / "work"):
+        assert is_in_use(tmp_path / "work" / RECORDS)
+        with pytest.raises(InputError, match="another extraction is writing it"), open_ledger(tmp_path / "work"):
+            pass
+    assert not is_in_use(tmp_path / "work" / RECORDS)
+
+
+def test_index_and_training_work_without_flock_and_leave_no_lock(tmp_path, no_flock):
+    aadml.index("synthetic:ave", tmp_path / "i")
+    model = aadml.fit("synthetic:ave", method="cca", runs=tmp_path / "runs")
+    assert aadml.verify(tmp_path / "i") == aadml.verify(model.folder) == []
+    assert not [*tmp_path.rglob("lock*")]
+
+
+def test_a_training_that_cannot_lock_leaves_no_folder(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(InputError, match="cannot be locked"):
+        aadml.fit("synthetic:ave", method="cca", runs=tmp_path / "runs")
+    assert not [*(tmp_path / "runs").iterdir()]

@@ -1,0 +1,131 @@
+"""Every part of an index is verified: by its readers, by `verify`, and after each kind of change."""
+
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+import aadml
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.search import Index
+from aadml.search.store import change, create
+from tests.search.small_index import COLUMNS, entry, read, with_timeline
+
+META = {"state": {"generation": 1, "similarity": "cosine"}, "encoder": {}, "source": {"path": "x"}}
+
+
+@pytest.fixture
+def index(tmp_path):
+    path = tmp_path / "clips.index"
+    create(path, META, COLUMNS, [entry("a", 1.0), entry("b", 2.0), entry("c", 3.0)])
+    return path
+
+
+@pytest.fixture(scope="module")
+def content():
+    return with_timeline()
+
+
+@pytest.fixture
+def features(content, tmp_path):
+    write_features(tmp_path / "f.h5", content)
+    return tmp_path / "f.h5"
+
+
+def changed(path, *statements):
+    with closing(sqlite3.connect(path)) as database, database:
+        for statement in statements:
+            database.execute(statement)
+
+
+DAMAGES = {
+    "a vector": "UPDATE vector_audio SET content = zeroblob(12) WHERE number = 2",
+    "a vector that is gone": "DELETE FROM vector_audio WHERE number = 2",
+    "a vector that is new": "INSERT INTO vector_audio VALUES (700, zeroblob(12))",
+    "an id": "UPDATE item SET id = 'd' WHERE number = 2",
+    "an item that is gone": "DELETE FROM item WHERE number = 3",
+    "a path": "UPDATE item SET audio = 'e.wav' WHERE number = 2",
+    "a digest": "UPDATE item SET digest = x'00' WHERE number = 2",
+    "a further column": "UPDATE extra SET year = 2000 WHERE number = 2",
+    "a table of columns that is gone": "DROP TABLE extra",
+    "a fact": """UPDATE meta SET value = '{"generation": 1, "similarity": "dot"}' WHERE name = 'state'""",
+    "a fact that is gone": "DELETE FROM meta WHERE name = 'encoder'",
+    "a checksum": "UPDATE checksum SET value = x'00' WHERE part = 'item'",
+    "a checksum that is gone": "DELETE FROM checksum WHERE part = 'vector_audio'",
+    "all checksums": "DELETE FROM checksum",
+    "the table of checksums": "DROP TABLE checksum",
+    "the version": "PRAGMA user_version = 1",
+    "the schema": "DROP INDEX item_label",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_change_outside_aadml_is_refused_in_one_line_and_named_by_verify(index, damage):
+    changed(index, DAMAGES[damage])
+    with pytest.raises(InputError, match=r"clips.index: cannot be read as an index \(it is damaged: .*\)$"):
+        Index(index)
+    (named,) = aadml.verify(index)
+    assert str(index) in named
+
+
+def test_an_index_is_intact_after_every_kind_of_change(index):
+    assert aadml.verify(index) == []
+    change(index, {}, COLUMNS, ["a"], [entry("b", 5.0), entry("d", 4.0)])
+    assert aadml.verify(index) == []
+    assert read(index) == (["b", "c", "d"], [5, 3, 4])
+    change(index, {}, {}, ["b", "c", "d"], [entry("e", 1.0)])
+    assert aadml.verify(index) == []
+    change(index, {}, COLUMNS, ["e"], [entry(f"clip{n:04}", n) for n in range(600)])
+    assert aadml.verify(index) == []
+    change(index, {}, COLUMNS, [f"clip{n:04}" for n in range(200, 590)], ())
+    assert aadml.verify(index) == []
+    assert len(read(index)[0]) == 210
+
+
+def test_damage_is_not_sealed_by_an_update(content, features, tmp_path):
+    Index.build(features, tmp_path / "i").close()
+    changed(tmp_path / "i", "UPDATE vector_audio SET content = zeroblob(24) WHERE number = 2")
+    with pytest.raises(InputError, match="it is damaged: vector_audio"):
+        aadml.index(features, tmp_path / "i")
+    assert aadml.verify(tmp_path / "i")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE moment_audio SET times = zeroblob(length(times))",
+        "UPDATE moment_audio SET content = zeroblob(length(content))",
+        "DELETE FROM moment_audio",
+    ],
+)
+def test_the_moments_of_a_hit_are_verified(content, features, tmp_path, statement):
+    Index.build(features, tmp_path / "i", moments=True).close()
+    assert aadml.verify(tmp_path / "i") == []
+    changed(tmp_path / "i", statement)
+    with Index(tmp_path / "i") as index, pytest.raises(InputError, match="damaged: moment_audio, number"):
+        index.search(audio=content.features["audio"][7], to="audio", k=3)
+    assert aadml.verify(tmp_path / "i")
+
+
+def test_a_damaged_sql_index_is_found(index):
+    with closing(sqlite3.connect(index)) as database:
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+        page = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'item_label'").fetchone()[0]
+    data = bytearray(index.read_bytes())
+    place = data.index(b"dog", (page - 1) * size)
+    data[place] = ord("h")
+    index.write_bytes(data)
+    with pytest.raises(InputError, match="damaged"):
+        Index(index)
+
+
+def test_an_index_of_the_second_edition_is_read_unverified_and_updated(index):
+    changed(index, "DROP TABLE checksum", "PRAGMA user_version = 1")
+    unverified = []
+    assert aadml.verify(index, on_unverified=unverified.append) == []
+    assert "has no checksums" in unverified[0]
+    change(index, {}, COLUMNS, ["a"], [entry("d", 4.0)])
+    assert read(index) == (["b", "c", "d"], [2, 3, 4])
+    np.testing.assert_equal(len(Index(index)), 3)

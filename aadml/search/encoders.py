@@ -150,7 +150,8 @@ def load_encoder(written: JsonObject, folder: Path, model: Model | str | Path | 
     try:
         loaded = model if isinstance(model, Model) else load(model or place)
     except InputError as error:
-        raise type(error)(f"{error}; the index was made with the model {place}; pass --model if moved") from error
+        hint = f"the index was made with the model {place}; pass --model if it was moved"
+        raise type(error)(f"{error}; {hint}") from error
     if digest_of(loaded) != written["digest"]:
         raise InputError(f"{model or place}: is not the model that made this index; build another index")
     return ModelEncoder(loaded)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 
 BLOCK = 1 << 16
 """Bytes of a block."""
@@ -194,5 +194,5 @@ def _read_trailer(file: Any, place: str) -> tuple[int, NDArray[np.uint64]]:
     digest, size, _ = _FOOTER.unpack(os.pread(file.fileno(), _FOOTER.size, start))
     sums = os.pread(file.fileno(), start - size, size) if size <= start else b""
     if len(sums) != 8 * -(-size // BLOCK) or _digest(sums, size) != digest:
-        raise InputError(f"{place}: is damaged: its checksums are; restore the file from a copy, or make it again")
+        raise DamagedFileError(f"{place}: is damaged: its checksums are; restore the file from a copy, or make it again")
     return size, np.frombuffer(sums, dtype="<u8").astype(np.uint64)

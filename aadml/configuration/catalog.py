@@ -48,7 +48,7 @@ class Described(Protocol):
 
     @property
     def description(self) -> str:
-        """Say it in one line."""
+        """Description in one line."""
 
 
 def listing(kind: str) -> list[RegistryEntry]:
@@ -79,7 +79,7 @@ def _entries(table: Mapping[str, Registry[object] | Described], place: str) -> I
 
 
 def _configs() -> Iterator[RegistryEntry]:
-    """Name the shipped configs with the comment that opens each."""
+    """Yield the presets with the comment that opens each."""
     from aadml.configuration.presets import configs_folder
 
     for path in sorted(configs_folder().glob("*.yaml")):
@@ -88,7 +88,7 @@ def _configs() -> Iterator[RegistryEntry]:
 
 
 def _sections() -> Iterator[RegistryEntry]:
-    """Name the sections of a config that hold options of their own, with the first line of what declares them."""
+    """Yield the sections with options of their own, described by the first line of their declaration."""
     for name, places in SECTIONS.items():
         yield RegistryEntry(name, first_line(places[0]), places[0], OWN)
 
@@ -112,12 +112,12 @@ def options(kind: str, name: str) -> list[Option]:
     entry = lookup(JoinedRegistry(*_tables(kind)), name, f"entry in {kind}")
     if isinstance(entry, Recipe):
         known = [*schema(LOSSES[typed(entry.loss, "name", str)]).values(), *options("sections", "loss")]
-        return [replace(one, default=entry.loss.get(one.name, one.default)) for one in known]
+        return [replace(option, default=entry.loss.get(option.name, option.default)) for option in known]
     return list(schema(entry).values())
 
 
 def _tables(kind: str) -> Iterator[Mapping[str, Callable[..., object] | Recipe]]:
-    """Give the tables of a kind, those by modality one by one; what `listing` lists last comes first."""
+    """Yield the registries of a kind, also those by modality; the last of `listing` comes first."""
     for place in reversed(lookup(TABLES, kind, "kind of entry")):
         table = imported(place)
         by_modality = not isinstance(table, Registry) and all(isinstance(entry, Registry) for entry in table.values())

@@ -111,10 +111,10 @@ class Config:
 
     @property
     def data(self) -> str:
-        """Give the place of the data.
+        """Path of the data.
 
         Raises:
-            InputError: none is named.
+            InputError: the config has no data.
         """
         if not self.common.data:
             raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
@@ -126,7 +126,7 @@ class Config:
 
     @property
     def prefix(self) -> str:
-        """Give the prefix of the proxy that stands for anchors ("aa-"); "" where none does."""
+        """Prefix of the proxy that replaces anchors ("aa-"); "" without one."""
         proxy = self.section("proxy")
         return prefix_of(proxy.name) if proxy else ""
 
@@ -153,7 +153,7 @@ class Config:
         return strict_yaml.dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
-        """Name what is trained, for folders and tables: the metric loss, or the label loss where that acts alone."""
+        """Return the name of the training, for folders and tables: its metric loss, or a label loss that acts alone."""
         loss, label_loss = self.section("loss"), self.section("label_loss")
         if loss is None:
             return self.method
@@ -177,10 +177,10 @@ def resolve(values: JsonObject, places: Mapping[str, str] | None = None, *, stor
     try:
         return _resolved(values, stored=stored)
     except InputError as error:
-        found = (places or {}).get(str(error).partition(":")[0])
-        if found is None:
+        place = (places or {}).get(str(error).partition(":")[0])
+        if place is None:
             raise
-        raise InputError(f"{found}: {error}") from error
+        raise InputError(f"{place}: {error}") from error
 
 
 def _resolved(values: JsonObject, *, stored: bool) -> Config:
@@ -206,7 +206,7 @@ def _resolved(values: JsonObject, *, stored: bool) -> Config:
     for key in values:
         if key not in known:
             raise InputError(f"{key}: method {method} knows no such key; {suggestion(key, known)}")
-    found = Config(
+    config = Config(
         method=method,
         options=OptionValues(**checked_options(build, options, "method", name=method)),
         common=built(Common, {key: values[key] for key in schema(Common) if key in values}, ""),
@@ -217,11 +217,11 @@ def _resolved(values: JsonObject, *, stored: bool) -> Config:
         sections=_sections(wanted, {**defaults, **values}, stored=stored),
     )
     _check_tuning(values)
-    return found
+    return config
 
 
 def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
-    """Say what a search with equal budgets tries: what the config's `tuning` names, else what the options' types mark.
+    """Return the search space of equal budgets: the `tuning` of the config, else the search ranges of the options.
 
     Raises:
         InputError: not a mapping of keys to lists of values.
@@ -230,25 +230,25 @@ def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
         return _check_tuning(values)
     entries = {section: schema(entry) for section, entry in reversed(FIXED.items())}
     entries["method"] = schema(METHODS[resolve(values).method])
-    found = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
-    return {key: choices for key, choices in found.items() if choices}
+    space = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
+    return {key: choices for key, choices in space.items() if choices}
 
 
 def _towers(values: JsonObject) -> PretrainedOptions | None:
     if values.get(TOWERS) is None:
         return None
-    found = built(PretrainedOptions, _mapping(values, TOWERS), TOWERS)
-    if not found.networks:
+    towers = built(PretrainedOptions, _mapping(values, TOWERS), TOWERS)
+    if not towers.networks:
         raise InputError(f"{TOWERS}: names no network; give audio, visual or text, or leave the section out")
-    return found
+    return towers
 
 
 def _sections(wanted: Mapping[str, Option], values: JsonObject, *, stored: bool) -> OptionValues:
-    found: dict[str, Any] = {}
+    typed: dict[str, Any] = {}
     for key, section in wanted.items():
-        score = getattr(found["loss"].options, "score", None) if "loss" in found else None
-        found[key] = _section(key, section.kind, values[key], score, stored=stored)
-    return OptionValues(**found)
+        score = getattr(typed["loss"].options, "score", None) if "loss" in typed else None
+        typed[key] = _section(key, section.kind, values[key], score, stored=stored)
+    return OptionValues(**typed)
 
 
 def _section(key: str, kind: Any, given: Default, score: str | None, *, stored: bool) -> object:
@@ -278,26 +278,26 @@ def _with_name(given: Json, default: Default) -> Json:
 
 
 def _names_identity(proxy: Json) -> bool:
-    """Tell whether a section names a proxy that puts nothing in the place of anchors."""
+    """Return whether a section chooses a proxy that leaves anchors as they are."""
     return not (isinstance(proxy, Mapping) and "name" not in proxy) and not prefix_of(named(proxy, "proxy")[0])
 
 
 def _mapping(values: JsonObject, section: str) -> JsonObject:
-    given = values.get(section, {})
-    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+    options = values.get(section, {})
+    if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
         raise InputError(
-            f"{section}: {as_yaml(given)} given; a mapping of options is possible, or leave the section out"
+            f"{section}: {as_yaml(options)} given; a mapping of options is possible, or leave the section out"
         )
-    return given
+    return options
 
 
 def _check_tuning(values: JsonObject) -> dict[str, list[Json]]:
-    found: dict[str, list[Json]] = {}
+    space: dict[str, list[Json]] = {}
     for key, choices in _mapping(values, TUNING).items():
         if not isinstance(choices, list) or not choices:
             raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; a list of values to try is possible")
-        found[key] = choices
-    return found
+        space[key] = choices
+    return space
 
 
 def _plain(value: Json) -> Json:

@@ -30,7 +30,7 @@ def assemble(
     device: str | None = None,
     sample: bool = False,
 ) -> Config:
-    """Put a config together: the file, then the named arguments, then `settings`.
+    """Build a config from a file, then the named arguments, then `settings`; later ones win.
 
     Args:
         data: path of the data.
@@ -66,7 +66,7 @@ def assemble(
 
 
 def assembled(started: ConfigFile, flags: JsonObject, settings: Settings) -> Config:
-    """Lay flags (where given) and settings over the values of a file, and resolve."""
+    """Apply flags other than None and settings to the values of a file, and resolve."""
     changes = [*((path, value) for path, value in flags.items() if value is not None), *setting_pairs(settings)]
     values = started.values
     for path, value in changes:
@@ -83,8 +83,8 @@ def starting_file(config: str | None, method: str | None, *, sample: bool) -> Co
     if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
         return ConfigFile({"method": method})  # one from outside has all its defaults in its code
     started = open_config(config or name)
-    own = started.values.get("method")
-    same = method == (own.get("name") if isinstance(own, dict) else own)
+    chosen = started.values.get("method")
+    same = method == (chosen.get("name") if isinstance(chosen, dict) else chosen)
     if not (method and config) or same:
         return started
     return replace(started, values=with_setting(started.values, "method", method))

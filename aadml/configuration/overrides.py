@@ -20,15 +20,15 @@ Settings = JsonObject | Sequence[str] | None
 
 
 def setting_pairs(settings: Settings, flag: str = "--set") -> list[tuple[str, Json]]:
-    """Give settings as keys and values; `flag` is where they were given, for messages.
+    """Return settings as keys and values; `flag` is the name of the option, for messages.
 
     Raises:
-        InputError: they are written in no way that is known.
+        InputError: neither a mapping nor texts of the form "key=value".
     """
     if isinstance(settings, Mapping):
         return list(settings.items())
     listed = () if settings is None else settings
-    if isinstance(listed, str) or not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
+    if isinstance(listed, str) or not isinstance(listed, Sequence) or not all(isinstance(text, str) for text in listed):
         raise InputError(f'settings: {settings!r} given; {{"proxy.k": 5}} or ["proxy.k=5"] is wanted')
     return [parse_setting(text, flag) for text in listed]
 
@@ -58,8 +58,8 @@ def with_setting(values: JsonObject, path: str, value: Json) -> dict[str, Json]:
         InputError: the path leads through something that holds no keys.
     """
     if path == "loss" and isinstance(value, str):
-        kept = values.get("proxy") if proxy_prefix_of(value) else IDENTITY
-        proxy = {} if kept is None else {"proxy": kept}
+        current = values.get("proxy") if proxy_prefix_of(value) else IDENTITY
+        proxy = {} if current is None else {"proxy": current}
         return _without_loss(values) | expand_loss({"loss": value, **proxy})
     head, _, rest = path.partition(".")
     if not rest:
@@ -117,7 +117,7 @@ def proxy_prefix_of(loss: str) -> str:
     if loss in LOSSES or loss in RECIPES:
         return ""
     prefixes = [prefix_of(proxy) for proxy in PROXIES]
-    return next((one for one in prefixes if one and loss.startswith(one)), "")
+    return next((prefix for prefix in prefixes if prefix and loss.startswith(prefix)), "")
 
 
 def _without_loss(values: JsonObject) -> dict[str, Json]:

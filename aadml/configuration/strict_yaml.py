@@ -135,7 +135,7 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
         return _scalar(node)
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, path, lines) for item in node.value]
-    found: dict[str, Json] = {}
+    mapping: dict[str, Json] = {}
     for key_node, inner in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != f"{_TAG}str":
@@ -143,11 +143,11 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
             raise InputError(f"line {line}: {path or 'the file'} has the key {shown}, which is not a word")
         key = _word(key_node.value, line)
         where = f"{path}.{key}" if path else key
-        if key in found:
+        if key in mapping:
             raise InputError(f"line {line}: {where} is given twice, first in line {lines[where]}; leave one out")
         lines[where] = line
-        found[key] = _value(inner, where, lines)
-    return found
+        mapping[key] = _value(inner, where, lines)
+    return mapping
 
 
 def _scalar(node: Any) -> Json:

@@ -14,20 +14,20 @@ from aadml.objective.sections import EntrySection
 
 
 def idle_options(config: Config) -> list[str]:
-    """Say of each option that has another value than its default, and changes nothing as the others are, that it does.
+    """Return a sentence for each changed option that has no effect beside the other options.
 
-    An option names those that it needs by the marker `OnlyWith` of its type. The weight of a loss needs another loss.
+    The marker `OnlyWith` of an option's type states the options that it needs. The weight of a loss needs another loss.
     """
-    found = [sentence for where, entry, values in _entries(config) for sentence in idle(entry, values, where)]
+    sentences = [sentence for where, entry, values in _entries(config) for sentence in idle(entry, values, where)]
     loss = config.section("loss")
     if loss and "label_loss" not in config.sections and loss.shared(Weighted).weight != 1:
         weight = f"loss.weight={loss.shared(Weighted).weight:g}"
-        found.append(f"{weight} changes nothing: {config.method} has no other loss to weigh it against")
-    return found
+        sentences.append(f"{weight} changes nothing: {config.method} has no other loss to weigh it against")
+    return sentences
 
 
 def _entries(config: Config) -> Iterator[tuple[str, Callable[..., object], JsonObject]]:
-    """Give (section, what declares its options, their values), of every section that a config has."""
+    """Yield (section, declaration of its options, their values) for every section of a config."""
     yield "method", METHODS[config.method], vars(config.options)
     yield "inputs", Inputs, vars(config.inputs)
     yield "training", Training, vars(config.training)

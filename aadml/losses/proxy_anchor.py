@@ -11,7 +11,7 @@ from aadml.losses.kernels.soft_sums import log_one_plus_sum
 
 
 class ProxyAnchor(nn.Module):
-    """Let learned proxies, one a class, pull the items of their class and push all others, the hardest the most.
+    """Class proxies that attract the items of their class and repel all others, the hardest items most.
 
         total_i = 1/|P+| sum over p in P+ of  log(1 + sum over x of p's class of exp(-alpha (s_xp - margin)))
                 + 1/|P|  sum over p in P  of  log(1 + sum over all other x  of exp( alpha (s_xp + margin)))

@@ -10,7 +10,7 @@ from aadml.losses.kernels.likelihood import tempered
 
 
 class ProxyNca(nn.Module):
-    """Let every anchor find its class among learned proxies, one a class, by a softmax of squared distances.
+    """Softmax of squared distances between an anchor and one learned proxy per class.
 
         total_i = -log( exp(-d_iy / T) / sum over classes c of exp(-d_ic / T) ),   d_ic = |x_i/|x_i| - p_c/|p_c||^2
 

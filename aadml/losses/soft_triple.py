@@ -15,7 +15,7 @@ from aadml.losses.kernels.likelihood import inverse
 
 
 class SoftTriple(nn.Module):
-    """Let every anchor find its class among learned centers, several a class, of which the nearer ones count more.
+    """Softmax over classes, by the similarity of an anchor to several learned centers per class, nearer ones more.
 
         S_ic = sum over k of q_k s_ick,   q = softmax over k of s_ick / gamma
         total_i = -log( exp(scale (S_iy - margin)) / (exp(scale (S_iy - margin)) + sum over c != y of exp(scale S_ic)) )

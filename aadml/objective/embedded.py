@@ -52,12 +52,12 @@ class Embedded:
 
     @property
     def candidates(self) -> "Bank":
-        """Give the candidates."""
+        """Clips that are candidates."""
         return Bank(self.vectors, self.groups) if self.bank is None else self.bank
 
     @property
     def places(self) -> Tensor:
-        """Say which of the candidates of one modality is each clip (b,)."""
+        """Position of each clip (b,) among the candidates of one modality."""
         return torch.arange(len(self.groups), device=self.groups.device) if self.bank is None else self.index
 
 
@@ -75,9 +75,9 @@ class Bank:
 
 
 def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
-    """Lay out one direction: rows of several modalities are concatenated, nobody is compared with itself.
+    """Return the comparison of one direction; rows of several modalities are concatenated, no row meets itself.
 
-    Clips that lack a modality neither anchor nor are candidates in it.
+    Clips that lack a modality are neither anchors nor candidates in it.
     """
     comparison = _whole(batch, direction)
     rows, columns = (_kept(batch, side) for side in direction)
@@ -86,7 +86,7 @@ def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
 
 
 def _kept(batch: Embedded, side: Side) -> Tensor | None:
-    """Number what a side keeps of its rows; None where it keeps all."""
+    """Return the row numbers of the present clips of a side; None if all are present."""
     modalities = modalities_of(batch.vectors, side)
     if not any(modality in batch.present for modality in modalities):
         return None
@@ -95,7 +95,7 @@ def _kept(batch: Embedded, side: Side) -> Tensor | None:
 
 
 def _whole(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
-    """Lay out one direction as if every clip had every modality."""
+    """Return the comparison of one direction as if every clip had every modality."""
     bank, places = batch.candidates, batch.places
     rows, columns = (modalities_of(batch.vectors, side) for side in direction)
     codes = _codes(rows, columns, batch)
@@ -126,17 +126,17 @@ def _whole(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
 def _near(
     rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Mark the further positives of one direction (a, c), and say what each positive counts."""
+    """Return the mask of further positives of one direction (a, c), and the share of each positive."""
     if batch.neighbors is None:
         return None, None
     further = [batch.neighbors[row] for row in rows]
-    shares = [one.shares for one in further if one.shares is not None]
-    near = torch.cat([one.mask for one in further]).tile(1, len(columns))
+    shares = [positives.shares for positives in further if positives.shares is not None]
+    near = torch.cat([positives.mask for positives in further]).tile(1, len(columns))
     return near, torch.cat(shares).tile(1, len(columns)) if shares else None
 
 
 def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded) -> MaskCodes:
-    """Say who belongs to whom; nobody is compared with itself."""
+    """Return the codes from which masks are computed; no row is compared with itself."""
     bank, places = batch.candidates, batch.places
     clip = torch.arange(len(bank.groups), device=bank.groups.device)
     place = {modality: number for number, modality in enumerate(columns)}
@@ -152,7 +152,7 @@ def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedde
 
 def _sides(modalities: Sequence[Modality], numbers: Mapping[Modality, int], clip: Tensor) -> Tensor:
     """Number the modality of each row or column of a comparison (a,)."""
-    return torch.cat([torch.full_like(clip, numbers[one]) for one in modalities])
+    return torch.cat([torch.full_like(clip, numbers[modality]) for modality in modalities])
 
 
 def _partners(rows: Sequence[Modality], columns: Sequence[Modality], places: Tensor, width: int) -> Tensor:
@@ -169,13 +169,13 @@ def _partners(rows: Sequence[Modality], columns: Sequence[Modality], places: Ten
 
 
 def stacked(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
-    """Concatenate what a side holds (a, d)."""
-    found = [vectors[modality] for modality in modalities_of(vectors, side)]
-    return found[0] if len(found) == 1 else torch.cat(found)
+    """Concatenate the vectors of a side (a, d)."""
+    parts = [vectors[modality] for modality in modalities_of(vectors, side)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def modalities_of(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modality]:
-    """Name the modalities of a side."""
+    """Return the modalities of a side."""
     if side == BOTH:
         return list(vectors)
     if side not in vectors:

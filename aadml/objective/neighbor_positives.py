@@ -63,12 +63,12 @@ class NeighborOptions:
 
     @property
     def alike(self) -> bool:
-        """Tell whether all positives count alike."""
+        """Whether all positives have the same weight."""
         return self.positives == "none" or (self.weights == "equal" and self.own_share is None)
 
     @property
     def graph(self) -> GraphOptions:
-        """Give the options of the correlation graph that finds the lists."""
+        """Options of the correlation graph that computes the lists."""
         across: Literal["within", "agreeing"] = "agreeing" if self.positives == "agreeing" else "within"
         space: Literal["embedding", "input"] = "embedding" if self.space == "embedding" else "input"
         return GraphOptions(k=self.k, space=space, same_class=False, graph_modality=across)
@@ -147,7 +147,7 @@ class NeighborPositives:
                 self._random[k] = lists
 
     def among(self, index: Tensor, modality: Modality, columns: Tensor) -> Positives:
-        """Give the further positives of a batch.
+        """Return the further positives of a batch.
 
         Args:
             index: (b,) rows of the anchors in the training set.
@@ -161,7 +161,7 @@ class NeighborPositives:
         return Positives(mask, None if self.options.alike else self._shares(raw, index, columns))
 
     def _of_lists(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Spread the lists of the anchors over the candidates: weights (b, c) before any scaling, and who is there."""
+        """Return the unscaled weights of the lists over the candidates (b, c), and which candidates are in a list."""
         lists = self._lists(index, modality)
         rows, mask = lists.index, lists.mask
         if self._random:
@@ -173,9 +173,9 @@ class NeighborPositives:
         weights = self._weights(lists.similarity).masked_fill(column < 0, 0)
         spread = weights.new_zeros(len(index), len(columns) + 1)  # what is not among the candidates falls into the last
         spread.scatter_(1, column.masked_fill(column < 0, len(columns)), weights)
-        there = torch.zeros_like(spread, dtype=torch.bool)
-        there.scatter_(1, column.masked_fill(column < 0, len(columns)), value=True)
-        return spread[:, :-1], there[:, :-1]
+        present = torch.zeros_like(spread, dtype=torch.bool)
+        present.scatter_(1, column.masked_fill(column < 0, len(columns)), value=True)
+        return spread[:, :-1], present[:, :-1]
 
     def _lists(self, index: Tensor, modality: Modality) -> NeighborLists:
         listed = self.graph.modalities if self.options.positives == "either" else (modality,)
@@ -183,15 +183,15 @@ class NeighborPositives:
         return reduce(united, (lists[m] for m in listed if m != modality), lists[modality])
 
     def _of_all(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Weigh every candidate by its similarity to the anchor: (b, c), and who is no duplicate of it."""
+        """Return the weight of every candidate by its similarity to the anchor (b, c), and which are not duplicates."""
         vectors = self.graph.bank[modality] if self.options.space == "embedding" else self._inputs[modality]
-        asked = columns if not len(self._order) else self._order[columns]
-        weights = self._weights(pairwise.cosine(vectors[index].double(), vectors[asked].double()))
+        candidates = columns if not len(self._order) else self._order[columns]
+        weights = self._weights(pairwise.cosine(vectors[index].double(), vectors[candidates].double()))
         mask = self._groups[index, None] != self._groups[columns][None]
         return weights.masked_fill(~mask, 0), mask
 
     def _weights(self, similarity: Tensor) -> Tensor:
-        """Give what a clip of some similarity counts; one of similarity 1 counts 1."""
+        """Return weights by similarity; similarity 1 has weight 1."""
         if self.options.weights == "equal":
             return torch.ones_like(similarity)
         if self.options.weights == "affine":
@@ -199,13 +199,13 @@ class NeighborPositives:
         return ((similarity.clamp(-1, 1) - 1) / self.options.temperature).exp()
 
     def _shares(self, raw: Tensor, index: Tensor, columns: Tensor) -> Tensor:
-        """Put the own partner beside the neighbors: (b, c) float32, rows of sum 1."""
-        own = index[:, None] == columns[None]
+        """Return the shares of partner and neighbors: (b, c) float32, rows of sum 1."""
+        partner = index[:, None] == columns[None]
         share = self.options.own_share
         if share is None:
-            shares = torch.where(own, 1.0, raw)
+            shares = torch.where(partner, 1.0, raw)
         else:
-            whole = raw.sum(1, keepdim=True)
-            near = (1 - share) * raw / torch.where(whole > 0, whole, 1)
-            shares = torch.where(own, torch.where(whole > 0, share, 1.0).to(raw.dtype), near)
+            total = raw.sum(1, keepdim=True)
+            near = (1 - share) * raw / torch.where(total > 0, total, 1)
+            shares = torch.where(partner, torch.where(total > 0, share, 1.0).to(raw.dtype), near)
         return (shares / shares.sum(1, keepdim=True)).float()

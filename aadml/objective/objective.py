@@ -145,7 +145,7 @@ class Objective(nn.Module):
         self.losses = tuple(losses) if isinstance(losses, Sequence) else (losses,) * len(self.directions)
         if len(self.losses) != len(self.directions):
             raise InputError(f"directions: {len(self.directions)} of them, but {len(self.losses)} losses")
-        self.owned = nn.ModuleList(dict.fromkeys(one for one in self.losses if isinstance(one, nn.Module)))
+        self.owned = nn.ModuleList(dict.fromkeys(loss for loss in self.losses if isinstance(loss, nn.Module)))
         self.selection = selection
         self.proxy = proxy
         self.reduction, self.combine = reduced.reduction, reduced.combine
@@ -196,13 +196,13 @@ class Objective(nn.Module):
         return self._compare(self.comparisons(batch), generator)
 
     def comparisons(self, batch: Embedded) -> list[Comparison]:
-        """Lay out the comparison of every direction, before any selection."""
+        """Return the comparison of every direction, before any selection."""
         return [laid_out(batch, direction) for direction in self.directions]
 
     def _extended(
         self, laid: Sequence[Comparison], batch: Embedded, proxy: Extending, generator: torch.Generator
     ) -> list[Comparison]:
-        """Let anchors also meet the candidates that a proxy has for them, and let it take note of the batch."""
+        """Append the candidates of a proxy to the comparisons, and store the batch in the proxy."""
         extended = []
         for comparison, direction in zip(laid, self.directions, strict=True):
             rows, columns = (modalities_of(batch.vectors, side) for side in direction)
@@ -215,7 +215,7 @@ class Objective(nn.Module):
     def _among(
         self, laid: Sequence[Comparison], anchors: Mapping[Modality, Tensor], candidates: Mapping[Modality, Tensor]
     ) -> list[Comparison]:
-        """Put other vectors into comparisons of the same clips."""
+        """Return the comparisons with other vectors of the same clips."""
         return [
             comparison.with_vectors(stacked(anchors, direction[0]), stacked(candidates, direction[1]))
             for comparison, direction in zip(laid, self.directions, strict=True)
@@ -240,7 +240,7 @@ class Objective(nn.Module):
         }
 
     def _part(self, loss_of: Loss, comparison: Comparison) -> tuple[Tensor, Tensor]:
-        """Give this process's part of a direction's loss, and of the share of its terms that are not zero."""
+        """Return the part of this process in the loss of a direction, and in its share of active terms."""
         if not self.divided:
             terms = terms_of(loss_of, comparison)
             counts = Counts.of(terms)
@@ -265,7 +265,7 @@ def _share(here: Counts, everywhere: Counts) -> Tensor:
 
 
 def _own_anchors(comparison: Comparison) -> Comparison:
-    """Keep the anchors that this process costs, against all candidates."""
+    """Return the comparison of the anchors of this process with all candidates."""
     count = len(comparison.anchors)
     if group.own(count) == slice(0, count):
         return comparison

@@ -1,4 +1,4 @@
-"""RECIPES: names of the papers that are no formula of their own, but a loss with options, a selection, directions."""
+"""RECIPES: named losses of papers that combine a loss with options, a selection and directions."""
 
 from dataclasses import dataclass, field
 

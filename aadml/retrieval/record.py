@@ -25,7 +25,7 @@ class ScopeCurve:
 
 @dataclass(frozen=True)
 class PerQuery:
-    """Name and average precision of each query."""
+    """Average precision of each query, with its id."""
 
     id: list[str]
     average_precision: list[float]

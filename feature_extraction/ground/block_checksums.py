@@ -121,9 +121,9 @@ class CheckedReader(io.RawIOBase):
         filled = 0
         while filled < len(view):
             number, skipped = divmod(self._position, BLOCK)
-            whole = (len(view) - filled) // BLOCK if not skipped else 0
-            if whole and number not in self._blocks:
-                part = view[filled : filled + whole * BLOCK]
+            blocks = (len(view) - filled) // BLOCK if not skipped else 0
+            if blocks and number not in self._blocks:
+                part = view[filled : filled + blocks * BLOCK]
                 self._fill(part, self._position)
                 self._verify(part, number)
             else:
@@ -194,5 +194,5 @@ def _read_trailer(file: Any, place: str) -> tuple[int, NDArray[np.uint64]]:
     digest, size, _ = _FOOTER.unpack(os.pread(file.fileno(), _FOOTER.size, start))
     sums = os.pread(file.fileno(), start - size, size) if size <= start else b""
     if len(sums) != 8 * -(-size // BLOCK) or _digest(sums, size) != digest:
-        raise DamagedFileError(f"{place}: is damaged: its checksums are; restore the file from a copy, or make it again")
+        raise DamagedFileError(f"{place}: is damaged (its checksums); restore the file from a copy, or make it again")
     return size, np.frombuffer(sums, dtype="<u8").astype(np.uint64)

@@ -17,7 +17,7 @@ _PAUSE = 1.0  # seconds between two looks at the lock file of another process
 
 @contextmanager
 def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> Iterator[None]:
-    """Hold an exclusive lock, which ends with the process where the file system has `flock`.
+    """Acquire an exclusive lock, which ends with the process where the file system has `flock`.
 
     Args:
         handle: descriptor of the file or folder that is locked.

@@ -105,8 +105,8 @@ def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
 
 def sections(entry: Callable[..., object]) -> Mapping[str, Option]:
     """Return the config sections that an entry has as arguments, by name; `kind` is a plain type."""
-    found = {option.name: option for option in _arguments(inspect.unwrap(entry)) if _is_section(option)}
-    return {name: replace(o, kind=get_args(o.kind)[0]) if metadata_of(o.kind) else o for name, o in found.items()}
+    options = {option.name: option for option in _arguments(inspect.unwrap(entry)) if _is_section(option)}
+    return {name: replace(o, kind=get_args(o.kind)[0]) if metadata_of(o.kind) else o for name, o in options.items()}
 
 
 @cache
@@ -224,8 +224,8 @@ def keywords(entry: Callable[..., object], values: JsonObject) -> dict[str, obje
             continue
         fields = plain if option.owner is None else groups.setdefault(option.group, (option.owner, {}))[1]
         fields[name] = values[name]
-    found = {name: values[name] for name in sections(entry) if name in values}
-    return {**found, **plain, **{group: owner(**fields) for group, (owner, fields) in groups.items()}}
+    chosen = {name: values[name] for name in sections(entry) if name in values}
+    return {**chosen, **plain, **{group: owner(**fields) for group, (owner, fields) in groups.items()}}
 
 
 def made(kind: Callable[..., T], values: JsonObject) -> T:

@@ -29,7 +29,7 @@ from aadml.runs import environment
 from aadml.runs.fit import resume_run
 from aadml.runs.manifest import NUMBERED
 from aadml.runs.train import train_into
-from aadml.runs.verify import verify
+from aadml.runs.verify import verify_folder as verify
 
 KINDS = ("truncate", "flip", "zero", "junk", "append", "empty", "delete")
 FOLDERS = ("finished run", "interrupted run", "model")

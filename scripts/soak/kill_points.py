@@ -23,7 +23,7 @@ from aadml.configuration.config import Config
 from aadml.runs import environment
 from aadml.runs.fit import resume_run
 from aadml.runs.train import train_into
-from aadml.runs.verify import verify
+from aadml.runs.verify import verify_folder as verify
 
 FOREIGN = {"thesis.tex": b"Once upon a time", "figures/one.svg": b"<svg/>", ".hidden.partial.json": b"{}"}
 """Files that lie in every folder beside the run; no training may touch them."""

@@ -23,7 +23,7 @@ from aadml.runs.fit import fit, resume_run
 from aadml.runs.manifest import MANIFEST, is_run, read_manifest
 from aadml.runs.store import open_run
 from aadml.runs.train import train_into
-from aadml.runs.verify import verify
+from aadml.runs.verify import verify_folder as verify
 from aadml.studies.job import FAILURE, Job, work_off
 
 OWN = ("README.md", "config.yaml", "environment.json", "evaluation.json", "manifest.json", "metrics.jsonl",

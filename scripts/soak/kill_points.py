@@ -103,7 +103,7 @@ class Killer:
         try:
             resume_run(folder)
         except InputError as error:
-            if "not a run folder" not in str(error) and "stopped before it began" not in str(error):
+            if "not a run folder" not in str(error) and "stopped before training began" not in str(error):
                 raise
             train_into(self._config, folder)
 

@@ -38,7 +38,7 @@ def test_a_grid_leaves_table_figures_and_page(aadml, features, tmp_path):
     before = (out / "results.csv").read_bytes()
     code, _, err = aadml("ablate", "--data", features, *grid, *SMALL, *HERE, "-o", out)
     assert code == 0
-    assert "12 runs were finished before" in err
+    assert "12 runs were finished earlier" in err
     assert (out / "results.csv").read_bytes() == before
 
 

@@ -99,7 +99,7 @@ def test_equal_budgets_choose_on_validation_clips_and_are_recorded(aadml, featur
     assert json.loads((out / "runs" / "clip_trials3_seed0" / "evaluation.json").read_text())["split"] == "test"
     code, _, err = aadml("compare", *arguments)
     assert code == 0
-    assert "4 runs were finished before" in err
+    assert "4 runs were finished earlier" in err
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_sample_clips_become_features_without_a_loss(clips, tmp_path):
     done = in_a_process("extract", clips / "manifest.csv", "-o", tmp_path / "f.h5", "--workers", 1)
     assert done.returncode == 0
     assert "10  audio log-mel 128-d, visual hog-color 1024-d" in done.stdout
-    assert "no extractor named: log-mel, hog-color, without pretrained weights" in done.stderr
+    assert "no extractor given; using log-mel, hog-color, which have no pretrained weights" in done.stderr
     content = read_features(tmp_path / "f.h5")
     assert {name: values.shape for name, values in content.features.items()} == {
         "audio": (10, 128),
@@ -77,7 +77,7 @@ def test_a_clip_without_sound_is_kept_said_and_trained_on(aadml, clips, tmp_path
     code, out, _ = aadml(*arguments, "--json")
     assert (code, json.loads(out)["lacking"], json.loads(out)["ok"]) == (0, {"audio": 1}, 10)
     code, out, _ = aadml("inspect", tmp_path / "f.h5")
-    assert (code, "audio is there for 5 of 5 train, 0 of 0 valid, 4 of 5 test clips" in out) == (0, True)
+    assert (code, "audio is present in 5 of 5 train, 0 of 0 valid, 4 of 5 test clips" in out) == (0, True)
     rest = ["--epochs", 1, "--set", "training.criterion=map", "--runs", tmp_path / "runs"]
     assert aadml("train", "--data", tmp_path / "f.h5", *rest)[0] == 0
     code, out, _ = aadml(*arguments, "--incomplete", "drop", "--json")

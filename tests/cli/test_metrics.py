@@ -43,7 +43,7 @@ def test_metrics_are_columns_of_an_ablation_and_can_be_asked_for_later(aadml, fe
     ]
     assert {path: path.read_bytes() for path in before} == before
     code, _, err = aadml("ablate", "--data", features, *GRID, *more, "-o", out)
-    assert (code, "4 runs were finished before" in err) == (0, True)
+    assert (code, "4 runs were finished earlier" in err) == (0, True)
 
 
 def test_metrics_are_columns_of_a_comparison(aadml, features, tmp_path):

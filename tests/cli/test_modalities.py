@@ -177,7 +177,7 @@ def test_a_modality_that_some_clips_lack_is_masked_and_counted_through_every_com
     found = json.loads(aadml("inspect", path, "--json")[1])
     assert found["present"] == {"flow": here}
     assert found["clips"] == 105
-    assert f"flow is there for {here['train']} of 60 train" in aadml("inspect", path)[1]
+    assert f"flow is present in {here['train']} of 60 train" in aadml("inspect", path)[1]
     code, out, err = aadml("train", "--data", path, "--config", "pairs", "--epochs", 2, "--runs", tmp_path, *QUICK)
     assert code == 0, err
     folder = out.strip().splitlines()[-1]

@@ -110,7 +110,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     before = results(out)
     code, _, err = aadml(*arguments)
     assert code == 0
-    assert "finished before and kept" in err
+    assert "finished earlier and kept" in err
     assert "forecast" not in err
     assert results(out) == before
 

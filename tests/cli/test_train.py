@@ -60,7 +60,7 @@ def test_a_session_trains_evaluates_embeds_and_reports(aadml, features, tmp_path
     assert "<svg" in page
     assert 'src="http' not in page
     assert "<script" not in page  # there are no media to play
-    assert "give --media MANIFEST" in page
+    assert "pass --media MANIFEST" in page
 
 
 def test_training_on_the_written_config_repeats_the_run(aadml, small_run, tmp_path):

@@ -136,4 +136,4 @@ def test_the_page_of_a_sample_says_so(run):
     folder, place = run
     page = place / "page.html"
     called("report", folder, "--queries", 10, "-o", page)
-    assert "a sample: 10 queries of 30 drawn at random (seed 0)" in page.read_text()
+    assert "a random sample: 10 of 30 queries (seed 0)" in page.read_text()

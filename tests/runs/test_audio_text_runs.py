@@ -116,7 +116,7 @@ def test_reproduce_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_st
     assert {path.suffix for path in tmp_path.glob("xie-clotho.*")} == {".md", ".csv", ".tex"}
     again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert json.loads(again.stdout) == table
-    assert "8 runs were finished before" in again.stderr
+    assert "8 runs were finished earlier" in again.stderr
     assert "forecast" in first.stderr
     assert "forecast" not in again.stderr
 

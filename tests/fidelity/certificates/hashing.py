@@ -35,7 +35,7 @@ def _agah(arrays: Arrays) -> Errors:
     labels, rows = arrays["labels"], torch.arange(len(arrays["labels"]))
     hashes = {m: one._hash(x, m).detach().requires_grad_() for m, x in features.items()}
     triplet = one.objective(Embedded(hashes, labels, rows), torch.Generator())["loss"]
-    costs = one._clip_costs(features, hashes, labels)
+    costs = one._clip_losses(features, hashes, labels)
     expected = {name: arrays[f"loss_{name}"] for name in ("balance", "code", "quantization")}
     both = arrays["loss_triplet_image_to_text"] + arrays["loss_triplet_text_to_image"]
     gradients = [

@@ -175,19 +175,19 @@ def resume_run(
     if CONFIG not in read_manifest(place).files:
         raise InputError(f"{place}: was stopped before training began; start a new run")
     config = read_config(place)
-    if is_finished(place):
-        note(f"{place} is finished; nothing to resume")
-        return load(place)
-    prepared = prepare(config, _in_memory(data, config))
+    prepared = None if is_finished(place) else prepare(config, _in_memory(data, config))
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     with group.joined():
-        check_processes(prepared)
+        if prepared is not None:
+            check_processes(prepared)
         if not group.is_first():
-            return load(place) if FACTS in read_manifest(place).files else follow(prepared, place)
-        with open_run(place) as store:
-            if not is_finished(place):
+            if prepared is None or FACTS in read_manifest(place).files:
+                return load(place)
+            return follow(prepared, place)
+        with open_run(place) as store:  # of a finished run too: a killed process may have left files to remove
+            if prepared is not None and not is_finished(place):
                 return train_run(prepared, store, callbacks=callbacks, on_note=note)
-    note(f"{place} was finished by another process")
+    note(f"{place} is finished; nothing to resume")
     return load(place)
 
 

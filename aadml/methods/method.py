@@ -110,14 +110,12 @@ class MetricLoss:
         directions: (anchors, candidates) of each comparison of a step.
         features: f of the penultimate features.
         batch: clips of a step.
-        epochs: of the training.
     """
 
     loss: Callable[..., Any]
     directions: Sequence[tuple[str, str]]
     features: int
     batch: int
-    epochs: int
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.search import Index
 from aadml.search.store import create
-from tests.search.small_index import COLUMNS, entry
+from tests.search.small_index import COLUMNS, entry, with_timeline
 
 
 class Site:
@@ -117,6 +117,19 @@ def features(tmp_path_factory):
     content = synthetic(classes=3, train=40, valid=20, test=30, dimensions=(6, 8), difficulty=0.3)
     write_features(path, replace(content, columns={"speaker": tuple(f"s{n % 3}" for n in range(len(content.ids)))}))
     return path
+
+
+@pytest.fixture(scope="module")
+def timed():
+    """Clips with stretches of sound."""
+    return with_timeline()
+
+
+@pytest.fixture
+def timed_features(timed, tmp_path):
+    """A feature file of `timed`, which a test may change."""
+    write_features(tmp_path / "f.h5", timed)
+    return tmp_path / "f.h5"
 
 
 @pytest.fixture(scope="module")

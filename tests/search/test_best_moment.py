@@ -11,31 +11,21 @@ from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 from aadml.search.store import connect
-from tests.search.small_index import with_timeline
 
 SETTINGS = {"network.hidden": [8], "training.batch": 20, "training.learning_rate": 0.01}
 
 
-@pytest.fixture(scope="module")
-def content():
-    return with_timeline()
-
-
-@pytest.fixture
-def features(content, tmp_path):
-    write_features(tmp_path / "f.h5", content)
-    return tmp_path / "f.h5"
-
-
 @pytest.mark.parametrize("trained", [False, True], ids=["plain", "model"])
-def test_it_is_the_stretch_with_the_highest_score(content, features, tmp_path, trained):
-    model = aadml.fit(features, loss="triplet", epochs=1, settings=SETTINGS, runs=tmp_path / "r") if trained else None
-    index = Index.build(features, tmp_path / "i", model=model, moments=True)
-    timeline = content.sequences["audio"]
-    asked = content.features["audio"][7]
+def test_it_is_the_stretch_with_the_highest_score(timed, timed_features, tmp_path, trained):
+    model = (
+        aadml.fit(timed_features, loss="triplet", epochs=1, settings=SETTINGS, runs=tmp_path / "r") if trained else None
+    )
+    index = Index.build(timed_features, tmp_path / "i", model=model, moments=True)
+    timeline = timed.sequences["audio"]
+    asked = timed.features["audio"][7]
     found = index.search(audio=asked, to="audio", k=90)
     for hit in found.hits:
-        row = content.ids.index(hit.id)
+        row = timed.ids.index(hit.id)
         own = slice(timeline.offsets[row], timeline.offsets[row + 1])
         if len(timeline.times[own]) < 2:
             assert hit.moment is None
@@ -50,7 +40,7 @@ def test_it_is_the_stretch_with_the_highest_score(content, features, tmp_path, t
         assert hit.moment.score == pytest.approx(scores.max(), rel=1e-5)
     assert {hit.moment is None for hit in index.search(audio=asked, to="audio", k=90).hits} == {True, False}
     if not trained:
-        assert all(hit.moment is None for hit in index.search(visual=content.features["visual"][0], to="visual").hits)
+        assert all(hit.moment is None for hit in index.search(visual=timed.features["visual"][0], to="visual").hits)
 
 
 def _tensor(values):
@@ -59,43 +49,43 @@ def _tensor(values):
     return torch.from_numpy(np.array(values))
 
 
-def test_they_are_kept_by_updates_and_only_where_they_are_wanted(content, features, tmp_path):
-    index = Index.build(features, tmp_path / "i")
-    asked = content.features["audio"][7]
+def test_they_are_kept_by_updates_and_only_where_they_are_wanted(timed, timed_features, tmp_path):
+    index = Index.build(timed_features, tmp_path / "i")
+    asked = timed.features["audio"][7]
     assert all(hit.moment is None for hit in index.search(audio=asked, to="audio").hits)
     assert index.update(moments=True).changed == 90  # every clip gains them
     assert any(hit.moment for hit in index.search(audio=asked, to="audio").hits)
     assert index.update().changed == 0  # and they are remembered
-    write_features(features, content.select(np.arange(1, 90)))
+    write_features(timed_features, timed.select(np.arange(1, 90)))
     assert index.update().removed == 1
     database = connect(tmp_path / "i")
     assert database.execute("SELECT count(*) FROM moment_audio").fetchone() == (89,)
     database.close()
 
 
-def test_a_file_without_descriptions_over_time_is_refused(content, tmp_path):
-    write_features(tmp_path / "f.h5", replace(content, sequences={}))
+def test_a_file_without_descriptions_over_time_is_refused(timed, tmp_path):
+    write_features(tmp_path / "f.h5", replace(timed, sequences={}))
     with pytest.raises(InputError, match=r"--moments: .* has no features over time; extract it with"):
         Index.build(tmp_path / "f.h5", tmp_path / "i", moments=True)
     assert [path.name for path in tmp_path.iterdir()] == ["f.h5"]  # no index, and no work that was not begun
 
 
-def test_an_index_of_before_there_were_moments_is_read_and_updated(content, features, tmp_path):
-    index = Index.build(features, tmp_path / "i")
+def test_an_index_of_before_there_were_moments_is_read_and_updated(timed, timed_features, tmp_path):
+    index = Index.build(timed_features, tmp_path / "i")
     with sqlite3.connect(tmp_path / "i") as database:
         for name in ("audio", "visual", "text"):
             database.execute(f"DROP TABLE moment_{name}")
         database.execute("DROP TABLE checksum")
         database.execute("PRAGMA user_version = 1")
-    asked = content.features["audio"][7]
+    asked = timed.features["audio"][7]
     with Index(tmp_path / "i") as opened:
         assert all(hit.moment is None for hit in opened.search(audio=asked, to="audio").hits)
     assert index.update(moments=True).changed == 90
 
 
-def test_damaged_moments_are_one_line(content, features, tmp_path):
-    index = Index.build(features, tmp_path / "i", moments=True)
+def test_damaged_moments_are_one_line(timed, timed_features, tmp_path):
+    index = Index.build(timed_features, tmp_path / "i", moments=True)
     with sqlite3.connect(tmp_path / "i") as database:
         database.execute("UPDATE moment_audio SET content = x'00'")
     with pytest.raises(InputError, match=r"damaged: moment_audio, number"):
-        index.search(audio=content.features["audio"][7], to="audio", k=90)
+        index.search(audio=timed.features["audio"][7], to="audio", k=90)

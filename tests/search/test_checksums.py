@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 from aadml.search.store import change, create
-from tests.search.small_index import COLUMNS, entry, read, with_timeline
+from tests.search.small_index import COLUMNS, entry, read
 
 META = {"state": {"generation": 1, "similarity": "cosine"}, "encoder": {}, "source": {"path": "x"}}
 
@@ -21,17 +20,6 @@ def index(tmp_path):
     path = tmp_path / "clips.index"
     create(path, META, COLUMNS, [entry("a", 1.0), entry("b", 2.0), entry("c", 3.0)])
     return path
-
-
-@pytest.fixture(scope="module")
-def content():
-    return with_timeline()
-
-
-@pytest.fixture
-def features(content, tmp_path):
-    write_features(tmp_path / "f.h5", content)
-    return tmp_path / "f.h5"
 
 
 def changed(path, *statements):
@@ -84,11 +72,11 @@ def test_an_index_is_intact_after_every_kind_of_change(index):
     assert len(read(index)[0]) == 210
 
 
-def test_damage_is_not_sealed_by_an_update(content, features, tmp_path):
-    Index.build(features, tmp_path / "i").close()
+def test_damage_is_not_sealed_by_an_update(timed, timed_features, tmp_path):
+    Index.build(timed_features, tmp_path / "i").close()
     changed(tmp_path / "i", "UPDATE vector_audio SET content = zeroblob(24) WHERE number = 2")
     with pytest.raises(InputError, match="it is damaged: vector_audio"):
-        aadml.index(features, tmp_path / "i")
+        aadml.index(timed_features, tmp_path / "i")
     assert aadml.verify(tmp_path / "i")
 
 
@@ -100,12 +88,12 @@ def test_damage_is_not_sealed_by_an_update(content, features, tmp_path):
         "DELETE FROM moment_audio",
     ],
 )
-def test_the_moments_of_a_hit_are_verified(content, features, tmp_path, statement):
-    Index.build(features, tmp_path / "i", moments=True).close()
+def test_the_moments_of_a_hit_are_verified(timed, timed_features, tmp_path, statement):
+    Index.build(timed_features, tmp_path / "i", moments=True).close()
     assert aadml.verify(tmp_path / "i") == []
     changed(tmp_path / "i", statement)
     with Index(tmp_path / "i") as index, pytest.raises(InputError, match="damaged: moment_audio, number"):
-        index.search(audio=content.features["audio"][7], to="audio", k=3)
+        index.search(audio=timed.features["audio"][7], to="audio", k=3)
     assert aadml.verify(tmp_path / "i")
 
 

@@ -204,7 +204,7 @@ class LabelSpaceLearner(Learner):
         if not self.metric_weight:
             return None
         width = self.encoders[next(iter(self.encoders))].predicted.in_features
-        return MetricLoss(self.objective.losses[0], self.objective.directions, width, settings.batch, settings.epochs)
+        return MetricLoss(self.objective.losses[0], self.objective.directions, width, settings.batch)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         """Compute equation 10: label loss of every modality plus the metric loss."""

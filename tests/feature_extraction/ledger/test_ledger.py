@@ -5,21 +5,8 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ledger import DamagedValues, Record, is_in_use, open_ledger
-
-
-def record(number, **changes):
-    return Record(
-        **{"id": f"clip {number}", "modality": "audio", "settings": "s", "content": "c", "stamp": (1, 2), **changes}
-    )
-
-
-def numbers(number):
-    return np.arange(3, dtype=np.float32) + number
-
-
-def append(ledger, number):
-    ledger.append(record(number), numbers(number))
+from aadml.feature_extraction.ledger import DamagedValues, is_in_use, open_ledger
+from tests.feature_extraction.ledger.small_ledger import append, record
 
 
 def filled(folder, count=3):

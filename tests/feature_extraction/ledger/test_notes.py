@@ -1,20 +1,5 @@
-import numpy as np
-
-from aadml.feature_extraction.ledger import Beginning, Progress, Record, notes_of, open_ledger
-
-
-def record(number, **changes):
-    return Record(
-        **{"id": f"clip {number}", "modality": "audio", "settings": "s", "content": "c", "stamp": (1, 2), **changes}
-    )
-
-
-def numbers(number):
-    return np.arange(3, dtype=np.float32) + number
-
-
-def append(ledger, number):
-    ledger.append(record(number), numbers(number))
+from aadml.feature_extraction.ledger import Beginning, Progress, notes_of, open_ledger
+from tests.feature_extraction.ledger.small_ledger import append
 
 
 def test_notes_are_no_records_and_are_read_while_the_ledger_is_in_use(tmp_path):

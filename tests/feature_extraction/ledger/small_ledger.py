@@ -1,0 +1,19 @@
+"""Records of a ledger, one for each number."""
+
+import numpy as np
+
+from aadml.feature_extraction.ledger import Record
+
+
+def record(number, **changes):
+    return Record(
+        **{"id": f"clip {number}", "modality": "audio", "settings": "s", "content": "c", "stamp": (1, 2), **changes}
+    )
+
+
+def numbers(number):
+    return np.arange(3, dtype=np.float32) + number
+
+
+def append(ledger, number):
+    ledger.append(record(number), numbers(number))

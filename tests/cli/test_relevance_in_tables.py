@@ -1,10 +1,9 @@
 """What is relevant, and what chance has of each column, stand where figures are tabulated."""
 
 from dataclasses import replace
-
-import numpy as np
 from html import unescape
 
+import numpy as np
 import pytest
 
 from aadml.data.synthetic import synthetic

@@ -102,7 +102,8 @@ def read_as(kind: Callable[..., T], content: Json, place: str | Path) -> T:
         (record,) = _adapter(kind).validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        key = ".".join([kind.__name__, *map(str, first["loc"][1:])])
+        # earlier versions of pydantic add the names of their validators, which have brackets
+        key = ".".join([kind.__name__, *(part for part in map(str, first["loc"][1:]) if "[" not in part)])
         value = "" if first["type"] == "missing" else f", not {str(first['input'])[:40]!r}"
         raise DamagedFileError(f"{place}: of another version, or damaged ({key}: {first['msg']}{value})") from error
     built: T = record

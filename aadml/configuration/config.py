@@ -180,7 +180,7 @@ def resolve(values: JsonObject, places: Mapping[str, str] | None = None, *, stor
         place = (places or {}).get(str(error).partition(":")[0])
         if place is None:
             raise
-        raise InputError(f"{place}: {error}") from error
+        raise type(error)(f"{place}: {error}") from error
 
 
 def _resolved(values: JsonObject, *, stored: bool) -> Config:

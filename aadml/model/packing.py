@@ -10,7 +10,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
@@ -33,13 +33,13 @@ def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObj
     """Read the tensors and facts that `pack_tensors` wrote; `place` is their file, for the message.
 
     Raises:
-        InputError: the bytes are not complete.
+        DamagedFileError: the bytes are not complete.
     """
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return load_tensors(data), json.loads(header.get("__metadata__", {}).get("facts", "{}"))
     except (SafetensorError, ValueError, AttributeError) as error:
-        raise InputError(f"{place}: is not a complete safetensors file ({error})") from error
+        raise DamagedFileError(f"{place}: is not a complete safetensors file ({error})") from error
 
 
 def pack_model(

@@ -146,7 +146,7 @@ def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
                     raise InputError(f"{output}: {modality} is not an array")
             return {m: np.asarray(file[m]) for m in clips.modalities}
     except InputError as error:
-        raise InputError(f"the command's output {str(error).removeprefix(f'{output}: ')}") from error
+        raise type(error)(f"the command's output {str(error).removeprefix(f'{output}: ')}") from error
 
 
 def _described(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -84,7 +85,7 @@ class RowSettings:
     with_controls: bool = True
     with_rivals: bool = field(default=False, repr=False)
 
-    @property
+    @cached_property
     def base(self) -> JsonObject:
         """Config values that losses are put into."""
         return read_yaml(self.config or DEFAULT_METHOD)
@@ -280,7 +281,7 @@ def cells_of_rows(rows: Iterable[ComparisonRow]) -> list[Cell]:
     """
     cells: dict[str, Cell] = {}
     for row in rows:
-        if cells.setdefault(row.cell.name, row.cell).config.yaml() != row.cell.config.yaml():
+        if cells.setdefault(row.cell.name, row.cell).config != row.cell.config:
             raise InputError(f"compare: two rows are called '{row.cell.name}'; leave one out")
     return list(cells.values())
 

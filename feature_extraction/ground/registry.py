@@ -154,10 +154,9 @@ class Registry(Mapping[str, T]):
         hint = f"; did you mean '{near}'?" if near and near != place else ""
         try:
             entry = imports(place)
-        except UntrustedCodeError as error:
-            raise UntrustedCodeError(f"{error}{hint}") from error
         except InputError as error:
-            raise InputError(f"{self.kind} {error}{hint}") from error
+            kind = "" if isinstance(error, UntrustedCodeError) else f"{self.kind} "
+            raise type(error)(f"{kind}{error}{hint}") from error
         require_contract(entry, imported(self._of) if self._of is not None else None, self.kind, place)
         result: T = entry
         return result

@@ -151,7 +151,7 @@ def weights_path(name: str) -> Path:
                 raise InputError("it has to be downloaded by hand")
             download(entry.url, path, check=lambda part: _verify(entry, part))
         except InputError as error:
-            raise InputError(
+            raise type(error)(
                 f"{name}: the file {entry.file} is not in {path.parent} and was not downloaded ({error}); "
                 f"get it from {entry.url} and put it into {path.parent} under that name"
             ) from error

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.model.packing import pack_tensors, unpack_tensors
 
 
@@ -21,5 +21,5 @@ def test_equal_content_has_equal_bytes_and_comes_back():
 
 @pytest.mark.parametrize("data", [b"", b"no safetensors", pack_tensors({"a": torch.ones(3)}, {})[:-1]])
 def test_incomplete_bytes_are_refused_with_their_place(data):
-    with pytest.raises(InputError, match="weights: is not a complete safetensors file"):
+    with pytest.raises(DamagedFileError, match="weights: is not a complete safetensors file"):
         unpack_tensors(data, Path("weights"))

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import torch
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.weights import table as weights
 from aadml.feature_extraction.weights.download import download
 from aadml.feature_extraction.weights.resolve import load_weights
@@ -130,7 +130,7 @@ def test_a_server_that_cannot_resume_sends_it_all_again(server, etag):
 )
 def test_what_is_not_the_published_file_is_discarded(server, changes, message):
     toy(**changes)
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(DamagedFileError, match=message) as caught:
         weights_path("toy")
     assert "\n" not in str(caught.value)
     assert leftovers() == []

@@ -17,8 +17,9 @@ from aadml.papers.audio_text_tables import DATASETS, PAPER_TABLES
 from aadml.papers.paper_data import PAPER
 from aadml.papers.reproduction_plan import Confirm, ReproductionPlan
 from aadml.runs.data import data_location
-from aadml.studies.execution import Note, RunJobs, SweepResult, log, run_jobs, shard_of
+from aadml.studies.execution import Note, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign
+from aadml.studies.sweep import sweep
 
 
 @with_consent("config", "output")
@@ -42,7 +43,7 @@ def reproduce(
     merge: bool = False,
     output: str | Path | None = None,
     command: str = "aadml.papers.reproduction",
-    work: RunJobs = run_jobs,
+    work: RunJobs = sweep,
     confirm: Confirm = lambda forecast: None,
     on_note: Note | None = None,
 ) -> SweepResult:

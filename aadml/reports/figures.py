@@ -64,11 +64,11 @@ def in_house_style(draw: Callable[P, R]) -> Callable[P, R]:
     return styled
 
 
-def canvas(height: float, width: float = WIDTH) -> tuple["Figure", "Axes"]:
+def canvas(height: float) -> tuple["Figure", "Axes"]:
     """Create a figure of one panel."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
     return figure, figure.add_subplot()
 
 
@@ -111,7 +111,7 @@ def svg(figure: "Figure") -> str:
 
 
 @in_house_style
-def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None = None, log: bool = False) -> str:
+def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None = None) -> str:
     """Draw lines over a common axis.
 
     Args:
@@ -119,7 +119,6 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
         x: label of the horizontal axis.
         y: label of the vertical axis.
         marks: name -> position of a dashed vertical line, such as the selected epoch.
-        log: whether the horizontal axis is logarithmic.
     """
     figure, axes = canvas(2.8)
     for number, (name, (xs, ys)) in enumerate(series.items()):
@@ -128,7 +127,7 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
         axes.plot(xs, ys, color=color, linestyle=line, label=label(name), linewidth=1.6, marker=marker, markersize=3)
     for name, place in (marks or {}).items():
         axes.axvline(place, color=INK, linewidth=1, linestyle=DASHED, label=label(name))
-    over_counts(axes, x, y, log=log)
+    over_counts(axes, x, y)
     legend(axes)
     return svg(figure)
 

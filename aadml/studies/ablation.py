@@ -12,9 +12,10 @@ from aadml.runs.data import data_location, starting_config
 from aadml.runs.sample_data import with_sample_data
 from aadml.studies.ablation_grid import collected, jobs_of, plan_ablation
 from aadml.studies.ablation_page import write_ablation
-from aadml.studies.execution import Execution, Note, RunJobs, SweepResult, log, run_jobs, shard_of
+from aadml.studies.execution import Execution, Note, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
 from aadml.studies.grid import axes_of, folder_name
+from aadml.studies.sweep import sweep
 
 
 @with_consent("config", "output")
@@ -36,7 +37,7 @@ def ablate(
     merge: bool = False,
     output: str | Path | None = None,
     command: str = "aadml.ablate",
-    work: RunJobs = run_jobs,
+    work: RunJobs = sweep,
     on_note: Note | None = None,
 ) -> SweepResult:
     """Run every combination of values with every seed, and test which differences are significant.

@@ -19,8 +19,9 @@ from aadml.studies import comparison_rows as rows_of
 from aadml.studies.ablation_grid import collected, jobs_of
 from aadml.studies.comparison_page import write_comparison
 from aadml.studies.comparison_rows import RowSettings, cells_of_rows, named_rows
-from aadml.studies.execution import Execution, Note, RunJobs, SweepResult, log, run_jobs, shard_of
+from aadml.studies.execution import Execution, Note, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
+from aadml.studies.sweep import sweep
 from aadml.studies.trials import tuned_rows, write_records
 
 
@@ -46,7 +47,7 @@ def compare(
     trust_code: bool = False,
     output: str | Path | None = None,
     command: str = "aadml.compare",
-    work: RunJobs = run_jobs,
+    work: RunJobs = sweep,
     on_note: Note | None = None,
 ) -> SweepResult:
     """Run rows of the papers' tables with several seeds on one feature file; test which differences are significant.

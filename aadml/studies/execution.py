@@ -50,11 +50,6 @@ class SweepResult:
         return tables[0] if len(tables) == 1 else tables
 
 
-def run_jobs(jobs: Sequence[Job], workers: int | None) -> list[SweepOutcome]:
-    """Run all jobs without reporting progress."""
-    return sweep(jobs, workers=workers)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Execution:
     """How the runs of a study are carried out.
@@ -73,7 +68,7 @@ class Execution:
     workers: int | None = None
     shard: tuple[int, int] | None = None
     merge: bool = False
-    work: RunJobs = run_jobs
+    work: RunJobs = sweep
     note: Note = log
     command: str = ""
 

@@ -38,8 +38,8 @@ class SweepOutcome:
 
 def sweep(
     jobs: Sequence[Job],
-    *,
     workers: int | None = None,
+    *,
     on_outcome: Callable[[SweepOutcome], None] | None = None,
     on_epoch: Callable[[Job, int, int], None] | None = None,
 ) -> list[SweepOutcome]:

@@ -118,9 +118,9 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
                 candidate.unlink(missing_ok=True)
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True) -> None:
+def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write `text` as UTF-8 to `path`, completely or not at all."""
-    write_bytes(path, text.encode(), durable=durable)
+    write_bytes(path, text.encode())
 
 
 def _umask() -> int:

@@ -95,11 +95,6 @@ class OwnSection:
     """Marker, or base class, of an argument that is a config section of the same name instead of an option."""
 
 
-@dataclass(frozen=True)
-class Unbounded:
-    """Marker of a number that may be any finite number; every other number has two bounds."""
-
-
 def leaves(kind: Any, metadata: tuple[object, ...] = ()) -> Iterator[tuple[Any, tuple[object, ...]]]:
     """Yield (plain type or Literal, metadata) of each alternative of unions and each item type of tuples."""
     origin = get_origin(kind)

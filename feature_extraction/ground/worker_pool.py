@@ -34,9 +34,8 @@ def processors() -> int:
 
 @dataclass(frozen=True)
 class Reported(Generic[T]):
-    """Report of worker number `worker` about a task that continues."""
+    """Report of a worker about a task that continues."""
 
-    worker: int
     task: T
     value: Any
 
@@ -63,7 +62,6 @@ Event = Reported[T] | Finished[T] | Lost[T]
 
 @dataclass
 class _Worker(Generic[T]):
-    number: int
     process: Any
     connection: Connection
     deadline: float
@@ -124,7 +122,7 @@ class WorkerPool(Generic[T]):
         task = next(waiting, _END)
         while task is not _END or any(worker.busy for worker in self._workers):
             while task is not _END and len(self._workers) < self._count:
-                self._workers.append(self._started(len(self._workers)))
+                self._workers.append(self._started())
             for worker in self._workers:
                 if task is not _END and worker.started and not worker.busy:
                     self._assign(worker, task)
@@ -134,14 +132,14 @@ class WorkerPool(Generic[T]):
                 if worker.hung_up or worker.is_late():
                     self._listening.unregister(worker.connection)
                     events += self._ended(worker)
-                    self._workers[position] = self._started(position)
+                    self._workers[position] = self._started()
             if self._raised is not None:
                 raise self._raised
             yield from events
 
-    def _started(self, number: int) -> _Worker[T]:
+    def _started(self) -> _Worker[T]:
         process, ours = start(self._work, self._conditions)
-        worker: _Worker[T] = _Worker(number, process, ours, time.monotonic() + _START_SECONDS)
+        worker: _Worker[T] = _Worker(process, ours, time.monotonic() + _START_SECONDS)
         self._listening.register(ours, selectors.EVENT_READ, worker)
         return worker
 
@@ -183,7 +181,7 @@ class WorkerPool(Generic[T]):
         if kind == REPORT:
             if time.monotonic() > worker.deadline:  # this process was busy; the worker continues only now
                 worker.deadline = time.monotonic() + self._limit
-            return [Reported(worker.number, task, value)]
+            return [Reported(task, value)]
         worker.task, worker.busy, worker.deadline = None, False, float("inf")
         return [Finished(task, value)]
 

@@ -4,7 +4,7 @@ import pytest
 
 from aadml.configuration.config import FIXED, Common, resolve
 from aadml.feature_extraction.backbones import EXTRACTORS
-from aadml.feature_extraction.ground.option_types import Unbounded, is_bounded, leaves
+from aadml.feature_extraction.ground.option_types import is_bounded, leaves
 from aadml.feature_extraction.ground.options import REQUIRED, schema
 from aadml.feature_extraction.ground.validation import checked
 from aadml.methods import METHODS
@@ -21,11 +21,11 @@ def options(request):
     return schema(ENTRIES[request.param]).values()
 
 
-def test_every_number_has_two_bounds_or_is_marked(options):
+def test_every_number_has_two_bounds(options):
     for option in options:
         for kind, metadata in leaves(option.kind):
             if kind in (int, float):
-                assert is_bounded(metadata) or any(isinstance(one, Unbounded) for one in metadata), option.name
+                assert is_bounded(metadata), option.name
 
 
 def test_every_option_has_a_sentence_and_a_default_that_is_possible(options):

@@ -19,9 +19,10 @@ from aadml.runs.loading import read_evaluation
 from aadml.runs.prepare import prepare
 from aadml.runs.pretraining import prior_config, prior_folder
 from aadml.runs.train import train_into
-from aadml.studies.execution import run_jobs, with_needed, work_off_needed
+from aadml.studies.execution import with_needed, work_off_needed
 from aadml.studies.forecast import forecast, measure
 from aadml.studies.job import is_done
+from aadml.studies.sweep import sweep
 
 pytest.importorskip("transformers")
 
@@ -171,7 +172,7 @@ def compared(large_manifest, tmp_path_factory):
     place = tmp_path_factory.mktemp("compared")
     values = config(large_manifest, **{"method.dedupe": False}).values  # two captions a clip do not fit one batch of 64
     runs = runs_of("3cmlf", values, [0], place, data=str(large_manifest), dataset="AudioCaps")
-    return place, runs, work_off_needed([job for run in runs for job in run.jobs], 0, run_jobs)
+    return place, runs, work_off_needed([job for run in runs for job in run.jobs], 0, sweep)
 
 
 @pytest.mark.slow
@@ -210,7 +211,7 @@ def test_the_row_of_a_stage_is_the_run_that_ends_there(compared, large_manifest,
 
 def test_the_table_goes_on_where_it_was_stopped(compared):
     _, runs, outcomes = compared
-    again = work_off_needed([job for run in runs for job in run.jobs], 0, run_jobs)
+    again = work_off_needed([job for run in runs for job in run.jobs], 0, sweep)
     assert all(outcome.kept for outcome in again)
     assert len(again) == len(outcomes)
     assert all(is_done(job) for run in runs for job in run.jobs)
@@ -226,7 +227,7 @@ def test_what_needs_a_failed_model_is_not_tried(manifest, tmp_path):
 
     def work(jobs, workers):
         tried.extend(job.folder for job in jobs)
-        return run_jobs([job for job in jobs if job.folder == first], workers)
+        return sweep([job for job in jobs if job.folder == first], workers)
 
     outcomes = work_off_needed([job for run in runs for job in run.jobs], 0, work)
     failed = [outcome for outcome in outcomes if outcome.reason]

@@ -87,7 +87,6 @@ def test_every_task_is_finished_and_reports_come_in_their_order(works, workers):
     assert finished == {task: task * task for task in range(6)}
     for task in range(6):
         assert [e.value for e in events if isinstance(e, Reported) and e.task == task] == list(range(task))
-    assert {e.worker for e in events if isinstance(e, Reported)} <= set(range(workers))
 
 
 def test_a_process_imports_no_module_of_the_current_folder_as_it_starts(works, tmp_path, monkeypatch):

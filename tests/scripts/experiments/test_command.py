@@ -12,7 +12,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.reproduction_plan import ReproductionPlan
-from aadml.studies.execution import run_jobs, shard_of
+from aadml.studies.execution import shard_of
 from aadml.studies.forecast import Forecast
 from aadml.studies.sweep import SweepOutcome, sweep
 from scripts.experiments.anchor_aware import execution, finals, page, shipped
@@ -77,7 +77,7 @@ def ledger(folder):
     return found
 
 
-def call(folder, *data, only=None, seeds=40, shard=None, merge=False, work=run_jobs, on_note=lambda message: None):
+def call(folder, *data, only=None, seeds=40, shard=None, merge=False, work=sweep, on_note=lambda message: None):
     plan = ReproductionPlan(
         seeds=range(seeds), folder=folder, work=work, confirm=lambda forecast: None, note=on_note, settings=SMALL,
         max_epochs=1, device="cpu", workers=0, shard=shard_of(shard, merge=merge), merge=merge,

@@ -166,7 +166,7 @@ class Daml(nn.Module):
         return by_anchor(cost, triples, len(anchors), penalty)
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
-        """Return the loss of the generator, a scalar, 0 without triples; arguments and errors as in `forward`."""
+        """Return the generator's loss, a scalar, 0 if there are no triples; arguments and errors as in `forward`."""
         triples, features = self._triples(comparison)
         anchor_features, positive_features, negative_features = (part.detach() for part in features)
         generated = self.generator(torch.cat([anchor_features, positive_features, negative_features], 1))

@@ -158,7 +158,7 @@ class Hdml(nn.Module):
         return by_anchor(weight * real + (1 - weight) * synthetic, triples, len(anchors), penalty)
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
-        """Compute the loss of generator and classifier: a scalar, 0 without triples.
+        """Compute the loss of generator and classifier: a scalar, 0 if there are no triples.
 
         Args:
             comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`.
@@ -209,7 +209,7 @@ class Hdml(nn.Module):
         return rebuilt, self._confusion(pulled, comparison.need("candidate_class", "hdml")[triples.negative])
 
     def _from_triples(self, comparison: Comparison) -> tuple[Tensor, Tensor]:
-        """Return the same for all rows of all triples, as the authors' code does: a sum, and class losses (3m,)."""
+        """Return the error and class losses (3m,) over all rows of all triples, as the authors' code does."""
         triples = self._triples(comparison)
         anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
         rows = anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative]

@@ -1,4 +1,4 @@
-"""Class-mean proxy: a clip and the mean of its class, the simplest control of proxies with a bank."""
+"""Class-mean proxy: a clip and the mean of its class, the simplest control for proxies with a bank."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal

@@ -1,7 +1,7 @@
 """Cross-batch memory (XBM; Wang et al., Cross-batch memory for embedding learning, CVPR 2020).
 
 A clip represents itself, and anchors have additional candidates: stored embeddings of training clips outside the batch,
-without gradient. The memory is the control of proxies with a bank: it measures the effect of a bank alone.
+without gradient. The memory is the control for proxies with a bank: it measures the effect of the bank itself.
 """
 
 from collections.abc import Mapping

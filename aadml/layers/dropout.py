@@ -14,12 +14,12 @@ class DropoutLayer(nn.Module):
     """Dropout that preserves the mean: in training a share of the units is zero, and the others are scaled up.
 
     On a CPU the mask is made from 64-bit draws, in a quarter of the time of `nn.Dropout`; `torch.compile` uses torch's
-    dropout. Then the share is rounded to a multiple of 1 / 65,536, and the scale matches the rounded share. Draws come
-    from the global generator. They depend neither on the number of threads nor on the number of processes over which a
+    dropout. The share of the mask is rounded to a multiple of 1 / 65,536, and the scale matches it. Draws come from the
+    global generator. They depend neither on the number of threads nor on the number of processes over which a
     batch is divided.
 
     Args:
-        share: of the units, from 0 to less than 1.
+        share: share of the units that are zero in training, from 0 to less than 1.
     """
 
     def __init__(self, share: float) -> None:
@@ -28,7 +28,7 @@ class DropoutLayer(nn.Module):
         self._dropped = min(round(share * LEVELS), LEVELS - 1)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return `inputs` of any shape with some entries zero, or unchanged in evaluation."""
+        """Return `inputs` of any shape with some entries set to zero; in evaluation, return them unchanged."""
         if not self.training or not self.share:
             return inputs
         if torch.compiler.is_compiling():

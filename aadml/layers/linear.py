@@ -12,8 +12,8 @@ class Linear(nn.Linear):
     """`nn.Linear` with an optional type of lower precision for the product.
 
     Attributes:
-        reduced: type of the product and of its gradients; None: that of the inputs. Weights, bias and later operations
-            are in float32.
+        reduced: type of the product and of its gradients; None: the type of the inputs. Weights, bias and later
+            operations are in float32.
     """
 
     reduced: torch.dtype | None = None
@@ -27,7 +27,7 @@ class Linear(nn.Linear):
 
 
 class _Product(torch.autograd.Function):
-    """`F.linear` without bias; the gradients are equal to torch's to the bit.
+    """`F.linear` without bias; the gradients are bitwise equal to torch's.
 
     The gradient of the weights uses a copy of the outputs' gradient, transposed in memory: otherwise the product in
     bfloat16 takes 1.5 times as long.
@@ -41,7 +41,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Compute the gradients of the inputs and of the weight, if needed."""
+        """Compute the gradients of the inputs and of the weight; None if not needed."""
         inputs, weight = ctx.saved_tensors
         of_inputs = gradients[0] @ weight if ctx.needs_input_grad[0] else None
         of_weight = gradients[0].T.contiguous() @ inputs if ctx.needs_input_grad[1] else None

@@ -1,4 +1,4 @@
-"""Hyperbolic tangent, faster if products have lower precision."""
+"""Hyperbolic tangent with a faster form for products of lower precision."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,12 +8,13 @@ from torch import Tensor, nn
 
 
 class Tanh(nn.Tanh):
-    """`nn.Tanh`, optionally by the logistic function σ: tanh x = 2 σ(2x) - 1.
+    """`nn.Tanh`, optionally computed from the logistic function σ: tanh x = 2 σ(2x) - 1.
 
-    On a CPU this takes a fifth of the time. Its error is up to 2e-7 rather than 3e-8; bfloat16 rounds by 2e-3.
+    On a CPU this form takes a fifth of the time. Its error is up to 2e-7 rather than 3e-8; bfloat16 rounds by 2e-3.
 
     Attributes:
-        reduced: type of the products of the surrounding layers. None, compiled code and GPUs use torch's function.
+        reduced: type of the products of the surrounding layers. torch's function is used for None, in
+            compiled code and on GPUs.
     """
 
     reduced: torch.dtype | None = None
@@ -27,7 +28,7 @@ class Tanh(nn.Tanh):
 
 
 class _ByLogistic(torch.autograd.Function):
-    """tanh x = 2 σ(2x) - 1, and its gradient from the values."""
+    """tanh x = 2 σ(2x) - 1, with the gradient computed from the function's values."""
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor) -> Tensor:

@@ -35,8 +35,8 @@ LOSSES: Registry["LossFunction | type[nn.Module]"] = Registry(
     group="aadml.losses",
     of="aadml.losses.contract:LossFunction",
 )
-"""Pure functions `(comparison, *, options) -> Terms`; those that own parameters are classes, whose instances are called
-as the functions are (see Daml)."""
+"""Pure functions `(comparison, *, options) -> Terms`; losses that own parameters are classes whose instances are called
+in the same way (see Daml)."""
 
 OF_EACH_ANCHOR = frozenset(
     {
@@ -44,11 +44,11 @@ OF_EACH_ANCHOR = frozenset(
         "nt-xent", "cross-clr", "posterior-nca",
     }
 )  # fmt: skip
-"""Losses whose anchors may be divided over processes: nothing of one anchor's cost comes from another anchor, nothing
-is drawn, and no penalty joins them. Any other loss is computed whole by every process."""
+"""Losses whose anchors may be divided among processes: no term depends on other anchors or on random draws, and there
+is no penalty. Every process computes any other loss for all anchors."""
 
 WEIGHS_POSITIVES = ("nt-xent", "supcon", "cross-clr", "n-pair", "dsl")
-"""Losses in which a positive counts by its share, where a comparison says how much (soft targets)."""
+"""Losses that weight positives by the shares of a comparison (soft targets)."""
 
 LABEL_LOSSES: Registry["LabelLossFunction"] = Registry(
     "label loss",
@@ -61,4 +61,4 @@ LABEL_LOSSES: Registry["LabelLossFunction"] = Registry(
     group="aadml.label_losses",
     of="aadml.losses.contract:LabelLossFunction",
 )
-"""Pure functions `(outputs (b, C), labels (b,), *, options) -> scalar`: what it costs to be far from one's label."""
+"""Pure functions `(outputs (b, C), labels (b,), *, options) -> scalar`: a distance of outputs from their labels."""

@@ -13,34 +13,35 @@ from aadml.comparison.pairwise import counted
 from aadml.losses.kernels.likelihood import softplus
 
 MANY = 8
-"""At least so many anchors a group: below, one product of all takes less time than many small ones."""
+"""Minimum mean size of a group of anchors; below it, one product of all anchors is faster than many small products."""
 STEEPEST = 70.0
-"""Degrees up to which the exponentials of unit vectors, exp(8 tan^2(alpha)) at most, stay within float32."""
+"""Largest angle, in degrees, for which the exponentials of unit vectors, at most exp(8 tan^2(alpha)), fit float32."""
 Angle = Annotated[float, Interval(gt=0, le=STEEPEST), Unit("degrees")]
 
 
 def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity = "repaired") -> Terms:
-    """Bound the angle under which a negative sees its anchor and positive, in the N-pair form of the paper.
+    """Bound the angle at the negative in triangles of anchor, positive and negative (the paper's N-pair form).
 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(f_ipn))
         f_ipn = 4 t^2 (x_i + r_p) . r_n - 2 (1 + t^2) x_i . r_p
 
-    with t = tan(alpha) and all vectors brought to length 1. The inner sum over n is one entry of a product of matrices,
-    exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so no triplet is ever laid out: memory is O(a c + c^2). Only
-    entries of positive pairs are made, class by class: of C classes of one size in O(a c^2 / C) time. It is cubic: f is
-    of x_i + r_p, another point for every pair, and a sum of exponentials over negatives has no shorter exact form.
+    with t = tan(alpha) and all vectors normalized to length 1. The inner sum over n is one entry of a matrix product,
+    exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are never stored: memory is O(a c + c^2). Only entries
+    of positive pairs are computed, class by class: O(a c^2 / C) time for C classes of equal size. The time is cubic
+    because f depends on x_i + r_p, a different point for every pair, and a sum of exponentials over negatives has no
+    shorter exact form.
 
     Args:
         comparison: a anchors against c candidates.
         alpha: the angle (45: Wang et al.; pytorch-metric-learning takes 40).
-        fidelity: "repaired", or "source" to leave r_n at its length where it is a negative, as pytorch-metric-learning
-            does; the paper has all vectors of length 1, without which long vectors overflow.
+        fidelity: "repaired", or "source" to keep the length of r_n where r_n is a negative, as pytorch-metric-learning
+            does. In the paper all vectors have length 1; without it long vectors overflow.
 
     Returns:
-        One term a positive pair; nothing for anchors without positives or without negatives.
+        One term per positive pair; no terms for anchors without positives or without negatives.
 
     Raises:
-        InputError: a comparison of relevance scores.
+        InputError: the comparison has relevance scores instead of vectors.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
@@ -72,7 +73,7 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
 
 
 def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Divide anchors by their first positive, as classes do: their rows, and the positives of any of them."""
+    """Group anchors by their first positive, thus by class: rows of each group, and positives of any of its anchors."""
     kinds, kind = torch.unique(pairs.byte().argmax(1), return_inverse=True)
     if len(kinds) * MANY > len(pairs):
         kind = torch.zeros_like(kind)

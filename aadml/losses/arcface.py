@@ -17,23 +17,23 @@ Degrees = Annotated[float, Interval(ge=0, lt=180)]
 
 
 class ArcFace(nn.Module):
-    """Softmax over one learned direction per class, with a margin added to the angle of the target class.
+    """Softmax over one learned direction per class, with a margin added to the angle of the anchor's class.
 
         total_i = -log( exp(z_iy) / sum over classes c of exp(z_ic) ),   z_ic = scale cos(theta_ic)  for c != y,
         z_iy = scale cos(theta_iy + margin)  where theta_iy + margin <= 180 degrees, else scale (cos(theta_iy) - r),
         r = margin sin(margin)
 
     theta is the angle between anchor and direction, y the class of anchor i. Past 180 degrees the cosine would rise
-    again; the authors' code continues with a line there. The directions replace candidates and masks, and are shared by
-    all directions of the comparison. They are trained with the encoders.
+    again; the authors' code continues with a straight line. The class directions replace candidates and masks, and are
+    shared by all directions of the comparison. They are trained with the encoders.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).
         classes: C (context).
         margin: m, in degrees (28.6, which is 0.5 in radians: the paper).
         scale: s (64: the paper).
-        length: initial length of the proxies; shorter ones turn faster (1: the learning rate of the encoders, as in the
-            paper).
+        length: initial length of the proxies; shorter proxies turn faster (1: the learning rate of the encoders, as in
+            the paper).
 
     Raises:
         InputError: the data have no classes.
@@ -65,7 +65,7 @@ class ArcFace(nn.Module):
             One term per anchor.
 
         Raises:
-            InputError: no classes, or a class without a proxy.
+            InputError: there are no classes, or a class has no proxy.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "arcface")
         target = cosine.gather(1, labels[:, None])

@@ -11,8 +11,8 @@ from aadml.feature_extraction.ground.contracts import Condition
 class LossFunction(Protocol):
     """Pure function of a comparison, with its options as keyword-only arguments.
 
-    A loss that owns parameters is an `nn.Module` class: its constructor receives the options, and of `classes`,
-    `dimension`, `features` and `modalities` those that it has; its instances are called with a comparison.
+    A loss that owns parameters is an `nn.Module` class. Its constructor receives the options, and `classes`,
+    `dimension`, `features` and `modalities` where it has such arguments. Its instances are called with a comparison.
     """
 
     def __call__(self, comparison: Comparison, /, **options: Any) -> Terms:

@@ -9,21 +9,21 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_distance: bool = False) -> Terms:
-    """Pull every positive onto its anchor, push every negative out of a ball of radius `margin`.
+    """Pull every positive onto its anchor, and push every negative out of a ball of radius `margin`.
 
         total_i = sum over p in P_i of  1/2 D_ip^2  +  sum over n in N_i of  1/2 max(0, margin - D_in)^2
 
     D is the Euclidean distance. Equation 9 of the AADML paper (Zeng et al., ICMR 2024) swaps the two cases and takes
-    the squared distance for D; the swap is a slip, the distance is an option here.
+    the squared distance for D. The swap is an error of the paper and is not reproduced; the distance is an option.
 
     Args:
         comparison: a anchors against c candidates.
-        margin: how far negatives are pushed, in distance (1.0: AADML, section 5.2).
+        margin: distance up to which negatives are pushed (1.0: AADML, section 5.2).
         legacy_eq9_distance: take the squared distance for D, as Equation 9 prints it.
 
     Returns:
-        Per anchor the sum and the number of pairs that cost something. Positives cost without negatives and the other
-        way round; an anchor with neither costs nothing.
+        Per anchor, the sum of the terms and the number of nonzero terms. Positives count without negatives and vice
+        versa; the loss of an anchor with neither is 0.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
@@ -37,7 +37,7 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
     def cost(rows: Rows) -> Costs:
         near, far = rows.positives * rows.scores, (margin - rows.scores).relu_() * rows.negatives
         active, pairs = counted(near) + counted(far), ones(rows.positives) + ones(rows.negatives)
-        pull = near.sub_(far)  # of a pair one of the two is 0
+        pull = near.sub_(far)  # one of the two is 0 for every pair
         return Costs(0.5 * torch.linalg.vector_norm(pull, dim=1).square(), active, pairs, pull)
 
     return summed(comparison, scores_of(comparison, "squared-euclidean" if legacy_eq9_distance else "euclidean"), cost)

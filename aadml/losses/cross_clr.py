@@ -10,16 +10,16 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within_weight: Weight = 0.8) -> Terms:
-    """Match across modalities among negatives of both modalities, those of the anchor's own weighing less.
+    """Softmax of positives across modalities against negatives of both; negatives within the modality weigh less.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(z_ip) / sum over j in P_i and N_i of exp(z_ij) )
         z_ij = s_ij / tau,  times `within_weight` where j is of the anchor's own modality
 
-    s is the cosine. P_i holds candidates of the other modality only (the own partner, or all of the class); what shares
-    class or clip within the modality is neither positive nor negative. The anchor itself is left out entirely, whereas
-    the released code multiplies its score by 0 and so leaves exp(0) in the sum. The pruning and weighting of
-    influential samples that the paper adds was not released and is not part of this. Use it with candidates of both
-    modalities (direction both-both).
+    s is the cosine. P_i holds candidates of the other modality only (the anchor's partner, or all of its class). Items
+    of the anchor's modality that share its class or clip are neither positive nor negative. The anchor itself is left
+    out entirely, whereas the released code multiplies its score by 0 and so leaves exp(0) in the sum. The paper also
+    prunes and weights influential samples; that code was not released, and the loss omits this part. Use candidates of
+    both modalities (direction both-both).
 
     Args:
         comparison: a anchors against c candidates, with `within`.
@@ -27,10 +27,10 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
         within_weight: factor of scores within the modality (0.8: the released code).
 
     Returns:
-        One term an anchor; nothing for anchors without a positive in another modality.
+        One term per anchor; no terms for anchors without a positive in the other modality.
 
     Raises:
-        InputError: the comparison does not say which candidates are of the anchor's own modality.
+        InputError: the comparison has no `within`, which marks candidates of the anchor's own modality.
 
     Example:
         >>> both, clips, row = torch.cat([audio, visual]), clips.repeat(2), torch.arange(2 * len(audio))

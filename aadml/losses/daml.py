@@ -35,17 +35,17 @@ class Daml(nn.Module):
 
         f~ = G(f_a, f_p, f_n)                          features (penultimate activations) in, features out
         x~ = head(f~)                                  the candidates' own last layer embeds them
-        encoders:   cost of (x_a, x_p, x~)             triplet, contrastive or n-pair, see `triple_cost`
+        encoders:   loss of (x_a, x_p, x~)             triplet, contrastive or n-pair, see `triple_cost`
         generator:  |f~ - f_a|^2 + lambda_1 |f~ - f_n|^2 + lambda_2 J_adv,   the mean over triples
 
     J_adv is large while the generated negative is not hard: max(0, D(x~, a)^2 - D(p, a)^2 - margin) for triplet,
-    max(0, D(x~, a)^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair. The first is the
-    paper's; the other two are this project's reading for the other losses.
+    max(0, D(x~, a)^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair. The first form is
+    the paper's; the other two are this project's extension to the other losses.
 
-    Two players with an optimizer each. The encoders minimize the terms that a call returns: their gradient passes
-    through the generator into the features, but not into its parameters. The generator, `parameters()`, minimizes
-    `generator_loss`, whose gradient reaches neither encoders nor heads. `phases` orders them: encoders on real
-    negatives, generator alone, both in turn on each batch.
+    There are two players, each with its own optimizer. The encoders minimize the terms that a call returns: their
+    gradient passes through the generator into the features, but not into its parameters. The generator, `parameters()`,
+    minimizes `generator_loss`, whose gradient reaches neither encoders nor heads. `phases` returns their order:
+    encoders only, on real negatives; generator only; both in turn on each batch.
 
         for phase in loss.phases(epochs):
             loss.enter(phase.name)
@@ -53,24 +53,24 @@ class Daml(nn.Module):
                 if "encoders" in phase.players: step(encoder_optimizer, loss(comparison).total.mean())
                 if "generator" in phase.players: step(generator_optimizer, loss.generator_loss(comparison))
 
-    Step one player before the loss of the other is computed. Candidates are of one modality, so use one instance per
-    direction. The features of both sides must be equally wide. Triples are redrawn after each training call, by a count
-    in the state, so that a resumed run draws the same.
+    Step one player before computing the loss of the other. Candidates are of one modality, so use one instance per
+    direction. The features of both sides must be equally wide. Triples are redrawn after each training call. The draws
+    depend on a counter in the state, so a resumed run draws the same triples.
 
     Args:
         features: width f of the penultimate features (context, not chosen by the user).
         form: "triplet", "contrastive" or "n-pair" (the paper has all three).
-        margin: of the metric loss and of J_adv (1.0: GeDML's reimplementation; AADML, section 5.2).
+        margin: margin of the metric loss and of J_adv (1.0: GeDML's reimplementation; AADML, section 5.2).
         regularization: lambda_1 (1.0: GeDML).
         adversary: lambda_2 (50.0: GeDML).
         hidden: width of the generator's two hidden layers (1024: GeDML).
         l2: weight of the length penalty in the n-pair form (0.003, as for `n-pair`).
         positives: "one" random positive per anchor, as in the paper's batches of triplets; "all": every positive.
         negatives: "random" or "hardest" real negatives to start from.
-        metric_share: share of the epochs that train the encoders alone first (0.2; the paper pretrains for an unstated
-            time).
-        generator_share: share of the epochs that train the generator alone next (0.1; unstated too).
-        seed: of the draws.
+        metric_share: share of the epochs, the first ones, that train only the encoders (0.2; the paper pretrains for an
+            unstated time).
+        generator_share: share of the epochs, the next ones, that train only the generator (0.1; also unstated).
+        seed: seed of the draws.
 
     Raises:
         InputError: the shares leave no joint epochs.
@@ -105,7 +105,10 @@ class Daml(nn.Module):
     ) -> None:
         super().__init__()
         if metric_share + generator_share >= 1:
-            raise InputError(f"loss: daml's shares {metric_share:g} and {generator_share:g} leave no joint epochs")
+            raise InputError(
+                f"loss: metric_share {metric_share:g} and generator_share {generator_share:g} of daml leave no joint"
+                " epochs; choose shares with a sum below 1"
+            )
         self.form, self.margin, self.l2, self.seed = form, margin, l2, seed
         self.regularization, self.adversary = regularization, adversary
         self.positives, self.negatives = positives, negatives
@@ -122,7 +125,7 @@ class Daml(nn.Module):
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
     def phases(self, epochs: int) -> tuple[Phase, ...]:
-        """Return the phases: encoders alone, generator alone, then both; a phase may have no epochs."""
+        """Return three phases: encoders only, generator only, then both; a phase may have no epochs."""
         metric, alone = int(epochs * self.metric_share), int(epochs * self.generator_share)
         return (
             Phase("metric", metric, ("encoders",)),
@@ -131,9 +134,9 @@ class Daml(nn.Module):
         )
 
     def enter(self, phase: str) -> None:
-        """Start a phase: negatives are generated in "joint", the initial one, and real in the others."""
+        """Start a phase: negatives are generated in "joint", the initial phase, and real in the others."""
         if phase not in PHASES:
-            raise InputError(f"daml has no phase '{phase}'; there are {', '.join(PHASES)}")
+            raise InputError(f"daml has no phase '{phase}'; choose one of {', '.join(PHASES)}")
         self.phase = phase
 
     def forward(self, comparison: Comparison) -> Terms:
@@ -143,10 +146,10 @@ class Daml(nn.Module):
             comparison: a anchors against c candidates, with `anchor_features`, `candidate_features`, `candidate_head`.
 
         Returns:
-            Per anchor the loss of its triples; 0 for anchors without positives or without negatives.
+            Per anchor, the loss of its triples; 0 for anchors without positives or without negatives.
 
         Raises:
-            InputError: one of these fields is missing, or the features have another width.
+            InputError: one of these fields is missing, or the features have a different width.
         """
         triples, features = self._triples(comparison)
         anchors, candidates = comparison.vectors("daml")
@@ -163,7 +166,7 @@ class Daml(nn.Module):
         return by_anchor(cost, triples, len(anchors), penalty)
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
-        """Return the loss of the generator, a scalar, 0 without triples; arguments and errors as in `forward`."""
+        """Return the generator's loss, a scalar, 0 if there are no triples; arguments and errors as in `forward`."""
         triples, features = self._triples(comparison)
         anchor_features, positive_features, negative_features = (part.detach() for part in features)
         generated = self.generator(torch.cat([anchor_features, positive_features, negative_features], 1))

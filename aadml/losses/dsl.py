@@ -12,23 +12,24 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temperature: Temperature = 1000.0) -> Terms:
-    """Weigh every score by how much the candidate prefers this anchor, then ask positives to win the anchor's softmax.
+    """Softmax over candidates, of scores weighted by each candidate's softmax over the anchors.
 
         S_ij = cos(x_i, r_j) / tau
         S'_ij = S_ij a softmax over i of (S_ij / prior_temperature)
         total_i = -1/|P_i| sum over p in P_i of  log softmax over j of (S'_ij) at p
 
-    The paper has pairs; with labels it is the mean over the positives. Both softmaxes leave out entries in neither
-    mask, and a is the number of anchors the candidate is compared with. The prior joins the anchors of a batch: alone
-    among the losses, an anchor's cost here depends on the other anchors. Symmetrise by directions both ways.
+    The paper has pairs; with labels the loss is the mean over the positives. Both softmaxes leave out entries in
+    neither mask, and a is the number of anchors that the candidate is compared with. The softmax over anchors makes the
+    loss of an anchor depend on the other anchors of the batch. Use both directions for a symmetric loss.
 
     Args:
         comparison: a anchors against c candidates.
         temperature: tau (0.05: a logit scale of 20; CAMoE learns the scale).
-        prior_temperature: of the softmax over anchors (1000: the released code, which leaves the prior almost flat).
+        prior_temperature: temperature of the softmax over anchors (1000: the released code, which leaves the prior
+            almost flat).
 
     Returns:
-        One term an anchor; nothing for anchors without positives. Without negatives several positives still compete
+        One term per anchor; no terms for anchors without positives. Without negatives, several positives still compete
         with each other.
 
     Example:

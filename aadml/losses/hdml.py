@@ -1,4 +1,4 @@
-"""Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives pulled nearer by degrees."""
+"""Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives are gradually pulled nearer."""
 
 from typing import Annotated, Literal
 
@@ -31,51 +31,51 @@ Form = Literal["triplet", "n-pair"]
 
 
 class Hdml(nn.Module):
-    """Metric loss on real triples and on triples whose negative was pulled toward the anchor and generated anew.
+    """Metric loss on real triples and on triples whose negative was pulled toward the anchor and regenerated.
 
         z^ = a + l (n - a)  where d+ < d-, else n;    l = (d+ + (d- - d+) exp(-alpha / J_avg)) / d-
         z~ = head(G(z^))                                      the generator turns a vector into features
         encoders:   w J(a, p, n) + (1 - w) J(a, p, z~),       w = exp(-beta / J_gen)
         generator:  (1 - lambda) sum of |f - G(z)|^2 + lambda 10^4 mean of CE(classifier(G(z^)), class of n)
 
-    with d+ and d- the distances of positive and negative from the anchor. J_avg and J_gen are running means, over
-    steps, of the metric loss on real triples, summed over the batch, and of the generator's loss, taken as numbers: as
-    the metric loss falls, negatives are pulled nearer; as the generator gets better, more of the loss is on what it
-    makes. Both begin at infinity (the authors' code: at 10^6), so training begins on real triples. Watch
-    `metric_average` and `generator_average`.
+    d+ and d- are the distances of positive and negative from the anchor. J_avg is a running mean, over steps, of the
+    metric loss on real triples, summed over the batch. J_gen is a running mean of the generator's loss. Both carry no
+    gradient. As the metric loss falls, negatives are pulled nearer. As the generator improves, generated triples weigh
+    more in the loss. Both means start at infinity (the authors' code: at 10^6), so training begins on real triples.
+    They are held in `metric_average` and `generator_average`.
 
-    Across modalities the generator makes features of the candidates' modality alone. `repaired` therefore keeps the
+    Across modalities the generator makes features of the candidates' modality only. `repaired` therefore keeps the
     real anchor and positive, and reconstructs the candidates. `source` is the authors' code, where all items pass
-    through one network: anchor and positive are generated anew too, every row of every triple is reconstructed and
-    kept in its class, and the gradient also passes through the distances of the pull. Both leave out the batch
-    normalization that the authors' code has in the generator and before the last layer.
+    through one network: anchor and positive are regenerated too, and every row of every triple is reconstructed and
+    classified. Its gradient also passes through the distances of the pull. Both leave out the batch normalization that
+    the authors' code has in the generator and before the last layer.
 
-    Two players with an optimizer each, in one phase: the encoders minimise the terms that a call returns, whose
-    gradient passes through the generator into the vectors, but into none of the loss's parameters; `parameters()`
-    (generator and classifier, the latter trained on real features alone) minimise `generator_loss`, whose gradient
-    reaches no encoder and no head.
+    There are two players, each with its own optimizer, in one phase. The encoders minimize the terms that a call
+    returns: their gradient passes through the generator into the vectors, but not into the parameters of the loss.
+    `parameters()`, of generator and classifier, minimize `generator_loss`, whose gradient reaches neither encoders nor
+    heads. The classifier is trained on real features only.
 
-    Step one player before the other's loss is computed. Candidates are of one modality, so use one instance a
-    direction. Triples are drawn anew after each training call, by a count that is part of the state.
+    Step one player before computing the loss of the other. Candidates are of one modality, so use one instance per
+    direction. Triples are redrawn after each training call. The draws depend on a counter in the state.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).
         features: width f of the penultimate features (context).
         classes: C (context).
         form: "triplet" or "n-pair" (the paper has both).
-        margin: of the triplet form (1.0: AADML, section 5.2).
+        margin: margin of the triplet form (1.0: AADML, section 5.2).
         pull: alpha (90: the authors' code; the documentation of GeDML, another library, has 7).
         trust: beta (10000: the authors' code).
         balance: lambda, between reconstruction and class (0.5: the authors' code).
         class_factor: weight of the cross-entropy (10000: the authors' code).
         hidden: width of the generator's hidden layer (512: the authors' code).
-        momentum: of the running means (0.9; 0 takes the step before, as the authors' code does; the paper averages
-            over the epoch before).
+        momentum: momentum of the running means (0.9; 0 uses only the previous step, as the authors' code does; the
+            paper averages over the previous epoch).
         l2: weight of the length penalty in the n-pair form (0.003: the authors' code).
-        positives: "one" a drawn positive an anchor, or "all".
+        positives: "one" random positive per anchor, or "all".
         negatives: "random" or "hardest" real negatives to start from.
         fidelity: "source" or "repaired", see above.
-        seed: of the draws.
+        seed: seed of the draws.
 
     Example:
         >>> fa, fv = audio_body(audio), visual_body(visual)
@@ -123,25 +123,25 @@ class Hdml(nn.Module):
         self.register_buffer("generator_average", torch.tensor(torch.inf))
 
     def phases(self, epochs: int) -> tuple[Phase, ...]:
-        """Train both players in turn on each batch, from the first epoch on."""
+        """Return one phase, in which both players train in turn on each batch."""
         return (Phase("joint", epochs, ("encoders", "generator")),)
 
     def enter(self, phase: str) -> None:
-        """Begin a phase; there is one."""
+        """Start a phase; the only phase is "joint"."""
         if phase != "joint":
-            raise InputError(f"hdml has no phase '{phase}'; there is joint")
+            raise InputError(f"hdml has no phase '{phase}'; its only phase is joint")
 
     def forward(self, comparison: Comparison) -> Terms:
-        """Cost the encoders.
+        """Compute the loss of the encoders.
 
         Args:
             comparison: a anchors against c candidates, with `candidate_head`.
 
         Returns:
-            Per anchor the cost of its triples; nothing for anchors without positives or without negatives.
+            Per anchor, the loss of its triples; 0 for anchors without positives or without negatives.
 
         Raises:
-            InputError: the head is absent.
+            InputError: the head is missing.
         """
         head = candidate_head(comparison, "hdml")
         triples = self._triples(comparison)
@@ -158,13 +158,13 @@ class Hdml(nn.Module):
         return by_anchor(weight * real + (1 - weight) * synthetic, triples, len(anchors), penalty)
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
-        """Cost generator and classifier: a scalar, 0 without triples.
+        """Compute the loss of generator and classifier: a scalar, 0 if there are no triples.
 
         Args:
             comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`.
 
         Raises:
-            InputError: one of these fields is absent, or a class the loss was not built for.
+            InputError: one of these fields is missing, or a class is outside the range the loss was built for.
         """
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         labels = comparison.need("candidate_class", "hdml")
@@ -172,8 +172,8 @@ class Hdml(nn.Module):
         unknown = labels[(labels < 0) | (labels >= classes)]
         if len(unknown):
             raise InputError(
-                f"hdml was built for {classes} classes, but a candidate is of class {int(unknown.max())}; pairs by id "
-                "have no classes that it could keep"
+                f"hdml was built for {classes} classes, but a candidate is of class {int(unknown.max())}; pass "
+                "class labels, which pairs by id do not have"
             )
         rebuilt, confusion = self._from_triples(comparison) if self.as_source else self._from_candidates(comparison)
         cost = (1 - self.balance) * rebuilt + self.balance * self.class_factor * average(confusion)
@@ -182,7 +182,7 @@ class Hdml(nn.Module):
         return cost + average(F.cross_entropy(self.classifier(features), labels, reduction="none"))
 
     def pulled(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Pull negatives toward their anchors, not nearer than the positives are: m vectors (m, d) each -> (m, d)."""
+        """Pull negatives toward their anchors, but not nearer than the positives: m vectors (m, d) each -> (m, d)."""
         near = ((anchor - positive).square().sum(1, keepdim=True) + TINY).sqrt()
         far = ((anchor - negative).square().sum(1, keepdim=True) + TINY).sqrt()
         near, far = (near, far) if self.as_source else (near.detach(), far.detach())
@@ -190,7 +190,7 @@ class Hdml(nn.Module):
         return torch.where(near < far, anchor + share * (negative - anchor), negative)
 
     def _generated(self, rows: tuple[Tensor, Tensor, Tensor], head: nn.Module) -> tuple[Tensor, Tensor, Tensor]:
-        """Generate what the synthetic triples are made of: anchors, positives and pulled negatives, (m, d) each."""
+        """Generate the members of the synthetic triples: anchors, positives and pulled negatives, (m, d) each."""
         anchor, positive, negative = rows
         parts = (anchor, positive, self.pulled(anchor, positive, negative))
         synthetic = head(fixed(self.generator, torch.cat(parts) if self.as_source else parts[2])).to(anchor.dtype)
@@ -200,7 +200,7 @@ class Hdml(nn.Module):
         return first, second, third
 
     def _from_candidates(self, comparison: Comparison) -> tuple[Tensor, Tensor]:
-        """Reconstruct all candidates, and guess the classes of pulled negatives -> a sum, and a cost each (m,)."""
+        """Return the summed reconstruction error of all candidates, and the class losses of pulled negatives (m,)."""
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         triples = self._triples(comparison)
         anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
@@ -209,7 +209,7 @@ class Hdml(nn.Module):
         return rebuilt, self._confusion(pulled, comparison.need("candidate_class", "hdml")[triples.negative])
 
     def _from_triples(self, comparison: Comparison) -> tuple[Tensor, Tensor]:
-        """Reconstruct and guess all rows of all triples, as the authors' code does -> a sum, and a cost each (3m,)."""
+        """Return the error and class losses (3m,) over all rows of all triples, as the authors' code does."""
         triples = self._triples(comparison)
         anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
         rows = anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative]
@@ -233,7 +233,7 @@ class Hdml(nn.Module):
 
 
 def _vanishing(factor: float, average: Tensor) -> Tensor:
-    """exp(-factor / average): 1 while a running mean is infinite or the factor 0, 0 once the mean has vanished."""
+    """Return exp(-factor / average): 1 for an infinite running mean or a factor of 0; 0 for a mean of 0."""
     return torch.exp(-factor / average.clamp_min(torch.finfo(average.dtype).tiny))
 
 

@@ -19,8 +19,8 @@ def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1
         margin: m, in distance (1.0: AADML, section 5.2).
 
     Returns:
-        Per anchor the sum and the number of pairs that cost something. Positives cost without negatives and the other
-        way round; an anchor with neither costs nothing.
+        Per anchor, the sum of the terms and the number of nonzero terms. Positives count without negatives and vice
+        versa; the loss of an anchor with neither is 0.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)

@@ -1,4 +1,4 @@
-"""Label losses: what it costs to be far from one's class label (see LABEL_LOSSES)."""
+"""Label losses: distances of outputs from class labels (see LABEL_LOSSES)."""
 
 import torch
 from torch import Tensor
@@ -10,9 +10,9 @@ from aadml.losses.kernels.likelihood import tempered
 
 
 def row_norm(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Mean distance of an output to its one-hot label: mean over i of |f(x_i) - Y_i|.
+    """Mean distance of outputs from their one-hot labels: mean over i of |f(x_i) - Y_i|.
 
-    The reading of AADML's label loss of its lineage's code (DSCMR, Zhen et al., CVPR 2019); the toolkit's default.
+    The default, and the form of AADML's label loss in the code it descends from (DSCMR, Zhen et al., CVPR 2019).
 
     Args:
         outputs: (b, C), C the number of classes.
@@ -26,9 +26,9 @@ def row_norm(outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def frobenius(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Frobenius norm of the whole batch's error over its size: |F - Y|_F / b (AADML, Zeng et al., ICMR 2024, literal).
+    """Frobenius norm of the error of a batch, divided by its size: |F - Y|_F / b (AADML, Zeng et al., ICMR 2024).
 
-    It falls as 1 / sqrt(b), so at the paper's batch of 400 it is twenty times smaller than `row_norm`.
+    The value falls as 1 / sqrt(b): at the paper's batch size of 400 it is twenty times smaller than `row_norm`.
 
     Args:
         outputs: (b, C).
@@ -60,8 +60,8 @@ def ce(outputs: Tensor, labels: Tensor, *, temperature: Temperature = 1.0, label
     Args:
         outputs: (b, C) logits.
         labels: (b,) int64.
-        temperature: divides the logits (1.0: what the measured recommendation uses).
-        label_smoothing: share of the target spread evenly over all classes (0.0: likewise; Szegedy et al. take 0.1).
+        temperature: divisor of the logits (1.0: the measured recommendation).
+        label_smoothing: share of the target spread evenly over all classes (0.0: the same; Szegedy et al. take 0.1).
 
     Returns:
         A scalar; 0 for an empty batch.
@@ -72,5 +72,5 @@ def ce(outputs: Tensor, labels: Tensor, *, temperature: Temperature = 1.0, label
 
 
 def _errors(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Outputs minus one-hot labels (b, C), in float32 or better."""
+    """Return outputs minus one-hot labels (b, C), in float32 or better."""
     return at_least_float32(outputs) - F.one_hot(labels, outputs.shape[1])

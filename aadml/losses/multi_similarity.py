@@ -9,12 +9,13 @@ from aadml.losses.kernels.soft_sums import with_shares
 
 
 def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale = 50.0, base: Cosine = 0.5) -> Terms:
-    """Pull positives over a similarity and push negatives below it, each weighted by how it stands among the others.
+    """Pull positives above a similarity and push negatives below it, weighted relative to the anchor's other pairs.
 
         total_i = 1/alpha log(1 + sum over p in P_i of exp(-alpha (s_ip - base)))
                 + 1/beta  log(1 + sum over n in N_i of exp(beta (s_in - base)))
 
-    s is the cosine. The paper keeps only pairs that are hard beside an anchor's others: the selection of the same name.
+    s is the cosine. The paper keeps only pairs that are hard relative to the anchor's other pairs; the selection of the
+    same name does this.
 
     Args:
         comparison: a anchors against c candidates.
@@ -24,8 +25,7 @@ def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale 
             has 1).
 
     Returns:
-        One term an anchor. Positives cost without negatives and the other way round; an anchor with neither costs
-        nothing.
+        One term per anchor. Positives count without negatives and vice versa; the loss of an anchor with neither is 0.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)

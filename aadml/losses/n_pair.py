@@ -15,23 +15,23 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(x_i . r_n - x_i . r_p))
         penalty = l2 / 4 (mean |x|^2 + mean |r|^2)
 
-    The inner products are of vectors as they are, not normalised; the penalty keeps them short, its means being over
-    the anchors that have positives and the candidates that are some anchor's positive. With the selection of one pair a
-    class it is Sohn's loss: cross-entropy of X R^T with the diagonal as target. The multi-positive form takes instead,
-    for each anchor, the cross-entropy with equal weight on all its positives,
+    The vectors are not normalized; the penalty keeps them short. Its means are over the anchors that have positives and
+    the candidates that are some anchor's positive. With the selection of one pair per class the result is Sohn's loss:
+    cross-entropy of X R^T with the diagonal as target. The multi-positive form is the cross-entropy, for each anchor,
+    with equal weight on all its positives,
 
         multi_positive:  total_i = -1/|P_i| sum over p in P_i of  log( e_ip / sum over j in P_i and N_i of e_ij ),
                          e_ij = exp(x_i . r_j)
 
     Args:
         comparison: a anchors against c candidates.
-        l2: weight of the penalty (0.003: the HDML authors' code); a comparison of relevance scores must have it 0.
-        multi_positive: the second form, where positives share the softmax.
+        l2: weight of the penalty (0.003: the HDML authors' code); it must be 0 for relevance scores.
+        multi_positive: use the second form, where positives share the softmax.
 
     Returns:
-        Per anchor one term a positive (with `multi_positive` one an anchor), and the penalty. An anchor without
-        positives costs nothing; nor without negatives, but in the multi-positive form positives compete among
-        themselves.
+        One term per positive (with `multi_positive`, one per anchor), and the penalty. The loss of an anchor without
+        positives is 0, and so is that of an anchor without negatives. In the multi-positive form, however, positives
+        also compete with each other.
 
     Example:
         >>> comparison = one_pair_a_class(Comparison.of_labels(audio, visual, labels, labels), generator)

@@ -1,4 +1,4 @@
-"""NT-Xent, the normalised temperature-scaled cross-entropy (Chen et al., SimCLR, ICML 2020)."""
+"""NT-Xent, the normalized temperature-scaled cross-entropy (Chen et al., SimCLR, ICML 2020)."""
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
@@ -19,11 +19,11 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
     Args:
         comparison: a anchors against c candidates.
         temperature: tau (0.07: Mei et al.).
-        mask_same_id: leave what is in neither mask out of the sum. False: take it as negatives, as the code of
-            Mei et al. does, except within the anchor's own modality (where the anchor itself would be among it).
+        mask_same_id: leave candidates in neither mask out of the sum. False: treat them as negatives, as the code of
+            Mei et al. does, except within the anchor's own modality (which contains the anchor itself).
 
     Returns:
-        One term a positive; nothing for anchors without positives or without anything to win against.
+        One term per positive; no terms for anchors without positives or without negatives in the sum.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)

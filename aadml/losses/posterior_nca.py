@@ -10,23 +10,23 @@ from aadml.losses.kernels.scores import Scores
 
 
 def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> Terms:
-    """Raise the share of an anchor's posterior inner product that falls on its positives.
+    """Raise the positives' share in the sum of an anchor's inner products of class posteriors.
 
         p = softmax(x / T),   total_i = -log( sum over j in P_i of p_i.p_j  /  sum over j in P_i and N_i of p_i.p_j )
 
-    p_i.p_j is the probability that two items, independent given their classes, share one: the score by which posterior
-    read-outs rank. The vectors are taken as logits, one a class. Add it to cross-entropy: alone it fails, for nothing
-    says which output is which class.
+    p_i.p_j is the probability that two items with independent classes have the same class; posterior read-outs rank by
+    this score. The vectors are used as logits, one per class. Add the loss to a cross-entropy: on its own it fails,
+    because it does not assign outputs to classes.
 
     Args:
         comparison: a anchors against c candidates, both in label space.
-        temperature: T (1.0: as the posterior is read out by default).
+        temperature: T (1.0: the default of the posterior read-out).
 
     Returns:
-        One term an anchor; nothing for anchors without positives, nothing without negatives.
+        One term per anchor; no terms for anchors without positives or without negatives.
 
     Raises:
-        InputError: a comparison of relevance scores.
+        InputError: the comparison has relevance scores instead of vectors.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
@@ -43,7 +43,7 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 
 def _cost(rows: Rows) -> Costs:
     least = torch.finfo(rows.scores.dtype).tiny
-    floor = least / torch.finfo(rows.scores.dtype).eps  # so far below, slopes of many candidates add up to infinity
+    floor = least / torch.finfo(rows.scores.dtype).eps  # below it, gradients of many candidates add up to infinity
     possible, rivals = some(rows.positives) * rows.has_negatives, rows.rivals
     alike = (rows.scores * rows.positives).sum(1) + least
     every = (rows.scores if rivals is None else rows.scores * rivals).sum(1) + least

@@ -16,20 +16,20 @@ class ProxyAnchor(nn.Module):
         total_i = 1/|P+| sum over p in P+ of  log(1 + sum over x of p's class of exp(-alpha (s_xp - margin)))
                 + 1/|P|  sum over p in P  of  log(1 + sum over all other x  of exp( alpha (s_xp + margin)))
 
-    s is the cosine, x the anchors of the comparison, P all proxies and P+ those of the classes that are there. The sums
-    join the whole batch: every anchor bears the same cost, and their mean is the loss. Candidates and masks are not
-    looked at: the proxies stand in their place, for all directions the same ones. They are trained with the encoders.
+    s is the cosine, x the anchors of the comparison, P all proxies and P+ the proxies of the classes in the batch. The
+    sums run over the whole batch, so every anchor has the same loss. The proxies replace candidates and masks, and are
+    shared by all directions of the comparison. They are trained with the encoders.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).
         classes: C (context).
         margin: delta (0.1: the paper).
-        alpha: how sharply the hardest stand out (32: the paper).
-        length: of the proxies at first; shorter ones turn faster (0.01: a hundred times the encoders' learning rate:
-            the paper).
+        alpha: how sharply the hardest items stand out (32: the paper).
+        length: initial length of the proxies; shorter proxies turn faster (0.01: a hundred times the encoders' learning
+            rate, as in the paper).
 
     Raises:
-        InputError: there are no classes.
+        InputError: the data have no classes.
 
     Example:
         >>> vectors = torch.cat([audio_head(audio_body(audio)), visual_head(visual_body(visual))])
@@ -49,7 +49,7 @@ class ProxyAnchor(nn.Module):
         self.proxies = drawn_proxies(classes, dimension, length, "proxy-anchor")
 
     def forward(self, comparison: Comparison) -> Terms:
-        """Cost the anchors.
+        """Compute the loss of the anchors.
 
         Args:
             comparison: a anchors, with `anchor_class`.
@@ -58,7 +58,7 @@ class ProxyAnchor(nn.Module):
             The same term for every anchor.
 
         Raises:
-            InputError: no classes, or one that there is no proxy of.
+            InputError: there are no classes, or a class has no proxy.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor")
         target = F.one_hot(labels, self.classes).bool().T

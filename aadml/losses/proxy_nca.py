@@ -14,19 +14,19 @@ class ProxyNca(nn.Module):
 
         total_i = -log( exp(-d_iy / T) / sum over classes c of exp(-d_ic / T) ),   d_ic = |x_i/|x_i| - p_c/|p_c||^2
 
-    y is the class of anchor i. Candidates and masks are not looked at: the proxies stand in their place, for all
-    directions the same ones. The paper of 2017 leaves the anchor's own class out of the sum; with it, as in
-    Proxy-NCA++, the cost is a probability's and never below 0. The proxies are trained with the encoders.
+    y is the class of anchor i. The proxies replace candidates and masks, and are shared by all directions of the
+    comparison. The paper of 2017 leaves the anchor's own class out of the sum. With this class, as in Proxy-NCA++, the
+    loss is minus the log of a probability and never below 0. The proxies are trained with the encoders.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).
         classes: C (context).
         temperature: T (1: the paper of 2017; Proxy-NCA++ has 1/9).
-        length: of the proxies at first; shorter ones turn faster (0.01: a hundred times the encoders' learning rate, as
-            Kim et al. give proxies, CVPR 2020).
+        length: initial length of the proxies; shorter proxies turn faster (0.01: a hundred times the encoders' learning
+            rate, as in Kim et al., CVPR 2020).
 
     Raises:
-        InputError: there are no classes.
+        InputError: the data have no classes.
 
     Example:
         >>> vectors = torch.cat([audio_head(audio_body(audio)), visual_head(visual_body(visual))])
@@ -46,16 +46,16 @@ class ProxyNca(nn.Module):
         self.proxies = drawn_proxies(classes, dimension, length, "proxy-nca")
 
     def forward(self, comparison: Comparison) -> Terms:
-        """Cost the anchors.
+        """Compute the loss of the anchors.
 
         Args:
             comparison: a anchors, with `anchor_class`.
 
         Returns:
-            One term an anchor.
+            One term per anchor.
 
         Raises:
-            InputError: no classes, or one that there is no proxy of.
+            InputError: there are no classes, or a class has no proxy.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-nca")
         distance = 2 - 2 * cosine

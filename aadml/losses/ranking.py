@@ -25,19 +25,19 @@ def ranking(
         hinge_then_mean:  total_i = sum over p in P_i of  mean over n in N_i of  max(0, S_in - S_ip + margin)
         mean_then_hinge:  total_i = sum over p in P_i of  max(0, mean over n in N_i of S_in - S_ip + margin)
 
-    With one negative an anchor, as seven of the eight strategies of the paper select (see SELECTIONS: random, hardest,
-    semi-hard-two-sided, text-based-hard ...), the two are Equation 4 and the same. With the whole mini-batch the paper
-    averages the scores first and its code the hinges, whose mean is never smaller. Exact in O(a c log c) time.
+    With one negative per anchor, as seven of the paper's eight strategies select (see SELECTIONS: random, hardest,
+    semi-hard-two-sided, text-based-hard ...), both forms equal Equation 4. With the whole mini-batch, the paper
+    averages the scores, and its code averages the hinges, whose mean is never smaller. Exact in O(a c log c) time.
 
     Args:
-        comparison: a anchors against c candidates; by id the own partner is the one positive.
-        margin: how much higher is high enough (1.0: the paper; the published configuration has 0.5. With trimmed
-            relevance of unit vectors, S in [0, 1], a margin of 1 never lets a term vanish).
-        score: "dot" or "cosine" (a frame/word relevance stands for both), "euclidean" or "squared-euclidean".
+        comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
+        margin: required difference of the scores (1.0: the paper; the published configuration has 0.5). With trimmed
+            relevance of unit vectors, S is in [0, 1], and a margin of 1 keeps every term above 0.
+        score: "dot" or "cosine" (a frame/word relevance replaces both), "euclidean" or "squared-euclidean".
         full_reduce: "hinge_then_mean" or "mean_then_hinge".
 
     Returns:
-        One term a positive, for anchors that have negatives; nothing for the others.
+        One term per positive, for anchors that have negatives; no terms for the others.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)
@@ -50,7 +50,7 @@ def ranking(
     costs = {"hinge_then_mean": _hinge_then_mean, "mean_then_hinge": _mean_then_hinge}
     if full_reduce in costs:
         return summed(comparison, dissimilarities(comparison, score), partial(costs[full_reduce], margin=margin))
-    raise InputError(f"loss.full_reduce: ranking has no '{full_reduce}'; there are {', '.join(get_args(FullReduce))}")
+    raise InputError(f"loss.full_reduce: ranking has no '{full_reduce}'; choose {' or '.join(get_args(FullReduce))}")
 
 
 def _hinge_then_mean(rows: Rows, margin: float) -> Costs:
@@ -70,5 +70,5 @@ def _mean_then_hinge(rows: Rows, margin: float) -> Costs:
 
 
 def _contested(rows: Rows) -> Tensor:
-    """Mark the positives of anchors that have negatives (r, c), by ones."""
+    """Return a mask (r, c) of zeros and ones: the positives of anchors that have negatives."""
     return rows.positives * some(rows.negatives)[:, None]

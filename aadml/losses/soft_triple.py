@@ -15,29 +15,29 @@ from aadml.losses.kernels.likelihood import inverse
 
 
 class SoftTriple(nn.Module):
-    """Softmax over classes, by the similarity of an anchor to several learned centers per class, nearer ones more.
+    """Softmax over classes, by similarity to several learned centers per class, nearer centers weighing more.
 
         S_ic = sum over k of q_k s_ick,   q = softmax over k of s_ick / gamma
         total_i = -log( exp(scale (S_iy - margin)) / (exp(scale (S_iy - margin)) + sum over c != y of exp(scale S_ic)) )
         penalty = merge / (C K (K - 1)) sum over c, k < l of |w_ck - w_cl|
 
-    s_ick is the cosine of anchor i and center k of class c, y the class of i, w a center brought to length 1. The
-    penalty lets centers fall together that a class does not need. Candidates and masks are not looked at: the centers
-    stand in their place, for all directions the same ones. They are trained with the encoders.
+    s_ick is the cosine of anchor i and center k of class c, y the class of i, w a center of length 1. The penalty
+    merges centers that a class does not need. The centers replace candidates and masks, and are shared by all
+    directions of the comparison. They are trained with the encoders.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).
         classes: C (context).
-        centers: K, how many each class has (10: the paper).
+        centers: K, number of centers per class (10: the paper).
         scale: lambda (20: the paper).
         gamma: how soft the choice of a center is (0.1: the paper).
         margin: delta (0.01: the paper).
         merge: tau, weight of the penalty (0.2: the paper).
-        length: of the centers at first; shorter ones turn faster (0.01: a hundred times the encoders' learning rate:
-            the authors' code).
+        length: initial length of the centers; shorter centers turn faster (0.01: a hundred times the encoders' learning
+            rate, as in the authors' code).
 
     Raises:
-        InputError: there are no classes.
+        InputError: the data have no classes.
 
     Example:
         >>> vectors = torch.cat([audio_head(audio_body(audio)), visual_head(visual_body(visual))])
@@ -67,16 +67,16 @@ class SoftTriple(nn.Module):
         self.proxies = drawn_proxies(classes * centers, dimension, length, "soft-triple")
 
     def forward(self, comparison: Comparison) -> Terms:
-        """Cost the anchors.
+        """Compute the loss of the anchors.
 
         Args:
             comparison: a anchors, with `anchor_class`.
 
         Returns:
-            One term an anchor, and the penalty.
+            One term per anchor, and the penalty.
 
         Raises:
-            InputError: no classes, or one that there is no center of.
+            InputError: there are no classes, or a class has no center.
         """
         anchors, labels = directions(comparison, self.proxies.shape[1], self.classes, "soft-triple")
         units = normalized(self.proxies.to(anchors.dtype))
@@ -88,7 +88,7 @@ class SoftTriple(nn.Module):
         return one_term_each(F.cross_entropy(logits, labels, reduction="none"), self._penalty() if self.merge else None)
 
     def _penalty(self) -> Tensor:
-        """Sum the distances between the centers of each class, which are `centers` (C K, d)."""
+        """Return the penalty: the weighted sum of distances between the centers of each class."""
         count = self.centers
         units = normalized(self.proxies).view(self.classes, count, -1)
         squared = (units[:, :, None] - units[:, None]).square().sum(3)
@@ -102,7 +102,7 @@ class _Chosen(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, cosine: Tensor, sharpness: float) -> Tensor:
-        """Sum cosines (K, C, a) over the centers, weighted, 1 / gamma being `sharpness` -> (C, a)."""
+        """Return the weighted sum of cosines (K, C, a) over the centers (C, a); `sharpness` is 1 / gamma."""
         weight = (cosine - cosine.amax(0)).mul_(sharpness).exp_()
         weight /= weight.sum(0)
         similarity = (weight * cosine).sum(0)
@@ -112,6 +112,6 @@ class _Chosen(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient of the cosines (K, C, a)."""
+        """Return the gradient with respect to the cosines (K, C, a)."""
         cosine, weight, similarity = ctx.saved_tensors
         return (cosine - similarity).mul_(ctx.sharpness).add_(1).mul_(weight).mul_(gradients[0]), None

@@ -8,12 +8,12 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
-    """Negative mean log-probability of the positives of an anchor among all its candidates.
+    """Negative mean log-probability of an anchor's positives among all its candidates.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip / tau) / sum over j in P_i and N_i of exp(s_ij / tau) )
 
-    s is the cosine. The paper compares a set of two views with itself (direction both-both here, the anchor itself in
-    neither mask); across modalities (audio-visual) it is the same formula. With one positive an anchor it is NT-Xent.
+    s is the cosine. The paper compares a set of two views with itself: direction both-both, with the anchor itself in
+    neither mask. Across modalities (audio-visual) the formula is the same. With one positive per anchor it is NT-Xent.
 
     Args:
         comparison: a anchors against c candidates.
@@ -21,8 +21,8 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
             runs and pytorch-metric-learning take 0.1).
 
     Returns:
-        One term an anchor; nothing for anchors without positives. Without negatives several positives still compete
-        with each other: the least an anchor costs is log |P_i|.
+        One term per anchor; no terms for anchors without positives. Without negatives, several positives still compete
+        with each other: the minimum is log |P_i|.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)

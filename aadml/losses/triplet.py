@@ -15,16 +15,15 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
 
     Exact over all triplets in O(a c log c) time and in memory for a block of rows: a hinge over pairs of one row is a
     sum over its sorted values, and its gradient is a count (see `violations`). Equation 8 of the AADML paper (Zeng et
-    al., ICMR 2024) is this loss; the triplets that a selection leaves are a hard, semi-hard or complete-triplet loss.
+    al., ICMR 2024) is this loss; with a selection it is a hard, semi-hard or complete-triplet loss.
 
     Args:
         comparison: a anchors against c candidates; pairs by label or by id.
-        margin: how much nearer is near enough, in units of the score (1.2: AADML, section 5.2; 0.2 is usual for the
-            cosine).
+        margin: required difference, in units of the score (1.2: AADML, section 5.2; 0.2 is usual for the cosine).
         score: "squared-euclidean", "euclidean", "cosine" or "dot"; d is minus the score for the last two.
 
     Returns:
-        Per anchor the sum and the number of violating triplets; both zero where P_i or N_i is empty.
+        Per anchor, the sum and the number of violating triplets; both are zero where P_i or N_i is empty.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)

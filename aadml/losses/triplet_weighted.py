@@ -1,4 +1,4 @@
-"""Max-polynomial weighted loss (Wei et al., Universal weighting metric learning, CVPR 2020), as audio-text uses it."""
+"""Max-polynomial weighted loss (Wei et al., Universal weighting metric learning, CVPR 2020), for audio-text."""
 
 from typing import Annotated, Literal
 
@@ -12,7 +12,7 @@ from aadml.comparison.pairwise import counted, masked_sum
 from aadml.feature_extraction.ground.errors import InputError
 
 PERFECT = 1 - 1e-5
-"""From this cosine on the published code takes a positive for the anchor itself and skips it."""
+"""Cosine from which the published code treats a positive as the anchor itself and skips it."""
 
 Coefficient = Annotated[float, Interval(ge=-1e4, le=1e4)]
 Polynomial = tuple[Coefficient, Coefficient, Coefficient]
@@ -26,25 +26,25 @@ def triplet_weighted(
     positive: Polynomial = (0.5, -0.7, 0.2),
     negative: Polynomial = (0.03, -0.4, 0.9),
 ) -> Terms:
-    """Weigh the positive and the hardest negative by polynomials of their cosines s.
+    """Weight the positive and the hardest negative by polynomials of their cosines s.
 
         a(s) = 0.5 - 0.7 s + 0.2 s^2,   b(s) = 0.03 - 0.4 s + 0.9 s^2,   h_i = max over n in N_i of s_in
         code:   total_i = sum over p in P_i of  max(0, a(s_ip)) + max(0, b(h_i)),
                 for the positives with h_i + margin > s_ip and s_ip < 1 - 1e-5
         paper:  total_i = sum over p in P_i of  max(0, a(s_ip) + 0.03 - 0.4 max_n s_in + 0.9 max_n s_in^2)
 
-    Mei et al. (On metric learning for audio-text cross-modal retrieval, 2022) print the second (Equation 6) and
-    released the first. b(0) is positive: in the code's form an anchor's negative never costs nothing.
+    Mei et al. (On metric learning for audio-text cross-modal retrieval, 2022) print the second form (Equation 6) and
+    released the first. b(0) is positive: in the code's form a negative at cosine 0 has a loss above 0.
 
     Args:
-        comparison: a anchors against c candidates; by id the own partner is the one positive.
+        comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
         variant: "code" or "paper".
-        margin: from how far below the positive the hardest negative counts ("code" alone; 0.2: the released code).
-        positive: coefficients of a, of rising powers.
-        negative: coefficients of b, of rising powers.
+        margin: how far below the positive the hardest negative still counts ("code" only; 0.2: the released code).
+        positive: coefficients of a, in ascending powers.
+        negative: coefficients of b, in ascending powers.
 
     Returns:
-        One term a positive, for anchors that have negatives; nothing for the others.
+        One term per positive, for anchors that have negatives; no terms for the others.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)
@@ -66,7 +66,7 @@ def triplet_weighted(
         steepest = _highest(cosine.square(), comparison.negatives)
         cost = (_polynomial(positive, cosine, cosine.square()) + _polynomial(negative, nearest, steepest)).relu()
     else:
-        raise InputError(f"loss.variant: triplet-weighted has no '{variant}'; there are code, paper")
+        raise InputError(f"loss.variant: triplet-weighted has no '{variant}'; choose code or paper")
     return Terms(masked_sum(cost, counting), counted((cost > 0) & counting), counted(pairs))
 
 

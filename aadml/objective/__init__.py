@@ -1,6 +1,6 @@
-"""Objectives: who meets whom, as whom, which of them count and at what cost, reduced to one number to minimize.
+"""Objectives: directions, proxies, selection and loss of a training, reduced to one number to minimize.
 
-The names below are imported on first use, so that listing the recipes does not wait for torch.
+The names below are imported on first use, so listing the recipes does not import torch.
 """
 
 from typing import TYPE_CHECKING

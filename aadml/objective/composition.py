@@ -1,4 +1,4 @@
-"""The sections of a training signal, and the objective that they compose."""
+"""Sections of a training signal, and the objective composed of them."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -25,13 +25,13 @@ from aadml.selections import SELECTIONS
 
 @dataclass(frozen=True)
 class Space:
-    """Embeddings that an objective is built for.
+    """Properties of the embeddings for which an objective is built.
 
     Attributes:
-        modalities: of the clips.
+        modalities: modalities of the clips.
         dimension: d of the embeddings.
-        features: f of the penultimate features; 0 where there are none.
-        classes: C; 0 where there are none.
+        features: width f of the penultimate features; 0 if there are none.
+        classes: C, number of classes; 0 if there are none.
     """
 
     modalities: tuple[Modality, ...]
@@ -42,7 +42,7 @@ class Space:
 
 @dataclass(frozen=True, kw_only=True)
 class Weighted:
-    """Options of the section of a loss that is one of several.
+    """Options of a loss that is one of several.
 
     Attributes:
         weight: factor of the loss; 0 leaves it out.
@@ -52,29 +52,29 @@ class Weighted:
 
 
 class LabelLossSection(EntrySection):
-    """The section `label_loss`."""
+    """Section `label_loss`."""
 
     key, table, groups = "label_loss", LABEL_LOSSES, (Weighted,)
 
     def bound(self) -> Callable[..., Any]:
-        """Return the label loss, bound to its options; its results are checked against the contract."""
+        """Return the label loss, bound to its options; results that break the contract raise InputError."""
         loss = super().bound()
         return lambda outputs, labels: require_result(loss(outputs, labels), LabelLossFunction, "label loss", self.name)
 
 
 class SelectionSection(EntrySection):
-    """The section `selection`."""
+    """Section `selection`."""
 
     key, table = "selection", SELECTIONS
 
 
 class ProxySection(EntrySection):
-    """The section `proxy`."""
+    """Section `proxy`."""
 
     key, table = "proxy", PROXIES
 
     def build_for(self, space: Space) -> Proxy | None:
-        """Build the proxy; None for one that leaves every clip as it is."""
+        """Build the proxy; None for a proxy that leaves every clip unchanged."""
         proxy: Proxy | None = self.part(lambda: self._built(space))
         return proxy
 
@@ -87,12 +87,12 @@ class ProxySection(EntrySection):
 
 
 class LossSection(EntrySection):
-    """The section `loss`."""
+    """Section `loss`."""
 
     key, table, groups = "loss", LOSSES, (Weighted, ObjectiveOptions)
 
     def build_for(self, space: Space, count: int) -> list[Loss]:
-        """Build a loss for each of `count` directions, or one for all if they share its parameters (class proxies).
+        """Build one loss for each of `count` directions, or one for all if it shares its parameters (class proxies).
 
         Raises:
             InputError: the loss needs features of a last layer, which `space` does not have.
@@ -131,23 +131,23 @@ def compose_objective(
     """Build an objective from its sections.
 
     Args:
-        space: of the embeddings.
-        loss: cost of a comparison.
-        directions: "anchors-candidates" each, or "all" alone.
-        selection: of the terms that count.
-        proxy: replaces clips.
+        space: properties of the embeddings.
+        loss: section of the loss of a comparison.
+        directions: names of the form "anchors-candidates", or only "all".
+        selection: section of the selection of terms.
+        proxy: section of the proxy that represents clips.
 
     Raises:
-        InputError: a direction with a modality that `space` does not have, or a loss that does not fit it.
+        InputError: `space` lacks a modality of a direction, or does not fit the loss.
     """
     if list(directions) == [ALL]:
         directions = ["-".join(two) for two in permutations(space.modalities, 2)]
     for side in dict.fromkeys(side for direction in parse_directions(directions) for side in direction):
         if side not in (BOTH, *space.modalities):
             raise InputError(
-                f"directions: no {side} features here; there are {', '.join(space.modalities)}, and {BOTH}"
+                f"directions: there are no {side} features; choose from {', '.join(space.modalities)}, {BOTH}"
             )
-    # built before losses that own parameters: the order of drawing them decides a run's weights
+    # built before losses with parameters: the order in which parameters are drawn determines the weights of a run
     replacement = proxy.build_for(space)
     return Objective(
         loss.build_for(space, len(directions)),

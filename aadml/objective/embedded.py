@@ -1,4 +1,4 @@
-"""What an objective is given: a batch after the encoders, and the comparison of each direction in it."""
+"""Input of an objective: a batch after the encoders, and the comparison of each of its directions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.objective.neighbor_positives import Positives
 
 Side = str
-"""A modality, or BOTH: all of them together."""
+"""A modality, or BOTH: all modalities together."""
 
 BOTH = "both"
 Relation = Literal["label", "id"]
@@ -26,16 +26,16 @@ class Embedded:
 
     Attributes:
         vectors: modality -> (b, d).
-        groups: (b,) what two items must share to be positives ("label") or must not share to be negatives ("id").
-        index: (b,) rows in the training set (proxies look up neighbors by it).
-        relation: whether all of a group are positives ("label"), or a clip's own partner alone ("id").
-        features: modality -> (b, f) penultimate features, for losses that generate (DAML, HDML).
-        heads: modality -> the last layer, features (m, f) -> vectors (m, d), for the same.
-        relevance: (anchors' modality, candidates' modality) -> (b, b) score in place of one of two vectors.
-        guides: name -> (b, b) detached scores that selections may follow.
-        neighbors: modality -> further positives of the clips as anchors of it, among the candidate clips.
-        present: modality -> (b,) bool, whether a clip has it; who lacks it neither anchors nor is a candidate in it.
-        bank: the candidates where they are not the batch itself; then `index` says where each clip's partner stands.
+        groups: (b,) codes; items with the same code are positives ("label"), or at least not negatives ("id").
+        index: (b,) rows of the training set, with which proxies look up neighbors.
+        relation: "label" (all items of a group are positives) or "id" (only a clip's own partner is positive).
+        features: modality -> (b, f) penultimate features, for losses that generate negatives (DAML, HDML).
+        heads: modality -> last layer, features (m, f) -> vectors (m, d), for the same losses.
+        relevance: (anchors' modality, candidates' modality) -> (b, b) scores that replace scores of vectors.
+        guides: name -> (b, b) detached scores that selections may use.
+        neighbors: modality -> additional positives of the clips as its anchors, among the candidate clips.
+        present: modality -> (b,) bool, whether a clip has it; without it a clip is neither anchor nor candidate in it.
+        bank: candidates from outside the batch, or None; `index` is then the row of each clip's partner in the bank.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -52,7 +52,7 @@ class Embedded:
 
     @property
     def candidates(self) -> "Bank":
-        """Clips that are candidates."""
+        """Clips used as candidates."""
         return Bank(self.vectors, self.groups) if self.bank is None else self.bank
 
     @property
@@ -63,11 +63,11 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Bank:
-    """All clips of the training set, as candidates that no gradient reaches.
+    """All clips of the training set, as candidates without gradient.
 
     Attributes:
         vectors: modality -> (n, d).
-        groups: (n,) as those of the batch.
+        groups: (n,) codes, as in the batch.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -75,7 +75,7 @@ class Bank:
 
 
 def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
-    """Return the comparison of one direction; rows of several modalities are concatenated, no row meets itself.
+    """Return the comparison of one direction: rows of several modalities concatenated, no row compared with itself.
 
     Clips that lack a modality are neither anchors nor candidates in it.
     """
@@ -126,7 +126,7 @@ def _whole(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
 def _near(
     rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the mask of further positives of one direction (a, c), and the share of each positive."""
+    """Return the mask of additional positives of one direction (a, c), and the share of each positive."""
     if batch.neighbors is None:
         return None, None
     further = [batch.neighbors[row] for row in rows]
@@ -151,18 +151,18 @@ def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedde
 
 
 def _sides(modalities: Sequence[Modality], numbers: Mapping[Modality, int], clip: Tensor) -> Tensor:
-    """Number the modality of each row or column of a comparison (a,)."""
+    """Return the number of the modality of each row or column of a comparison (a,)."""
     return torch.cat([torch.full_like(clip, numbers[modality]) for modality in modalities])
 
 
 def _partners(rows: Sequence[Modality], columns: Sequence[Modality], places: Tensor, width: int) -> Tensor:
-    """Find the candidate that is each anchor's clip in the first other modality (a,), -1 where there is none.
+    """Return the candidate that is each anchor's clip in the first other modality (a,), -1 if there is none.
 
     Args:
         rows: modalities of the anchors.
         columns: modalities of the candidates.
-        places: (b,) which candidate of one modality is each clip.
-        width: candidates of one modality.
+        places: (b,) position of each clip among the candidates of one modality.
+        width: number of candidates of one modality.
     """
     other = [next((at for at, column in enumerate(columns) if column != row), None) for row in rows]
     return torch.cat([torch.full_like(places, -1) if at is None else places + at * width for at in other])
@@ -179,5 +179,5 @@ def modalities_of(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modali
     if side == BOTH:
         return list(vectors)
     if side not in vectors:
-        raise InputError(f"directions: no {side} embeddings here; there are {', '.join(vectors)}")
+        raise InputError(f"directions: there are no {side} embeddings; choose from {', '.join(vectors)}, {BOTH}")
     return [side]

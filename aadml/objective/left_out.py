@@ -1,4 +1,4 @@
-"""Parts of a training that a loaded model leaves out: code from outside that embedding does not need."""
+"""Parts of a training that a loaded model leaves out: code from outside aadml that is not needed to embed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ _rebuilding: ContextVar[bool] = ContextVar("rebuilding", default=False)
 
 @contextmanager
 def rebuilding() -> Iterator[None]:
-    """Build methods of saved models, which embed and are not trained, while the context lasts."""
+    """Mark methods built in this context as loaded models, which embed but are not trained."""
     token = _rebuilding.set(True)
     try:
         yield
@@ -23,15 +23,15 @@ def rebuilding() -> Iterator[None]:
 
 
 def is_left_out(table: Registry[Any], name: str) -> bool:
-    """Return whether the entry `name` of `table` is not built now: code from outside, in a model that is loaded."""
+    """Return whether the entry `name` of `table` is left out: code from outside aadml, in a model being loaded."""
     return _rebuilding.get() and table.is_outside(name)
 
 
 class LeftOut(nn.Module):
-    """A loss, selection or proxy that is built when something calls it, and whose weights are kept until then.
+    """Loss, selection or proxy that is built when it is called; its weights are kept until then.
 
     Args:
-        build: returns the part; it imports the code, with consent.
+        build: function that imports the code, with consent, and returns the part.
     """
 
     def __init__(self, build: Callable[[], Any]) -> None:
@@ -43,7 +43,7 @@ class LeftOut(nn.Module):
         """Build the part, with the weights that were loaded.
 
         Raises:
-            UntrustedCodeError: nobody consented to its code.
+            UntrustedCodeError: there is no consent to its code.
             InputError: its code is not found.
         """
         part = self._build()

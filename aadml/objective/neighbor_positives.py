@@ -1,4 +1,4 @@
-"""Neighbor positives: further clips that a contrastive loss takes for positives, found without labels."""
+"""Neighbor positives: additional positives of a contrastive loss, found without labels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,29 +23,33 @@ FURTHER = OnlyWith("positives", "own", "either", "agreeing", "all")
 
 @dataclass(frozen=True, kw_only=True)
 class NeighborOptions:
-    """The `neighbors` section: which clips besides the own partner are positives, and how much each counts.
+    """The `neighbors` section: additional positives beside the anchor's partner, and their weights.
 
-    The relatives, and what stands for them here: AVID-CMA (Morgado et al., CVPR 2021), positives on which sound and
-    picture agree: "agreeing", equal weights. CWCL (Srinivasa et al., NeurIPS 2023), every clip a positive by its
-    similarity within the anchor's modality: "all", "affine" weights, loss supcon; there the similarity is that of a
-    frozen encoder, as it is here in input space. HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss
-    supcon, in the space of a DCCA as teacher: "dcca". Robust-xID (Morgado et al., CVPR 2021) softens targets by
-    such similarities too, FNAC (Sun et al., CVPR 2023) takes them to find false negatives, and NNCLR (Dwibedi et al.,
-    ICCV 2021) puts the nearest neighbor in the place of the anchor.
+    Options that correspond to published methods:
+
+    - AVID-CMA (Morgado et al., CVPR 2021), positives on which sound and picture agree: "agreeing", equal weights.
+    - CWCL (Srinivasa et al., NeurIPS 2023), every clip a positive by its similarity within the anchor's modality:
+      "all", "affine" weights, loss supcon. CWCL measures similarity with a frozen encoder, as space "input" does.
+    - HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss supcon, in the space of a DCCA teacher: "dcca".
+
+    Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by such similarities. FNAC (Sun et al.,
+    CVPR 2023) uses them to find false negatives. NNCLR (Dwibedi et al., ICCV 2021) replaces the anchor by its nearest
+    neighbor.
 
     Attributes:
-        positives: "none" but the own partner; the k nearest clips in the anchor's "own" modality, in "either" of all
-            modalities, or by the least similarity of all, "agreeing"; or "all" clips, by their similarity.
-        k: neighbors a list.
-        space: find them among "embedding" vectors, anew each epoch, "input" features, or the vectors of a "dcca"
-            that is trained first, on the training clips alone, in batches of 200, or of all where there are fewer.
-        control: "random" puts random clips in the neighbors' places, with the neighbors' weights; "none" does not.
-        weights: "equal"; "affine" (1 + s) / 2 of the similarity s, or "softmax" of s / temperature, the own partner
-            counting as a clip of similarity 1.
-        temperature: of softmax weights.
-        own_share: share of the own partner in all weight of an anchor; null leaves it to `weights`.
-        candidates: whom an anchor meets: the "batch", or the "bank" of all training clips as the last epoch embedded
-            them.
+        positives: "none" except the anchor's partner; the k nearest clips in the anchor's "own" modality, in "either"
+            (any) modality, or by the minimum similarity over modalities ("agreeing"); or "all" clips, by similarity.
+        k: number of neighbors per list.
+        space: find neighbors among "embedding" vectors, again each epoch, among "input" features, or among the vectors
+            of a "dcca". The DCCA is trained first, only on the training clips, in batches of 200 (or of all clips, if
+            there are fewer).
+        control: "random" replaces neighbors by random clips, with the neighbors' weights; "none" does not.
+        weights: "equal"; "affine" (1 + s) / 2 of the similarity s; or "softmax" of s / temperature. The anchor's
+            partner counts as a clip of similarity 1.
+        temperature: temperature of softmax weights.
+        own_share: share of the anchor's partner in the total weight; with null, `weights` determine it.
+        candidates: candidates of an anchor: the "batch", or the "bank" of all training clips as embedded before the
+            epoch.
     """
 
     positives: Literal["none", "own", "either", "agreeing", "all"] = "none"
@@ -59,7 +63,10 @@ class NeighborOptions:
 
     def __post_init__(self) -> None:
         if self.positives == "all" and self.weights == "equal":
-            raise InputError("neighbors.weights: where all clips are positives equal weights say nothing; take affine")
+            raise InputError(
+                "neighbors.weights: equal weights do not distinguish clips if all are positives; choose affine or "
+                "softmax"
+            )
 
     @property
     def alike(self) -> bool:
@@ -80,11 +87,11 @@ NEIGHBORS = NeighborOptions()
 
 @dataclass(frozen=True)
 class Positives:
-    """Further positives of b clips as anchors of one modality, among c candidate clips.
+    """Additional positives of b clips as anchors of one modality, among c candidate clips.
 
     Attributes:
-        mask: (b, c) bool; never the clip itself or a duplicate of it.
-        shares: (b, c) how much each positive counts, the own partner among them; None where all count alike.
+        mask: (b, c) bool; false at the clip itself and at its duplicates.
+        shares: (b, c) weights of the positives, including the anchor's partner; None if all are equal.
     """
 
     mask: Tensor
@@ -92,11 +99,11 @@ class Positives:
 
 
 class NeighborPositives:
-    """The neighbor lists of a training set, kept over an epoch.
+    """Neighbor lists of a training set, fixed during an epoch.
 
     Args:
-        modalities: that are embedded.
-        options: the section `neighbors`, whose `positives` are not "none".
+        modalities: modalities of the embeddings.
+        options: the `neighbors` section; its `positives` are not "none".
     """
 
     def __init__(self, modalities: tuple[Modality, ...], options: NeighborOptions) -> None:
@@ -108,13 +115,15 @@ class NeighborPositives:
         self._order = torch.empty(0, dtype=torch.int64)
 
     def check_size(self, count: int) -> None:
-        """Refuse a k that so many training clips do not have.
+        """Raise InputError if `count` training clips are too few for k neighbors.
 
         Raises:
-            InputError: says how large k can be.
+            InputError: the message contains the largest possible k.
         """
         if self.options.positives != "all" and self.options.k >= count:
-            raise InputError(f"neighbors.k: {self.options.k} asked of {count} clips; it can be {count - 1} at most")
+            raise InputError(
+                f"neighbors.k: {self.options.k} given, but there are {count} clips; pass at most {count - 1}"
+            )
 
     def refresh(
         self,
@@ -123,13 +132,13 @@ class NeighborPositives:
         groups: Tensor,
         generator: torch.Generator,
     ) -> None:
-        """Find everybody's neighbors; call before each epoch.
+        """Find the neighbors of all clips; call before each epoch.
 
         Args:
             bank: modality -> (n, d) embeddings of the training set.
-            inputs: modality -> (n, f) features, or in the space of a teacher its vectors.
+            inputs: modality -> (n, f) features, or vectors of the teacher if `space` is "dcca".
             groups: (n,) codes; clips of one code are never neighbors.
-            generator: of the control's draws.
+            generator: generator of the control's draws.
 
         Raises:
             InputError: k is not below the number of clips.
@@ -147,11 +156,11 @@ class NeighborPositives:
                 self._random[k] = lists
 
     def among(self, index: Tensor, modality: Modality, columns: Tensor) -> Positives:
-        """Return the further positives of a batch.
+        """Return the additional positives of a batch.
 
         Args:
             index: (b,) rows of the anchors in the training set.
-            modality: of the anchors.
+            modality: modality of the anchors.
             columns: (c,) rows of the candidates in the training set.
         """
         if self.options.positives == "all":
@@ -171,7 +180,9 @@ class NeighborPositives:
         place[columns] = torch.arange(len(columns), device=columns.device)
         column = place[rows.clamp_min(0)].masked_fill(~mask, -1)
         weights = self._weights(lists.similarity).masked_fill(column < 0, 0)
-        spread = weights.new_zeros(len(index), len(columns) + 1)  # what is not among the candidates falls into the last
+        spread = weights.new_zeros(
+            len(index), len(columns) + 1
+        )  # the last column holds neighbors that are not candidates
         spread.scatter_(1, column.masked_fill(column < 0, len(columns)), weights)
         present = torch.zeros_like(spread, dtype=torch.bool)
         present.scatter_(1, column.masked_fill(column < 0, len(columns)), value=True)
@@ -183,7 +194,7 @@ class NeighborPositives:
         return reduce(united, (lists[m] for m in listed if m != modality), lists[modality])
 
     def _of_all(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the weight of every candidate by its similarity to the anchor (b, c), and which are not duplicates."""
+        """Return the weights of candidates by their similarity to the anchor (b, c), and a mask without duplicates."""
         vectors = self.graph.bank[modality] if self.options.space == "embedding" else self._inputs[modality]
         candidates = columns if not len(self._order) else self._order[columns]
         weights = self._weights(pairwise.cosine(vectors[index].double(), vectors[candidates].double()))

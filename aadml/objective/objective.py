@@ -1,4 +1,4 @@
-"""A training signal: the loss of a comparison of proxies, over directions, reduced to one number."""
+"""Training signal: the loss of comparisons of proxies in all directions, reduced to one number."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ Loss = Callable[[Comparison], Terms]
 
 
 Directions = Annotated[Sequence[str], OwnSection()]
-"""Who meets whom, as they are written: "anchors-candidates" each, or "all" alone: every ordered pair of modalities."""
+"""Directions as they are written: each "anchors-candidates", or only "all", for every ordered pair of modalities."""
 
 ALL = "all"
 
 
 def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
-    """Read directions written as "anchors-candidates", for example "audio-visual" or "both-both"; "all" is none yet.
+    """Parse directions such as "audio-visual" or "both-both"; the result is empty for "all".
 
     Raises:
-        InputError: a name that is not two of them.
+        InputError: a name does not consist of two sides.
     """
     if list(names) == [ALL]:
         return ()
@@ -42,8 +42,8 @@ def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
         sides = str(name).split("-")
         if len(sides) != 2 or not all(side == BOTH or is_modality(side) for side in sides):
             raise InputError(
-                f"directions: '{name}' is not ANCHORS-CANDIDATES, two of {', '.join(MODALITIES)} (or another modality "
-                f"of the data), {BOTH}"
+                f"directions: '{name}' is not ANCHORS-CANDIDATES; join two of {', '.join(MODALITIES)}, {BOTH} (or "
+                "another modality of the data) with a hyphen"
             )
         directions.append((sides[0], sides[1]))
     return tuple(directions)
@@ -54,10 +54,10 @@ Reduction = Literal["sum", "mean", "mean-of-active", "per-anchor"]
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveOptions:
-    """How an objective makes one number of all terms.
+    """Options for reducing all terms to one number.
 
     Attributes:
-        reduction: of a direction's terms, see `reduce`.
+        reduction: reduction of the terms of a direction, see `reduce`.
         combine: "mean" or "sum" of the directions' losses.
     """
 
@@ -70,12 +70,12 @@ REDUCED = ObjectiveOptions()
 
 @dataclass(frozen=True)
 class Counts:
-    """What a loss is divided by: of all anchors of a direction, in whichever process they are.
+    """Divisors of a loss: counts over all anchors of a direction, in all processes.
 
     Attributes:
-        active: terms that are not zero.
-        possible: terms.
-        anchors: how many.
+        active: number of nonzero terms.
+        possible: number of terms.
+        anchors: number of anchors.
     """
 
     active: Tensor
@@ -88,21 +88,21 @@ class Counts:
         return cls(terms.active.sum(), terms.possible.sum(), len(terms.total))
 
     def over_processes(self) -> "Counts":
-        """Add up the counts of all processes, each of which has anchors of its own."""
+        """Return the sum of the counts of all processes, each with its own anchors."""
         return Counts(*group.summed([self.active, self.possible, torch.as_tensor(self.anchors)]))
 
 
 def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor:
-    """Make one number of per-anchor terms.
+    """Reduce per-anchor terms to one number.
 
     Args:
         terms: totals, active and possible counts, each (a,).
-        reduction: "sum" of all terms; "mean" over possible terms; "mean-of-active" over terms that are not zero;
+        reduction: "sum" of all terms; "mean" over possible terms; "mean-of-active" over nonzero terms;
             "per-anchor": the mean of the anchors' totals.
-        counts: what to divide by; by default what these terms count.
+        counts: divisors; by default the counts of these terms.
 
     Returns:
-        A scalar; 0 where there are no terms. A penalty is added as it is.
+        A scalar; 0 if there are no terms. A penalty is added without division.
     """
     total, counts = terms.total.sum(), counts or Counts.of(terms)
     if reduction == "mean":
@@ -112,7 +112,7 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
     elif reduction == "per-anchor":
         total = total / max(int(counts.anchors), 1)
     elif reduction != "sum":
-        raise InputError(f"loss.reduction: no '{reduction}'; there are {', '.join(get_args(Reduction))}")
+        raise InputError(f"loss.reduction: no '{reduction}'; choose from {', '.join(get_args(Reduction))}")
     return total if terms.penalty is None else total + terms.penalty
 
 
@@ -120,14 +120,14 @@ class Objective(nn.Module):
     """loss(selection(comparison(proxy(anchors), candidates))), over directions.
 
     Args:
-        losses: comparison -> terms: one for all directions, or one a direction where a loss owns parameters.
+        losses: comparison -> terms: one for all directions, or one per direction if a loss owns parameters.
         selection: (comparison, generator) -> comparison.
-        proxy: who anchors (and candidates) are seen as; None for themselves. Its `aa_on` says on which sides it acts,
-            its `aa_mix` how much of the loss is computed on proxies (the rest on the embeddings themselves). One that
-            leaves vectors as they are may add candidates instead.
-        directions: who meets whom.
-        reduced: how one number is made of all terms.
-        divided: whether each process of a training costs anchors of its own, instead of all of them.
+        proxy: module that represents anchors and candidates; None: they represent themselves. Its `aa_on` selects the
+            sides, its `aa_mix` the share of the loss computed on proxies (the rest is computed on the embeddings). A
+            proxy that leaves vectors unchanged may append candidates instead.
+        directions: sides to compare, see `parse_directions`.
+        reduced: options for reducing all terms to one number.
+        divided: whether each process computes the loss of its own anchors only, instead of all anchors.
     """
 
     def __init__(
@@ -144,7 +144,10 @@ class Objective(nn.Module):
         self.directions = parse_directions(directions)
         self.losses = tuple(losses) if isinstance(losses, Sequence) else (losses,) * len(self.directions)
         if len(self.losses) != len(self.directions):
-            raise InputError(f"directions: {len(self.directions)} of them, but {len(self.losses)} losses")
+            raise InputError(
+                f"directions: {len(self.losses)} losses given for {len(self.directions)} directions; pass one loss, or "
+                "one per direction"
+            )
         self.owned = nn.ModuleList(dict.fromkeys(loss for loss in self.losses if isinstance(loss, nn.Module)))
         self.selection = selection
         self.proxy = proxy
@@ -152,15 +155,15 @@ class Objective(nn.Module):
         self.divided = divided
 
     def forward(self, batch: Embedded, generator: torch.Generator, encode: Encode | None = None) -> dict[str, Tensor]:
-        """Return the objective of a batch; of several processes each returns its part of a sum.
+        """Return the objective of a batch; with several processes, each returns its part of the sum.
 
         Args:
-            batch: embeddings and who belongs together.
-            generator: of the selection's draws.
+            batch: embeddings with their groups.
+            generator: generator of the selection's draws.
             encode: (modality, rows of the training set) -> embeddings, for proxies with live neighbors.
 
         Returns:
-            "loss" (a scalar) and "active", the share of terms that are not zero.
+            "loss" (a scalar) and "active", the share of nonzero terms.
         """
         laid = self.comparisons(batch)
         proxy = self.proxy
@@ -179,20 +182,20 @@ class Objective(nn.Module):
         return {key: mix * seen[key] + (1 - mix) * plain[key] for key in seen}
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
-        """Refuse training clips of which none has as many neighbors as the proxy takes.
+        """Raise InputError if no training clip can have as many neighbors as the proxy uses.
 
         Args:
-            count: of the clips.
-            labels: (count,) their classes; None where the proxy knows none.
+            count: number of clips.
+            labels: (count,) classes of the clips; None if the proxy has no classes.
 
         Raises:
-            InputError: says how many there can be.
+            InputError: the message contains the largest possible number.
         """
         if self.proxy is not None:
             self.proxy.check_size(count, labels)
 
     def without_proxy(self, batch: Embedded, generator: torch.Generator) -> dict[str, Tensor]:
-        """Return the objective of clips that have no place in a proxy's bank: each is seen as itself."""
+        """Return the objective of clips that are not in a proxy's bank: each represents itself."""
         return self._compare(self.comparisons(batch), generator)
 
     def comparisons(self, batch: Embedded) -> list[Comparison]:
@@ -224,7 +227,7 @@ class Objective(nn.Module):
     def _compare(self, comparisons: Sequence[Comparison], generator: torch.Generator) -> dict[str, Tensor]:
         losses, shares = [], []
         for loss_of, comparison in zip(self.losses, comparisons, strict=True):
-            if not (len(comparison.anchors) and len(comparison.candidates)):  # nobody of this batch has the modality
+            if not (len(comparison.anchors) and len(comparison.candidates)):  # no clip of this batch has the modality
                 losses.append(comparison.anchors.sum() * 0 + comparison.candidates.sum() * 0)
                 shares.append(comparison.anchors.new_zeros(()))
                 continue
@@ -240,7 +243,7 @@ class Objective(nn.Module):
         }
 
     def _part(self, loss_of: Loss, comparison: Comparison) -> tuple[Tensor, Tensor]:
-        """Return the part of this process in the loss of a direction, and in its share of active terms."""
+        """Return this process's part of the loss of a direction, and of its share of active terms."""
         if not self.divided:
             terms = terms_of(loss_of, comparison)
             counts = Counts.of(terms)

@@ -7,13 +7,13 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a name stands for, as the sections of a config; all of it can be set otherwise.
+    """Sections of a config that a name stands for; users may override every option.
 
     Attributes:
-        description: one line, for people.
-        loss: the `loss` section: name, options, and reduction and combine where the name implies them.
-        selection: the `selection` section, or None where the name implies none.
-        directions: the `directions`, or None where the name implies none.
+        description: one line for users.
+        loss: the `loss` section: name and options, with reduction and combine if the name implies them.
+        selection: the `selection` section; None if the name implies none.
+        directions: the `directions` of the config; None if the name implies none.
     """
 
     description: str
@@ -35,10 +35,10 @@ COSINE_HINGE: JsonObject = {
 OF_CLASSES: dict[str, Recipe] = {
     name: Recipe(what, {"name": name, "reduction": "mean"}, WHOLE, TOGETHER)
     for name, what in (
-        ("proxy-nca", "A softmax over learned proxies of classes (Movshovitz-Attias et al., ICCV 2017)."),
-        ("proxy-anchor", "Learned proxies of classes against the whole batch (Kim et al., CVPR 2020)."),
-        ("soft-triple", "A softmax over several learned centers a class (Qian et al., ICCV 2019)."),
-        ("arcface", "A softmax over learned directions of classes, with an angular margin (Deng et al., CVPR 2019)."),
+        ("proxy-nca", "Softmax over one learned proxy per class (Movshovitz-Attias et al., ICCV 2017)."),
+        ("proxy-anchor", "Learned class proxies, each compared with the whole batch (Kim et al., CVPR 2020)."),
+        ("soft-triple", "Softmax over several learned centers per class (Qian et al., ICCV 2019)."),
+        ("arcface", "Softmax over one learned direction per class, with an angular margin (Deng et al., CVPR 2019)."),
     )
 }
 
@@ -46,23 +46,23 @@ GENERATIVE = ("triplet", "contrastive", "n-pair")
 
 RECIPES: dict[str, Recipe] = {
     "complete-triplet": Recipe(
-        "Triplets whose anchor, positive and negative are each of either modality (the AADML paper's Triplet†, CCTL).",
+        "Triplets with anchor, positive and negative of any modality (the AADML paper's Triplet†, CCTL).",
         {"name": "triplet"},
         WHOLE,
         TOGETHER,
     ),
     "hard-triplet": Recipe(
-        "Per anchor the triplet of a random positive and the hardest negative (the AADML paper's Hard Triplet).",
+        "Triplet of a random positive and the hardest negative, per anchor (the AADML paper's Hard Triplet).",
         {"name": "triplet"},
         {"name": "hardest", "positive": "random"},
     ),
     "batch-hard-triplet": Recipe(
-        "Per anchor the triplet of the hardest positive and the hardest negative (Hermans, Beyer and Leibe, 2017).",
+        "Triplet of the hardest positive and the hardest negative, per anchor (Hermans, Beyer and Leibe, 2017).",
         {"name": "triplet"},
         {"name": "batch-hard"},
     ),
     "semi-hard-triplet": Recipe(
-        "Per anchor a random positive and the nearest negative farther than it (Schroff et al., FaceNet, CVPR 2015).",
+        "A random positive and the nearest negative farther than it, per anchor (Schroff et al., FaceNet, CVPR 2015).",
         {"name": "triplet"},
         {"name": "semi-hard", "positive": "random"},
     ),
@@ -77,29 +77,29 @@ RECIPES: dict[str, Recipe] = {
         {"name": "hardest", "score": "cosine", "positive": "all"},
     ),
     "n-pair": Recipe(
-        "Cross-entropy of inner products over one pair a class (Sohn, NIPS 2016).",
+        "Cross-entropy of inner products over one pair per class (Sohn, NIPS 2016).",
         {"name": "n-pair", "reduction": "mean"},
         {"name": "one-pair-a-class"},
     ),
     "multi-n-pair": Recipe(
-        "N-pair's cross-entropy with equal targets on all positives of the whole batch.",
+        "N-pair cross-entropy with equal targets on all positives of the whole batch.",
         {"name": "n-pair", "multi_positive": True, "reduction": "mean"},
         WHOLE,
     ),
     "angular": Recipe(
-        "The angle under which a negative sees its pair is bounded (Wang et al., ICCV 2017).",
+        "Upper bound on the angle at the negative in triplets (Wang et al., ICCV 2017).",
         {"name": "angular", "reduction": "mean"},
     ),
     "dsl": Recipe(
-        "Dual softmax: scores weighed by whom the candidate prefers (Cheng et al., CAMoE, 2021).",
+        "Dual softmax: scores weighted by each candidate's softmax over the anchors (Cheng et al., CAMoE, 2021).",
         {"name": "dsl", "reduction": "mean"},
     ),
     "triplet-weighted": Recipe(
-        "Positive and hardest negative weighed by polynomials of cosines, summed (Mei et al., 2022, equation 6).",
+        "Positive and hardest negative weighted by polynomials of cosines, summed (Mei et al., 2022, equation 6).",
         {"name": "triplet-weighted", "reduction": "per-anchor", "combine": "sum"},
     ),
     "multi-similarity": Recipe(
-        "Pairs that are hard beside an anchor's others, softly weighted (Wang et al., CVPR 2019).",
+        "Pairs that are hard relative to an anchor's other pairs, softly weighted (Wang et al., CVPR 2019).",
         {"name": "multi-similarity", "reduction": "mean"},
         {"name": "multi-similarity"},
     ),
@@ -110,12 +110,12 @@ RECIPES: dict[str, Recipe] = {
         TOGETHER,
     ),
     "supcon-n-pair": Recipe(
-        "Supervised contrastive loss over one pair a class (in the AADML paper's tables, which do not define it).",
+        "Supervised contrastive loss over one pair per class (in the AADML paper's tables, which do not define it).",
         {"name": "supcon", "reduction": "mean"},
         {"name": "one-pair-a-class"},
     ),
     "cross-clr": Recipe(
-        "Matching across modalities among negatives of both (CrossCLR, Zolfaghari et al., ICCV 2021).",
+        "Softmax of positives across modalities against negatives of both (CrossCLR, Zolfaghari et al., ICCV 2021).",
         {"name": "cross-clr", "reduction": "mean"},
         WHOLE,
         TOGETHER,
@@ -126,7 +126,13 @@ RECIPES: dict[str, Recipe] = {
     for name, loss, what, source, forms in (
         ("daml", "daml", "Adversarially generated negatives", "DAML, Duan et al., CVPR 2018", GENERATIVE),
         ("dsml", "daml", "The AADML paper's name for DAML", "Duan et al., CVPR 2018", GENERATIVE),
-        ("hdml", "hdml", "Negatives made as hard as training bears", "HDML, Zheng et al., CVPR 2019", GENERATIVE[::2]),
+        (
+            "hdml",
+            "hdml",
+            "Negatives whose hardness follows the progress of training",
+            "HDML, Zheng et al., CVPR 2019",
+            GENERATIVE[::2],
+        ),
     )
     for form in forms
 }

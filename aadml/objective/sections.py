@@ -1,4 +1,4 @@
-"""Sections of a config that choose an entry of a table, with all of its options."""
+"""Sections of a config that choose an entry of a registry, with all of its options."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -21,14 +21,14 @@ class OptionValues(SimpleNamespace):
     """Options as attributes, in the order of a schema; a method's options include its sections."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"options cannot be changed; {name} was to be set")
+        raise AttributeError(f"{name} cannot be set, as options are immutable; build new options instead")
 
     def __contains__(self, name: str) -> bool:
         return name in vars(self)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Return the schema by which pydantic reads a JSON object."""
+        """Return the schema with which pydantic reads a JSON object."""
         from pydantic_core import core_schema
 
         return core_schema.no_info_after_validator_function(lambda values: cls(**values), core_schema.dict_schema())
@@ -40,14 +40,15 @@ class OptionValues(SimpleNamespace):
 
 @dataclass(frozen=True)
 class EntrySection(OwnSection):
-    """An entry of a table with its options.
+    """Entry of a registry with its options.
 
     Attributes:
-        name: of the entry.
-        options: of the entry, and those that all entries of the table share. All are set, unless the entry is code from
-            outside aadml that a file names: such a section stays as it is in the file until the entry is built.
-        key: of the section in a config.
-        table: of the entries.
+        name: name of the entry.
+        options: options of the entry, and options that all entries of the registry share. All are set, unless the entry
+            is code from outside aadml that a file names. Such a section stays as it is in the file until the entry is
+            built.
+        key: key of the section in a config.
+        table: registry of the entries.
         groups: dataclasses of the options that all entries share.
     """
 
@@ -59,10 +60,10 @@ class EntrySection(OwnSection):
 
     @classmethod
     def of(cls: type[S], name: str, **options: object) -> S:
-        """Choose an entry by its name; options that are left out have their defaults.
+        """Build the section of an entry from its name; omitted options have their defaults.
 
         Raises:
-            InputError: an unknown name or option.
+            InputError: the name or an option is unknown.
         """
         return cls(name, OptionValues(**options)).completed()
 
@@ -73,15 +74,15 @@ class EntrySection(OwnSection):
 
     @property
     def entry(self) -> Callable[..., Any]:
-        """The function or class of the entry."""
+        """Function or class of the entry."""
         entry: Callable[..., Any] = lookup(self.table, self.name, self.key.replace("_", " "))
         return entry
 
     def completed(self: S, complete: Callable[..., dict[str, Json]] = completed) -> S:
-        """Return the section with the defaults of all options that are left out.
+        """Return the section with the defaults of all omitted options.
 
         Args:
-            complete: `completed`, or `checked_options` to check the values too.
+            complete: `completed`, or `checked_options`, which also checks the values.
         """
         entry, options = self.entry, dict(vars(self.options))
         values: dict[str, Json] = {}
@@ -99,11 +100,11 @@ class EntrySection(OwnSection):
         return partial(self.entry, **keywords(self.entry, vars(options)))
 
     def build(self) -> Any:
-        """Return the bound entry; a model that is loaded leaves out code from outside aadml."""
+        """Return the bound entry; a loaded model leaves out code from outside aadml."""
         return self.part(self.bound)
 
     def part(self, build: Callable[[], Any]) -> Any:
-        """Return what `build` returns; a model that is loaded leaves out code from outside aadml."""
+        """Return the result of `build`; a loaded model leaves out code from outside aadml."""
         return LeftOut(build) if is_left_out(self.table, self.name) else build()
 
 
@@ -116,7 +117,7 @@ def plain(value: Any) -> Json:
 
 
 def is_named(kind: object) -> TypeGuard[type[EntrySection]]:
-    """Return whether a type of sections chooses an entry of a table."""
+    """Return whether sections of a type choose an entry of a registry."""
     return inspect.isclass(kind) and issubclass(kind, EntrySection)
 
 

@@ -1,4 +1,4 @@
-"""PROXIES: what represents a clip in a loss, by name."""
+"""PROXIES: classes that compute the representation of a clip in a loss, by name."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ PROXIES: Registry["ProxyFactory"] = Registry(
 
 
 def prefix_of(name: str) -> str:
-    """Return what a proxy adds to the names of losses: its `prefix`, by default its name.
+    """Return the prefix that a proxy adds to the names of losses; by default it is the proxy's name.
 
     Raises:
         InputError: there is no such proxy.

@@ -88,9 +88,12 @@ def _fill(
 
 def _check(vectors: Sequence[Tensor], k: int) -> None:
     if k < 1:
-        raise InputError(f"graph: k must be at least 1; given is {k}")
+        raise InputError(f"graph: k is {k}; pass a whole number of at least 1")
     if not vectors or len({len(values) for values in vectors}) != 1 or any(values.ndim != 2 for values in vectors):
         shapes = ", ".join(str(tuple(values.shape)) for values in vectors)
-        raise InputError(f"graph: vectors of the same clips are needed in each modality; given are {shapes or 'none'}")
+        raise InputError(
+            f"graph: the shapes of the vectors are {shapes or 'missing'}; pass one matrix per modality, with"
+            " the same clips as rows"
+        )
     if not all(bool(torch.isfinite(values).all()) for values in vectors):
         raise InputError("graph: the vectors contain NaN or infinity; the training may have diverged")

@@ -2,7 +2,7 @@
 
 The proxy of a clip mixes the clip and its neighbors in the correlation graph, weighted by attention (Equations 5 to 7).
 Losses compare proxies instead of, or beside, the embeddings. Proxies are for training: at test time an item is
-embedded alone, and only `from_bank` (no labels, no partner) computes proxies.
+embedded by itself, and only `from_bank` (no labels, no partner) computes proxies.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,10 +47,10 @@ class AnchorAware(Unchanged):
         residual_weight: w.
         live: encode the neighbors again, with gradient, instead of reading them from the bank.
         aa_on: sides of a comparison that `Objective` replaces by proxies: "all" (Equation 8), "anchor" or "reference".
-        aa_mix: share of the loss that `Objective` computes on proxies; the rest is on the embeddings.
+        aa_mix: share of the loss that `Objective` computes on proxies; the rest is computed on the embeddings.
 
     Raises:
-        InputError: an option crosses modalities, and there are not two.
+        InputError: an option crosses modalities, but there are not two.
     """
 
     prefix = "aa-"
@@ -174,7 +174,9 @@ class AnchorAware(Unchanged):
 
     def _check(self) -> None:
         if self.query == "partner" and len(self.modalities) != 2:
-            raise InputError(f"proxy.query: partner needs two modalities; given are {len(self.modalities)}")
+            raise InputError(
+                f"proxy.query: partner needs two modalities, but there are {len(self.modalities)}; choose self"
+            )
 
 
 def reaches_no_encoder(options: JsonObject) -> bool:
@@ -188,10 +190,10 @@ def reaches_no_encoder(options: JsonObject) -> bool:
 
 
 def degeneracy(options: JsonObject) -> str | None:
-    """Return a sentence on options under which the proxy degenerates, None for others.
+    """Return a sentence about options under which the proxy degenerates; None for other options.
 
     Args:
-        options: options of the anchor-aware proxy; missing ones have their defaults.
+        options: options of the anchor-aware proxy; missing options have their defaults.
     """
     chosen = completed(AnchorAware, options, "proxy")
     if chosen["aa_mix"] == 0 or (chosen["residual"] == "convex" and chosen["residual_weight"] == 0):

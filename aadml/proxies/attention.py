@@ -128,7 +128,7 @@ def number_of_heads(width: int, heads: Heads) -> int:
     if heads not in divisors:
         raise InputError(
             f"proxy.heads: {heads} heads do not divide {width} dimensions;"
-            f" possible are {', '.join(map(str, divisors))} (or auto)"
+            f" choose from {', '.join(map(str, divisors))}, or auto"
         )
     return int(heads)
 
@@ -140,6 +140,7 @@ def _checked_width(dimension: int, width: int | None, kind: Kind) -> int:
         raise InputError("proxy.width: free attention has no projections; remove the width")
     if kind == "identity-start" and width < dimension:
         raise InputError(
-            f"proxy.width: identity-start needs at least {dimension} dimensions, as embeddings have; given are {width}"
+            f"proxy.width: {width} given, but identity-start needs at least {dimension}, the width of the embeddings;"
+            f" pass {dimension} or more"
         )
     return width

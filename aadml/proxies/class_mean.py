@@ -1,4 +1,4 @@
-"""Class-mean proxy: a clip and the mean of its class, the simplest control of proxies with a bank."""
+"""Class-mean proxy: a clip and the mean of its class, the simplest control for proxies with a bank."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -20,15 +20,15 @@ class ClassMean(Unchanged):
         proxy_i = x_i + 1/(n_c - 1) sum over j in the class c of i, j != i, of  b_j
 
     The means are computed from the bank of the anchor-aware proxy, without gradient or parameters. Without labels all
-    clips are one class. A new clip, and one alone in its class, is its own proxy.
+    clips are one class. A new clip is its own proxy, and so is a clip that is alone in its class.
 
     Args:
         dimension: d of the embeddings.
         modalities: modalities of the embeddings.
-        residual: "none" (the mean alone), "add" x + mean, or "convex" (1 - w) x + w mean.
+        residual: "none" (only the mean), "add" x + mean, or "convex" (1 - w) x + w mean.
         residual_weight: w.
         aa_on: sides of a comparison that `Objective` replaces by proxies: "all", "anchor" or "reference".
-        aa_mix: share of the loss that `Objective` computes on proxies; the rest is on the embeddings.
+        aa_mix: share of the loss that `Objective` computes on proxies; the rest is computed on the embeddings.
     """
 
     prefix = "class-mean-"
@@ -81,6 +81,6 @@ class ClassMean(Unchanged):
 
 
 def _of_others(bank: Tensor, code: Tensor, others: Tensor) -> Tensor:
-    """Mean of the other rows of each row's class (n, d); 0 for a row alone in its class."""
+    """Return the mean of the other rows of each row's class (n, d); 0 for a row alone in its class."""
     sums = bank.new_zeros(int(code.max()) + 1 if len(code) else 0, bank.shape[1]).index_add(0, code, bank)
     return (sums[code] - bank) / others.clamp_min(1)[:, None]

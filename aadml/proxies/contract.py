@@ -1,4 +1,4 @@
-"""Contract of proxies: what represents the clips of a batch in a loss, and from what it is computed."""
+"""Contract of proxies, which represent the clips of a batch in a loss."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ class TrainingSet:
 
     Attributes:
         bank: modality -> (n, d) embeddings, in evaluation mode.
-        labels: (n,) classes, equal to the groups of batches; None without classes (audio-text).
+        labels: (n,) classes, equal to the groups of batches; None if there are no classes (audio-text).
         inputs: modality -> (n, f) features, for graphs in input space.
         generator: generator of random draws.
-        groups: (n,) codes of clips; captions of one clip have the same code. By default every row has its own.
+        groups: (n,) codes of clips; captions of one clip have the same code. By default every row has its own code.
     """
 
     bank: Mapping[Modality, Tensor]

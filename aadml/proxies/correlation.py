@@ -31,7 +31,7 @@ class GraphOptions:
         similarity: a key of SIMILARITIES.
         graph_modality: compare "within" a modality (Equation 1), "cross", anchors with the other modality (the sentence
             after Equation 2), or "agreeing", by the minimum cosine over modalities (AVID-CMA, CVPR 2021).
-        neighbors: the "nearest", or k at "random" (a control).
+        neighbors: the "nearest" clips, or k "random" clips (a control).
     """
 
     k: Annotated[int, Interval(ge=1, le=10_000)] = 3
@@ -63,7 +63,9 @@ class CorrelationGraph:
         self.options = options
         self.modalities = tuple(modalities)
         if options.graph_modality == "cross" and len(self.modalities) != 2:
-            raise InputError(f"proxy.graph_modality: cross needs two modalities; given are {len(self.modalities)}")
+            raise InputError(
+                f"proxy.graph_modality: cross needs two modalities, but there are {len(self.modalities)}; choose within"
+            )
         self._bank: Mapping[Modality, Tensor] | None = None
         self._train: TrainingSet | None = None
         self._lists: Mapping[Modality, NeighborLists] | None = None
@@ -95,9 +97,11 @@ class CorrelationGraph:
         """
         options = self.options
         if options.neighbors == "random" and train.generator is None:
-            raise InputError("proxy.neighbors: random needs a generator")
+            raise InputError("proxy.neighbors: random needs a generator; pass one in the training set")
         if options.space == "input" and train.inputs is None:
-            raise InputError("proxy.space: input needs features in memory, and these are computed batch by batch")
+            raise InputError(
+                "proxy.space: input needs features in memory, but these are computed batch by batch; choose embedding"
+            )
         device = next(iter(train.bank.values())).device
         labels = None if train.labels is None or not options.same_class else train.labels.to(device)
         groups = None if train.groups is None else train.groups.to(device)
@@ -143,7 +147,7 @@ class CorrelationGraph:
         return neighbors(self.bank[modality], vectors, k=k, similarity=self.options.similarity)
 
     def other(self, modality: Modality) -> Modality:
-        """Return the other one of two modalities."""
+        """Return the other of the two modalities."""
         first, second = self.modalities
         return second if modality == first else first
 
@@ -175,7 +179,7 @@ class CorrelationGraph:
 
         Args:
             count: number of training clips.
-            labels: (count,) classes of the clips; None without classes.
+            labels: (count,) classes of the clips; None if there are no classes.
 
         Raises:
             InputError: the message contains the largest possible k.
@@ -187,8 +191,7 @@ class CorrelationGraph:
         if self.options.k >= largest:
             source = "training set" if labels is None else "largest class"
             raise InputError(
-                f"proxy.k: {self.options.k} neighbors are wanted, but the {source} has {largest} clips;"
-                f" k can be at most {largest - 1}"
+                f"proxy.k: {self.options.k} given, but the {source} has {largest} clips; pass at most {largest - 1}"
             )
 
 

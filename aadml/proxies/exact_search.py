@@ -80,7 +80,7 @@ def nearest(
         excluded: maximum number of bank rows with the same code.
 
     Returns:
-        Indices (a, k) int64, best first, and similarities (a, k) float64; -1 and minus infinity if fewer remain.
+        Indices (a, k) int64, best first, and similarities (a, k) float64; -1 and minus infinity if fewer rows remain.
     """
     lookup(SIMILARITIES, similarity, "similarity")
     index = torch.full((len(queries), k), -1, dtype=torch.int64, device=bank.device)
@@ -157,7 +157,7 @@ class _Search:
         """Return bank rows (r, s) with the best `wanted` of the queries `rows` (r,) and all ties.
 
         Returns:
-            Also (r,) bool, true if the first `wanted` of them are certainly the best, in order.
+            These rows, and (r,) bool: whether the first `wanted` of them are certainly the best, in order.
         """
         candidates, sure, clear = _candidates(self.coarse, rows, self.wanted)
         if not bool(sure.all()):
@@ -267,7 +267,7 @@ def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor,
     """Return bank rows (r, s) with the best `wanted` of every query, sorted by product.
 
     Returns:
-        Also (r,) bool, true if they certainly contain the best, and (r,) bool, true if their order is certain, too.
+        These rows, and two (r,) bool: whether they certainly contain the best, and whether their order is certain.
     """
     queries, error = prepared.queries[rows], prepared.error[rows]
     few = min(wanted + SLACK_ITEMS, prepared.count)
@@ -287,7 +287,7 @@ def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor,
 def within_groups(
     banks: Sequence[Tensor], queries: Sequence[Tensor], *, size: int, count: int, wanted: int, few: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Search the groups of the best products; of several views, the minimum product counts.
+    """Search the groups of the best products; with several views, the minimum of their products counts.
 
     Args:
         banks: (m, e) for each view, a multiple of `size` rows.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 SIMILARITIES: dict[str, str] = {
-    "cosine": "cosine of the angle (0 with a zero vector); equal to twelve decimals is a tie",
+    "cosine": "cosine of the angle (0 with a zero vector); values equal to twelve decimals are ties",
     "euclidean": "minus the squared Euclidean distance",
     "dot": "inner product",
 }
@@ -80,7 +80,7 @@ def best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str,
 
 
 def _first(scores: Tensor, k: int) -> Tensor:
-    """Return the indices of the k largest entries of every row, of ties the first: (r, n) -> (r, k), ascending."""
+    """Return the indices of the k largest entries of every row, the first of ties: (r, n) -> (r, k), ascending."""
     last = scores.topk(k, 1).values[:, -1:]
     above, tied = scores > last, scores == last
     room = k - above.sum(1, keepdim=True)

@@ -50,11 +50,11 @@ def neighbors(
         bank: (n, d) float vectors.
         queries: (a, d); by default the bank.
         k: number of neighbors. Ties go to the smaller index.
-        labels: (n,) classes; neighbors come from the query's own class only (Equation 1's condition). Query i is of the
-            clip of bank row i.
-        groups: (n,) codes; rows of one group are never neighbors (captions of one clip). Query i is of bank row i.
+        labels: (n,) classes; neighbors come from the query's own class only (Equation 1's condition). Query i must be
+            of the same clip as bank row i.
+        groups: (n,) codes; rows of one group are never neighbors (captions of one clip). Query i has the code of row i.
         similarity: "cosine", "euclidean" or "dot".
-        exclude_self: exclude bank row i from the list of query i; by default if the bank is the queries.
+        exclude_self: exclude bank row i from the list of query i; by default only if the queries are the bank.
 
     Returns:
         Lists (a, k).
@@ -96,7 +96,7 @@ def random_neighbors(
     groups: Tensor | None = None,
     generator: torch.Generator,
 ) -> NeighborLists:
-    """Draw k neighbors of every row uniformly, without replacement, as a control of nearest neighbors.
+    """Draw k neighbors of every row uniformly, without replacement, as a control for nearest neighbors.
 
     Args:
         count: n, the number of bank rows.
@@ -138,15 +138,14 @@ def united(first: NeighborLists, second: NeighborLists) -> NeighborLists:
 
 def _check(bank: Tensor, queries: Tensor, k: int, same_rows: bool) -> None:
     if k < 1:
-        raise InputError(f"graph: k must be at least 1; given is {k}")
+        raise InputError(f"graph: k is {k}; pass a whole number of at least 1")
     if bank.ndim != 2 or queries.ndim != 2 or bank.shape[1] != queries.shape[1]:
         raise InputError(
-            f"graph: bank and queries must have one width; given are {tuple(bank.shape)} and {tuple(queries.shape)}"
+            f"graph: the bank has shape {tuple(bank.shape)} and the queries {tuple(queries.shape)}; pass matrices"
+            " of the same width"
         )
     if same_rows and len(bank) != len(queries):
-        raise InputError(
-            f"graph: there must be one query for each of the {len(bank)} bank rows; given are {len(queries)}"
-        )
+        raise InputError(f"graph: {len(queries)} queries given for {len(bank)} bank rows; pass one query per bank row")
     if not _is_finite(bank) or (queries is not bank and not _is_finite(queries)):
         raise InputError("graph: the vectors contain NaN or infinity; the training may have diverged")
 

@@ -1,7 +1,7 @@
 """Cross-batch memory (XBM; Wang et al., Cross-batch memory for embedding learning, CVPR 2020).
 
 A clip represents itself, and anchors have additional candidates: stored embeddings of training clips outside the batch,
-without gradient. The memory is the control of proxies with a bank: it measures the effect of a bank alone.
+without gradient. The memory is the control for proxies with a bank: it measures the effect of the bank itself.
 """
 
 from collections.abc import Mapping
@@ -43,8 +43,8 @@ class Memory(Unchanged):
 
         candidates_i = { y_j : j in the batch }  and  { b_j : j in memory, not in the batch },   b without gradient
 
-    A stored clip of the anchor's class is a positive, or ignored if pairs are by id; any other is a negative. A clip of
-    the batch is a candidate once, with its current embedding.
+    A stored clip of the anchor's class is a positive, or ignored if pairs are by id; other stored clips are negatives.
+    A clip of the batch is a candidate once, with its current embedding.
 
     Args:
         dimension: d of the embeddings.
@@ -134,7 +134,7 @@ class Memory(Unchanged):
         )
 
     def _past(self, batch: int) -> Remembered | None:
-        """Return the stored clips that fit beside a batch; None without any."""
+        """Return the stored clips that fit beside a batch; None if there are none."""
         if self.size == "all":
             if self.remembered is None:
                 raise InputError("proxy: the memory is empty; call refresh before each epoch")

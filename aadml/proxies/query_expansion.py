@@ -15,7 +15,7 @@ def expand(vectors: Tensor, bank: Tensor, *, k: int, alpha: float = 0.0) -> Tens
 
         x' = x / |x|  +  sum over the k most cosine-similar rows b of  cos(x, b)^alpha  b / |b|
 
-    This is the control of a proxy with a bank. The bank is of the training set; labels, partners and other items are
+    This is the control for a proxy with a bank. The bank is of the training set; labels, partners and other items are
     not used. Queries and gallery may both be expanded.
 
     Args:
@@ -31,7 +31,7 @@ def expand(vectors: Tensor, bank: Tensor, *, k: int, alpha: float = 0.0) -> Tens
         InputError: k or alpha is negative, or the shapes do not match.
     """
     if k < 0 or alpha < 0:
-        raise InputError(f"query expansion: k and alpha must not be negative; given are {k} and {alpha}")
+        raise InputError(f"query expansion: k is {k} and alpha is {alpha}, but they must not be negative")
     unit = F.normalize(vectors, dim=1, eps=TINY)
     if not k:
         return unit

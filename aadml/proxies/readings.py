@@ -3,8 +3,8 @@
 The paper assigns query, key and value in three different ways (Equation 7, section 4.2.1, Figure 2), and leaves open
 whether the softmax is over the neighbors or over one key at a time. Over one key a softmax is 1: the attention is an
 affine map of its value, and query and key have no gradient. Two readings have no entry: R4 (caption of Figure 2: keys
-are the neighbors, all values the anchor) is the same affine map as R1, and R2 (section 4.2.1 literally: one call a
-neighbor, which is the value) is an affine map of the neighbors' mean.
+are the neighbors, all values the anchor) is the same affine map as R1, and R2 (section 4.2.1 literally: one call per
+neighbor, with the neighbor as value) is an affine map of the neighbors' mean.
 
 Arguments of a reading, for a anchors with s keys each:
 
@@ -37,7 +37,7 @@ class Keys:
 
 
 def literal_equation(attention: Attention, inputs: Keys) -> Tensor:
-    """Return R1, Equation 7 literally: one call a neighbor, with the anchor as value; an affine map of the anchor."""
+    """Return R1, Equation 7 literally: one call per neighbor, with the anchor as value; an affine map of the anchor."""
     values = inputs.anchors[:, None].expand_as(inputs.keys).flatten(0, 1)[:, None]
     queries, keys = (part.expand_as(inputs.keys).flatten(0, 1)[:, None] for part in (inputs.queries, inputs.keys))
     calls: Tensor = attention(queries, keys, values, inputs.mask.new_ones(len(keys), 1)).view_as(inputs.keys)

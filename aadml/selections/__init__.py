@@ -1,4 +1,4 @@
-"""SELECTIONS: which anchors, positives and negatives of a comparison count, by name."""
+"""SELECTIONS: functions that select anchors, positives and negatives of a comparison, by name."""
 
 from typing import TYPE_CHECKING
 

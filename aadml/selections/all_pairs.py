@@ -1,4 +1,4 @@
-"""The whole comparison: every triplet of a batch, XIE's full mini-batch."""
+"""Selection of the whole comparison: every triplet of a batch (full mini-batch: Xie et al., ICASSP 2023)."""
 
 import torch
 

@@ -11,5 +11,5 @@ class SelectionFunction(Protocol):
     """Function that narrows the masks of a comparison, on detached scores."""
 
     def __call__(self, comparison: Comparison, generator: torch.Generator, /, **options: Any) -> Comparison:
-        """Return the comparison with fewer anchors, positives or negatives; `generator` draws."""
+        """Return the comparison with fewer anchors, positives or negatives; random draws use `generator`."""
         ...

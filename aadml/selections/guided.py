@@ -1,6 +1,7 @@
-"""Negatives chosen within one modality: XIE's text-based and audio-based strategies (Xie et al., ICASSP 2023).
+"""Negatives chosen by similarity within one modality: text-based and audio-based strategies (Xie et al., ICASSP 2023).
 
-Text j resembles text i, so its audio is taken for a hard negative of audio i as well: both directions choose alike.
+If text j resembles text i, the audio of j is also a hard negative of audio i. Both directions therefore select the same
+negatives.
 """
 
 import torch
@@ -53,5 +54,8 @@ def audio_based_easy(comparison: Comparison, generator: torch.Generator) -> Comp
 def _guided(comparison: Comparison, guide: str, *, sign: int) -> Comparison:
     if guide not in comparison.guides:
         available = ", ".join(comparison.guides) or "none"
-        raise InputError(f"selection: needs similarities within {guide}; this comparison has guides: {available}")
+        raise InputError(
+            f"selection: this comparison has no similarities within {guide}, but guides: {available}; choose another"
+            " selection"
+        )
     return comparison.narrow(negatives=lowest(sign * comparison.guides[guide], comparison.negatives))

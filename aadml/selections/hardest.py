@@ -1,4 +1,4 @@
-"""The hardest: each anchor's nearest negative (VSE++, Faghri et al., BMVC 2018), and batch-hard triplets."""
+"""Hardest negatives: each anchor's nearest negative (VSE++, Faghri et al., BMVC 2018), and batch-hard triplets."""
 
 import torch
 
@@ -14,16 +14,16 @@ def hardest(
     score: Score = "squared-euclidean",
     positive: Positive = "random",
 ) -> Comparison:
-    """Select each anchor's nearest negative, against one positive or all.
+    """Select each anchor's nearest negative, with one of its positives or all.
 
-    The "single triplet with the hardest negative" of the AADML paper, read per anchor; XIE's cross-modality hard
-    strategy (Xie et al., ICASSP 2023) under a similarity.
+    The AADML paper's "single triplet with the hardest negative" is this selection, if it is read per anchor. With a
+    similarity as score, it is the cross-modality hard strategy of Xie et al. (ICASSP 2023).
 
     Args:
         comparison: a anchors against c candidates.
-        generator: draws the positive.
-        score: what nearness is measured in; a key of SCORES.
-        positive: "random" (one at random), "own", "hardest", "easiest" or "all".
+        generator: generator that draws random positives.
+        score: measure of nearness, a key of SCORES.
+        positive: "random" (one drawn at random), "own", "hardest", "easiest" or "all".
     """
     distance = dissimilarity(comparison, score)
     return comparison.narrow(
@@ -37,6 +37,6 @@ def batch_hard(comparison: Comparison, generator: torch.Generator, *, score: Sco
     Args:
         comparison: a anchors against c candidates.
         generator: not used.
-        score: what nearness is measured in; a key of SCORES.
+        score: measure of nearness, a key of SCORES.
     """
     return hardest(comparison, generator, score=score, positive="hardest")

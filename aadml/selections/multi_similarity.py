@@ -1,4 +1,4 @@
-"""The pairs of the multi-similarity loss (Wang et al., CVPR 2019, section 4.1)."""
+"""Pairs of the multi-similarity loss (Wang et al., CVPR 2019, section 4.1)."""
 
 import torch
 
@@ -9,12 +9,12 @@ from aadml.comparison.options import Margin
 def multi_similarity(comparison: Comparison, generator: torch.Generator, *, margin: Margin = 0.1) -> Comparison:
     """Select positives below the anchor's most similar negative, and negatives above its least similar positive.
 
-    Similarity is the cosine. An anchor without positives or without negatives keeps none.
+    Similarity is the cosine. An anchor without positives or without negatives keeps no pairs.
 
     Args:
         comparison: a anchors against c candidates.
         generator: not used.
-        margin: epsilon, how far on the easy side a pair may be (0.1: the paper).
+        margin: epsilon, tolerance by which a pair may miss its bound (0.1: the paper).
     """
     cosine, positives, negatives = comparison.cosine.detach(), comparison.positives, comparison.negatives
     least_alike = cosine.masked_fill(~positives, torch.inf)

@@ -1,4 +1,4 @@
-"""One pair a class (Sohn, Improved deep metric learning with multi-class N-pair loss objective, NIPS 2016)."""
+"""One pair per class (Sohn, Improved deep metric learning with multi-class N-pair loss objective, NIPS 2016)."""
 
 from typing import Literal
 
@@ -13,13 +13,13 @@ def one_pair_a_class(
 ) -> Comparison:
     """Select one anchor per class with one positive; its negatives are the positives of the other anchors.
 
-    Classes are read off the masks: anchors i and j are of one class where the positive of j is not a negative of i. So
-    pairs by id are clips: of several captions of a clip one stays.
+    The masks define the classes: anchors i and j are of the same class if the positive of j is not a negative of i. For
+    pairs by id a class is a clip, so one of its captions is selected.
 
     Args:
         comparison: a anchors against c candidates.
-        generator: draws the anchor of each class and its positive.
-        positive: "random" (one at random) or "own".
+        generator: generator that draws the anchor of each class and its positive.
+        positive: "random" (one drawn at random) or "own".
     """
     positives = chosen_positives(comparison, positive, generator)
     rows, columns = positives.nonzero(as_tuple=True)

@@ -1,4 +1,4 @@
-"""Negatives at random."""
+"""Random negatives."""
 
 from typing import Literal
 
@@ -13,12 +13,12 @@ def random_negative(
 ) -> Comparison:
     """Select one negative per anchor, uniformly at random, and independently in each direction.
 
-    XIE's random strategy (Xie et al., ICASSP 2023) where the anchor has one positive.
+    If each anchor has one positive, this is the random strategy of Xie et al. (ICASSP 2023).
 
     Args:
         comparison: a anchors against c candidates.
-        generator: of the lots.
-        positive: "random" (one at random), "own" or "all".
+        generator: generator of the draws.
+        positive: "random" (one drawn at random), "own" or "all".
     """
     positives = chosen_positives(comparison, positive, generator)
     return comparison.narrow(positives, drawn(comparison.negatives, generator))

@@ -1,4 +1,4 @@
-"""Semi-hard negatives: FaceNet's, farther than the positive, and XIE's, nearest to the positive on either side."""
+"""Semi-hard negatives: farther than the positive (FaceNet), or with the score closest to its score (Xie et al.)."""
 
 from typing import Literal
 
@@ -19,17 +19,17 @@ def semi_hard(
     margin: Margin = 0.0,
     keep: Literal["nearest", "all"] = "nearest",
 ) -> Comparison:
-    """Keep, of one positive an anchor, the negatives farther than it: d_ap < d_an (Schroff et al., CVPR 2015).
+    """Select one positive per anchor and negatives farther than it: d_ap < d_an (Schroff et al., CVPR 2015).
 
-    An anchor without such a negative costs nothing: FaceNet leaves it out.
+    An anchor without such a negative has no terms, as in FaceNet.
 
     Args:
         comparison: a anchors against c candidates.
-        generator: draws the positive.
-        score: what nearness is measured in; a key of SCORES.
-        positive: "random" (one at random), "own", "hardest" or "easiest".
+        generator: generator that draws random positives.
+        score: measure of nearness, a key of SCORES.
+        positive: "random" (one drawn at random), "own", "hardest" or "easiest".
         margin: if positive, the negatives must also be nearer than d_ap + margin.
-        keep: "nearest" such negative, or "all" of them.
+        keep: keep the "nearest" of these negatives, or "all" of them.
     """
     distance = dissimilarity(comparison, score).detach()
     positives = chosen_positives(comparison, positive, generator, distance)
@@ -45,12 +45,12 @@ def semi_hard_two_sided(
 ) -> Comparison:
     """Select the negative whose score is closest to the positive's, nearer or farther: argmin_j |S_ij - S_ii|.
 
-    XIE's cross-modality semi-hard strategy (Xie et al., ICASSP 2023).
+    This is the cross-modality semi-hard strategy of Xie et al. (ICASSP 2023).
 
     Args:
         comparison: a anchors against c candidates.
-        generator: draws the positive where it is "random".
-        score: what nearness is measured in; a key of SCORES.
+        generator: generator that draws random positives.
+        score: measure of nearness, a key of SCORES.
         positive: "own", "random", "hardest" or "easiest".
     """
     distance = dissimilarity(comparison, score).detach()

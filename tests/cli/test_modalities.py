@@ -133,7 +133,7 @@ def test_directions_may_name_what_the_data_have_and_nothing_else(aadml, features
     assert aadml("train", *arguments, "--set", "directions=[flow-text]")[0] == 0
     code, _, err = aadml("train", *arguments, "--set", "directions=[flow-pose]")
     assert code == 2
-    assert "directions: no pose features here; there are audio, text, flow, and both" in err
+    assert "directions: there are no pose features; choose from audio, text, flow, both" in err
     code, _, err = aadml("train", *arguments, "--set", "directions=[flow]")
     assert code == 2
     assert "'flow' is not ANCHORS-CANDIDATES" in err

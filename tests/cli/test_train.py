@@ -323,10 +323,10 @@ def test_an_empty_argument_is_not_left_to_its_default(aadml, tmp_path, monkeypat
     ("settings", "said"),
     [
         (["--loss", "aa-triplet", "--k", 1000],
-         "proxy.k: 1000 neighbors are wanted, but the largest class has 20 clips; k can be at most 19"),
+         "proxy.k: 1000 given, but the largest class has 20 clips; pass at most 19"),
         (["--criterion", "recall@16"], "metric recall@16: the gallery holds 15 items; use a cutoff up to 15, or map"),
         (["--config", "pairs", "--set", "neighbors.positives=own", "--set", "neighbors.k=60"],
-         "neighbors.k: 60 asked of 60 clips; it can be 59 at most"),
+         "neighbors.k: 60 given, but there are 60 clips; pass at most 59"),
     ],
 )  # fmt: skip
 def test_what_the_clips_cannot_give_is_refused_before_there_is_a_run(aadml, features, tmp_path, settings, said):

@@ -194,12 +194,12 @@ def test_an_item_costs_without_any_candidate(name):
 
 @every
 def test_refuses_what_it_has_no_proxies_for(name):
-    with pytest.raises(InputError, match=f"{name} learns a proxy of each class; here there are no classes"):
+    with pytest.raises(InputError, match=f"{name} learns one proxy per class, but the data have no classes"):
         LOSSES[name](dimension=3, classes=0)
     loss, comparison = built(name), batch(0)
-    with pytest.raises(InputError, match="of the classes 0 to 3, but the anchors' go from 9 to 9"):
+    with pytest.raises(InputError, match="of the classes 0 to 3, but the anchors have classes 9 to 9"):
         loss(replace(comparison, anchor_class=torch.full((7,), 9)))
-    with pytest.raises(InputError, match="from -1 to -1"):
+    with pytest.raises(InputError, match="have classes -1 to -1"):
         loss(replace(comparison, anchor_class=torch.full((7,), -1)))
     with pytest.raises(InputError, match="vectors of width 3, not 2"):
         loss(replace(comparison, anchors=comparison.anchors[:, :2]))

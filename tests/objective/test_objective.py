@@ -61,7 +61,7 @@ def test_of_a_divided_batch_a_process_costs_its_own_anchors_against_all_candidat
 
 
 def test_a_direction_of_a_modality_that_is_not_there_is_refused():
-    with pytest.raises(InputError, match="directions: no text embeddings here; there are audio, visual"):
+    with pytest.raises(InputError, match="directions: there are no text embeddings; choose from audio, visual, both"):
         objective(directions=["audio-text"])(batch(), draws())
 
 
@@ -109,7 +109,7 @@ def test_an_anchor_whose_side_holds_no_other_modality_has_no_partner():
 
 @pytest.mark.parametrize("losses", [1, 3])
 def test_as_many_losses_as_directions_are_needed(losses):
-    with pytest.raises(InputError, match=f"directions: 2 of them, but {losses} losses"):
+    with pytest.raises(InputError, match=f"directions: {losses} losses given for 2 directions"):
         Objective([contrastive] * losses, SELECTIONS["all"], None, directions=["audio-visual", "visual-audio"])
 
 

@@ -72,7 +72,7 @@ def test_the_graph_gives_every_modality_the_same_lists():
 @pytest.mark.parametrize(
     ("given", "k", "message"),
     [
-        ([torch.ones(3, 2)], 0, "k must be at least 1"),
+        ([torch.ones(3, 2)], 0, "k is 0; pass a whole number of at least 1"),
         ([torch.ones(3, 2), torch.ones(4, 2)], 1, "the same clips"),
         ([torch.full((3, 2), torch.nan)], 1, "NaN"),
     ],

@@ -253,7 +253,7 @@ def test_wider_attention_comes_back_to_the_dimension():
         ({"residual_weight": 1.5}, "proxy.residual_weight: 1.5 given; a number from 0 to 1"),
         ({"aa_mix": -0.1}, "proxy.aa_mix"),
         ({"aa_on": "anchors"}, "one of all, anchor, reference"),
-        ({"heads": 4}, "4 heads do not divide 6 dimensions; possible are 1, 2, 3, 6"),
+        ({"heads": 4}, "4 heads do not divide 6 dimensions; choose from 1, 2, 3, 6, or auto"),
         ({"k": 0}, "proxy.k: 0 given"),
         ({"k": 2.5}, "proxy.k: 2.5 given; a whole number from 1"),
         ({"space": "inputs"}, "one of embedding, input"),
@@ -268,7 +268,7 @@ def test_impossible_values_are_answered_with_the_possible_ones(options, message)
 
 @pytest.mark.parametrize("options", [{"query": "partner"}, {"graph_modality": "cross"}])
 def test_what_crosses_modalities_needs_two(options):
-    with pytest.raises(InputError, match="two modalities; given are 1"):
+    with pytest.raises(InputError, match="two modalities, but there are 1; choose "):
         built(("audio",), **options)
 
 

@@ -103,7 +103,7 @@ def test_auto_is_the_largest_divisor_not_above_five(width, heads):
 
 @pytest.mark.parametrize("heads", [4, 6])
 def test_heads_that_do_not_divide_are_answered_with_those_that_do(heads):
-    with pytest.raises(InputError, match=rf"{heads} heads do not divide 15 dimensions; possible are 1, 3, 5, 15"):
+    with pytest.raises(InputError, match=rf"{heads} heads do not divide 15 dimensions; choose from 1, 3, 5, 15"):
         attending(15, heads=heads)
 
 
@@ -115,7 +115,7 @@ def test_heads_that_do_not_divide_are_answered_with_those_that_do(heads):
         ({"temperature": 0.0}, "temperature"),
         ({"width": 0}, "proxy.width"),
         ({"width": 20, "attention": "free"}, "remove the width"),
-        ({"width": 5, "attention": "identity-start"}, "at least 10 dimensions"),
+        ({"width": 5, "attention": "identity-start"}, "needs at least 10, the width of the embeddings"),
     ],
 )
 def test_values_out_of_range_are_refused(options, message):

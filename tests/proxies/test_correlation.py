@@ -139,8 +139,8 @@ def test_the_bank_is_detached():
 @pytest.mark.parametrize(
     ("options", "arguments", "message"),
     [
-        ({"k": 10}, {}, "10 neighbors are wanted, but the largest class has 10 clips; k can be at most 9"),
-        ({"k": 40, "same_class": False}, {}, "the training set has 40 clips; k can be at most 39"),
+        ({"k": 10}, {}, "10 given, but the largest class has 10 clips; pass at most 9"),
+        ({"k": 40, "same_class": False}, {}, "the training set has 40 clips; pass at most 39"),
         ({"neighbors": "random"}, {"generator": None}, "random needs a generator"),
         ({"space": "input"}, {"inputs": None}, "needs features in memory"),
     ],

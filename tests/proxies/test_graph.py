@@ -84,10 +84,10 @@ def test_lists_carry_no_gradient():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"k": 0}, "k must be at least 1"),
-        ({"queries": torch.ones(3, 4)}, r"one width; given are \(6, 5\) and \(3, 4\)"),
-        ({"queries": torch.ones(3, 5), "exclude_self": True}, "one query for each of the 6 bank rows; given are 3"),
-        ({"queries": torch.ones(3, 5), "labels": torch.zeros(6)}, "one query for each of the 6 bank rows; given are 3"),
+        ({"k": 0}, "k is 0; pass a whole number of at least 1"),
+        ({"queries": torch.ones(3, 4)}, r"shape \(6, 5\) and the queries \(3, 4\); pass matrices of the same width"),
+        ({"queries": torch.ones(3, 5), "exclude_self": True}, "3 queries given for 6 bank rows"),
+        ({"queries": torch.ones(3, 5), "labels": torch.zeros(6)}, "3 queries given for 6 bank rows"),
         ({"queries": torch.full((3, 5), torch.nan)}, "NaN or infinity"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What losses that make up negatives of their own share: triples, the costs of triples, the order of training."""
+"""Parts shared by losses that generate negatives: triples, losses of triples, and phases of training."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ Negatives = Literal["random", "hardest"]
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of training, as data.
+    """Phase of training.
 
     Attributes:
-        name: what `enter` takes.
-        epochs: how many.
-        players: who learns: "encoders", "generator" or both, each with an optimizer of its own.
+        name: name of the phase, for `enter`.
+        epochs: number of epochs.
+        players: parts to train: "encoders", "generator" or both, each with its own optimizer.
     """
 
     name: str
@@ -35,27 +35,27 @@ class Phase:
 
 @runtime_checkable
 class GenerativeLoss(Protocol):
-    """A loss with a generator as a second player, which its `parameters()` are."""
+    """Loss with a generator as a second player; `parameters()` are those of the generator."""
 
     def __call__(self, comparison: Comparison) -> Terms:
-        """Cost of the encoders; its gradient reaches no parameter of the loss."""
+        """Compute the loss of the encoders; its gradient reaches no parameter of the loss."""
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Parameters of the generator."""
+        """Yield the parameters of the generator."""
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
-        """Cost of the generator, a scalar; its gradient reaches no encoder."""
+        """Compute the loss of the generator, a scalar; its gradient reaches no encoder."""
 
     def phases(self, epochs: int) -> tuple[Phase, ...]:
-        """Divide training into phases."""
+        """Return the phases of a training of `epochs` epochs."""
 
     def enter(self, phase: str) -> None:
-        """Begin a phase by its name."""
+        """Start the phase of this name."""
 
 
 @dataclass(frozen=True)
 class Triples:
-    """m times (anchor, positive, negative), as rows of a comparison.
+    """m triples of anchor, positive and negative, as rows of a comparison.
 
     Attributes:
         anchor: (m,) int64 rows of the anchors.
@@ -74,8 +74,8 @@ def draw_triples(
     """Draw one negative for each pair of an anchor and a positive.
 
     Args:
-        comparison: a anchors against c candidates; anchors without positives or without negatives give no triples.
-        generator: of the draws, on the CPU.
+        comparison: a anchors against c candidates; anchors without positives or without negatives have no triples.
+        generator: generator of the draws, on the CPU.
         positives: "one" (a positive drawn for each anchor) or "all".
         negatives: "random" (drawn for each pair) or "hardest" (the anchor's nearest negative).
     """
@@ -94,7 +94,7 @@ def draw_triples(
 def triple_cost(
     form: Form, anchor: Tensor, positive: Tensor, negative: Tensor, rivals: Tensor | None, margin: float
 ) -> Tensor:
-    """Cost of m triples (m,) under one of `Form`.
+    """Return the losses of m triples (m,), in one of three forms.
 
         triplet       max(0, D_ap^2 - D_an^2 + margin)
         contrastive   1/2 D_ap^2 + 1/2 max(0, margin - D_an)^2
@@ -105,9 +105,8 @@ def triple_cost(
         anchor: (m, d).
         positive: (m, d).
         negative: (m, d).
-        rivals: (m, m) bool, whether the negative of the column may serve the anchor of the row; for n-pair, which alone
-            asks.
-        margin: in squared distance (triplet) or distance (contrastive).
+        rivals: (m, m) bool, whether the negative of the column may be used for the anchor of the row (n-pair only).
+        margin: margin of the squared distance (triplet) or the distance (contrastive).
     """
     if form == "n-pair":
         assert rivals is not None
@@ -130,24 +129,24 @@ def rivals_of(comparison: Comparison, triples: Triples) -> Tensor:
 
 
 def vector_penalty(anchor: Tensor, positive: Tensor, l2: float) -> Tensor:
-    """Length penalty of inner-product losses: l2 / 4 (mean |x_a|^2 + mean |x_p|^2) over m pairs (m, d)."""
+    """Return the length penalty of inner-product losses: l2 / 4 (mean |x_a|^2 + mean |x_p|^2) over m pairs (m, d)."""
     return 0.25 * l2 * (anchor.square().sum() + positive.square().sum()) / max(len(anchor), 1)
 
 
 def by_anchor(cost: Tensor, triples: Triples, anchors: int, penalty: Tensor | None = None) -> Terms:
-    """Sum the costs (m,) of triples by their anchor, of which there are `anchors`."""
+    """Sum the losses (m,) of triples by anchor; `anchors` is the number of anchors."""
     total = cost.new_zeros(anchors).index_add(0, triples.anchor, cost)
     active = torch.bincount(triples.anchor[cost > 0], minlength=anchors)
     return Terms(total, active, torch.bincount(triples.anchor, minlength=anchors), penalty)
 
 
 def average(cost: Tensor) -> Tensor:
-    """Mean of m costs (m,); 0 where there are none."""
+    """Return the mean of m losses (m,), 0 if there are none."""
     return cost.sum() / max(len(cost), 1)
 
 
 def fixed(module: nn.Module, inputs: Tensor) -> Tensor:
-    """Apply a module whose parameters take no gradient from it; its inputs do."""
+    """Apply a module so that the gradient reaches its inputs, but not its parameters."""
     state = {name: value.detach() for name, value in (*module.named_parameters(), *module.named_buffers())}
     outputs = torch.func.functional_call(module, state, (inputs,))
     assert isinstance(outputs, Tensor)
@@ -155,14 +154,14 @@ def fixed(module: nn.Module, inputs: Tensor) -> Tensor:
 
 
 def candidate_head(comparison: Comparison, loss: str) -> nn.Module:
-    """Return the last layer that embeds made-up features of candidates.
+    """Return the last layer, which embeds generated features of candidates.
 
     Raises:
-        InputError: the comparison carries none.
+        InputError: the comparison has no last layer.
     """
     if comparison.candidate_head is None:
         raise InputError(
-            f"{loss} needs 'candidate_head', the candidates' last layer, which this comparison does not carry; "
-            "candidates must be of one modality"
+            f"{loss} needs 'candidate_head', the last layer of the candidates, but this comparison has none; "
+            "choose a direction with candidates of one modality"
         )
     return comparison.candidate_head

@@ -1,4 +1,4 @@
-"""Negative log-likelihoods of positives among rivals: the two ways softmax losses deal with many positives."""
+"""Negative log-likelihoods of positives among rivals, in two forms for several positives per anchor."""
 
 from typing import TypeVar
 
@@ -11,31 +11,31 @@ from aadml.losses.kernels.row_blocks import LOWEST, Costs, counted, exp_of_falls
 
 T = TypeVar("T", float, Tensor)
 NOTHING = 1e-30
-"""A share that changes no sum."""
+"""A share too small to change any sum."""
 
 
 def of_each_positive(
     logits: Tensor, positives: Tensor, negatives: Tensor | None, shares: Tensor | None = None
 ) -> Costs:
-    """Cross-entropy of each positive against the negatives alone, without the other positives of the anchor.
+    """Cross-entropy of each positive against the negatives only, without the other positives of the anchor.
 
         total_i = sum over p in P_i of  u_ip log(1 + sum over n in N_i of exp(s_in - s_ip))
         slope_ip = -h_ip,   slope_in = softmax over N_i of (s_in) at n  times  sum over p of h_ip,
         h_ip = u_ip / (1 + exp(s_ip - log sum over n of exp(s_in)))
 
     Args:
-        logits: s (a, c); `total` is differentiable by them too, so that small matrices need no engine.
+        logits: s (a, c); `total` is also differentiable by autograd, so small matrices do not need `summed`.
         positives: (a, c) zeros and ones.
-        negatives: (a, c) zeros and ones, disjoint from `positives`; None: all that are not positives.
-        shares: (a, c) of the positives; u is such a share over the mean share of its anchor. None: u = 1.
+        negatives: (a, c) zeros and ones, disjoint from `positives`; None: all entries that are not positives.
+        shares: (a, c) shares of the positives; u is a share divided by the mean share of its anchor. None: u = 1.
 
     Returns:
-        One term a positive, for anchors that have negatives; nothing for the others.
+        One term per positive, for anchors that have negatives; no terms for the others.
     """
     outside = positives if negatives is None else 1 - negatives
     parts, mass, rivals = _exponentials(logits, outside)
     weights = positives if shares is None else _targets(positives, shares) * positives.sum(1, keepdim=True)
-    gap = rivals - logits  # without negatives so far below 0 that nothing is left
+    gap = rivals - logits  # without negatives, far enough below 0 to vanish
     cost = F.threshold(softplus(gap.clamp_min(LOWEST)) * weights, NOTHING, 0.0)
     here = torch.sigmoid(gap).mul_(weights)
     slope = scaled(parts, here.sum(1, keepdim=True) / mass).sub_(here)
@@ -46,22 +46,22 @@ def of_each_positive(
 def mean_over_positives(
     logits: Tensor, positives: Tensor, rivals: Tensor | None, shares: Tensor | None = None
 ) -> Costs:
-    """Mean over positives of their log-probability among all `rivals`, the positives included.
+    """Negative mean log-probability of the positives among all `rivals`, which include the positives.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip) / sum over j in rivals_i of exp(s_ij) )
         slope_ij = softmax over rivals_i of (s_ij) at j  minus  1/|P_i| where j is in P_i
 
-    With shares it is the cross-entropy with soft targets: a positive's share of all its anchor's takes the place of
+    With shares it is the cross-entropy with soft targets: the share of a positive, normalized by anchor, replaces
     1/|P_i|.
 
     Args:
         logits: s (a, c).
         positives: (a, c) zeros and ones.
-        rivals: (a, c) zeros and ones, a superset of `positives`; None: everyone.
-        shares: (a, c) of the positives, not negative; None takes all alike.
+        rivals: (a, c) zeros and ones, a superset of `positives`; None: all entries.
+        shares: (a, c) shares of the positives, not negative; None: equal shares.
 
     Returns:
-        One term an anchor, for anchors that have positives; nothing for the others.
+        One term per anchor, for anchors that have positives; no terms for the others.
     """
     count = positives.sum(1)
     possible = count.clamp_max(1)
@@ -94,13 +94,13 @@ def _exponentials(logits: Tensor, outside: Tensor | None) -> tuple[Tensor, Tenso
 def scaled(parts: Tensor, factor: Tensor) -> Tensor:
     """Multiply exponentials (a, c) by a factor per row; values below any rounding become 0.
 
-    Denormal numbers would slow down products a hundred times.
+    Denormal numbers would make products a hundred times slower.
     """
     return F.threshold(parts * factor, NOTHING, 0.0, inplace=True)
 
 
 def _targets(positives: Tensor, shares: Tensor) -> Tensor:
-    """Return the shares of the positives, normalized by anchor (a, c); equal shares where all are 0."""
+    """Return the shares of the positives, normalized by anchor (a, c); equal shares if all are 0."""
     weights = positives * shares
     total = weights.sum(1, keepdim=True)
     weights = torch.where(total > 0, weights, positives)
@@ -108,7 +108,7 @@ def _targets(positives: Tensor, shares: Tensor) -> Tensor:
 
 
 def some(mask: Tensor) -> Tensor:
-    """Return (r,): 1 for rows of zeros and ones that hold a one, else 0."""
+    """Return 1 for each row of zeros and ones that contains a one, else 0: (r, c) -> (r,)."""
     return mask.sum(1).clamp_max(1)
 
 
@@ -116,7 +116,7 @@ def tempered(scores: Tensor, temperature: float) -> Tensor:
     """Divide scores by a temperature.
 
     Raises:
-        InputError: a temperature that is not above 0.
+        InputError: the temperature is not above 0.
     """
     factor = inverse(temperature)
     return scores if factor == 1 else scores * factor
@@ -126,7 +126,7 @@ def inverse(temperature: T) -> T:
     """Return 1 / temperature.
 
     Raises:
-        InputError: a temperature that is not above 0.
+        InputError: the temperature is not above 0.
     """
     if not temperature > 0:
         raise InputError(f"loss: a temperature must be above 0, not {temperature:g}")
@@ -134,5 +134,5 @@ def inverse(temperature: T) -> T:
 
 
 def softplus(values: Tensor) -> Tensor:
-    """log(1 + exp(x)), exact to the last bit of a float64 (torch's own becomes the identity at 20 already)."""
+    """Return log(1 + exp(x)), exact to the last bit of a float64 (by default torch returns x above 20)."""
     return F.softplus(values, threshold=40.0)

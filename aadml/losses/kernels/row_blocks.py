@@ -1,12 +1,14 @@
 """Losses by blocks of rows: values and gradients in one pass, in memory for a block of rows instead of all pairs.
 
-A loss is a cost of the rows of a score matrix: it says what each anchor costs and, in `slope`, how that changes with
-each score. Scores of vectors are inner products, or functions of them, so the vectors' gradients are two more products,
-with the slopes. Products are made of a slab of rows, as they are slow for few rows; costs and slopes of a block of its
-rows at a time, which stays in a core's cache. Where all rows are one slab, its slopes are kept and the backward pass
-multiplies them out. Where they are more, the forward does, and the backward pass multiplies the gradients by what comes
-from above; where that differs from anchor to anchor, it goes through the blocks once more. A gradient of a gradient is
-refused.
+A loss is a function of the rows of a score matrix. It returns the loss of each anchor and, in `slope`, the gradient
+with respect to each score. Scores of vectors are inner products or functions of inner products, so the gradients of the
+vectors are two more matrix products, with the gradients of the scores.
+
+Products are computed for a slab of rows, as they are slow for few rows. Losses and their gradients are computed for a
+block of rows of the slab, which stays in a core's cache. If there is only one slab, the gradients of its scores are
+kept, and the backward pass multiplies them with the vectors. Otherwise the forward pass does so, and the backward pass
+multiplies the result by the incoming gradient. If the incoming gradient differs between anchors, the backward pass goes
+through the blocks once more. Second derivatives raise an error.
 """
 
 from collections.abc import Callable
@@ -20,23 +22,23 @@ from aadml.comparison import Comparison, Terms
 from aadml.losses.kernels.scores import Kind, Scores
 
 EXCLUDED = 1e30
-"""What is subtracted from scores that are to be no rivals: more than any score, less than what could overflow."""
+"""Amount subtracted from the scores of excluded entries: more than any score, but small enough not to overflow."""
 LOWEST = -78.0
-"""Where exponents end: the exponential is nothing beside a one, and no denormal number, even divided by thousands."""
+"""Lower limit of exponents: the exponential vanishes beside 1, and is not denormal even when divided by thousands."""
 HIGHEST = 30.0
-"""Where exponents over a mean end: beside it no entry of the mean is further up than the log of how many there are."""
+"""Upper limit of exponents relative to a log-mean: an entry exceeds the mean by at most the log of their number."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a comparison; masks are made when they are asked for.
+    """Some rows of a comparison; masks are computed on first use.
 
     Attributes:
-        scores: (r, c), to be read alone.
-        comparison: the whole.
-        place: which of its rows these are.
-        columns: (c,) a number of each candidate, where the loss was given some.
-        room: (r, c) where slopes may be written once the scores have been read; None: anywhere else.
+        scores: (r, c), read-only.
+        comparison: the whole comparison.
+        place: position of the rows in the comparison.
+        columns: (c,) one number per candidate, if the loss has such numbers.
+        room: (r, c) buffer for the gradients, writable once the scores have been read; None: there is no buffer.
     """
 
     scores: Tensor
@@ -48,17 +50,17 @@ class Rows:
 
     @property
     def positives(self) -> Tensor:
-        """(r, c) ones and zeros, of the type of the scores."""
+        """Mask of the positives (r, c): ones and zeros, of the type of the scores."""
         return cast(Tensor, self._mask("positives"))
 
     @property
     def negatives(self) -> Tensor:
-        """(r, c) likewise."""
+        """Mask of the negatives (r, c), of the same form."""
         return cast(Tensor, self._mask("negatives"))
 
     @property
     def within(self) -> Tensor | None:
-        """(r, c) likewise, candidates of the anchor's own modality, or None."""
+        """Mask of the candidates of the anchor's own modality (r, c), or None."""
         return self._mask("within")
 
     @property
@@ -68,19 +70,19 @@ class Rows:
 
     @property
     def rivals(self) -> Tensor | None:
-        """(r, c) ones and zeros, positives and negatives; None where every pair is one of them."""
+        """Mask of the positives and negatives (r, c); None if it would cover every pair."""
         return None if self.whole else self.positives + self.negatives
 
     @property
     def has_negatives(self) -> Tensor:
-        """(r,) ones and zeros, whether an anchor has negatives."""
+        """Whether each anchor has negatives (r,): ones and zeros."""
         if not self.whole:
             return self.negatives.sum(1).clamp_max(1)
         return self.positives.shape[1] - self.positives.sum(1).clamp_min(self.positives.shape[1] - 1)
 
     @property
     def shares(self) -> Tensor | None:
-        """(r, c) how much each positive counts, or None where all count alike."""
+        """Shares of the positives (r, c), or None if all are equal."""
         shares = self.comparison.shares
         return None if shares is None else shares[self.place].to(self.scores.dtype)
 
@@ -92,14 +94,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Costs:
-    """What r anchors cost.
+    """Losses of r anchors.
 
     Attributes:
-        total: (r,) the sum of the anchor's terms.
-        active: (r,) how many of them are not zero, in any type of number.
-        possible: (r,) how many there are, likewise.
-        slope: (r, c) derivatives of `total` by the scores; may be written over.
-        column_slope: (r, c) derivatives of `total` by `columns`; None where there are none.
+        total: (r,) sums of the terms of an anchor.
+        active: (r,) numbers of nonzero terms, of any numeric type.
+        possible: (r,) numbers of terms, of any numeric type.
+        slope: (r, c) derivatives of `total` with respect to the scores; may be overwritten.
+        column_slope: (r, c) derivatives of `total` with respect to `columns`; None if there are no columns.
     """
 
     total: Tensor
@@ -114,15 +116,15 @@ Counts = tuple[Tensor, Tensor, Tensor]
 
 
 def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor | None = None) -> Terms:
-    """Cost the anchors of a comparison, block by block of rows.
+    """Compute the terms of the anchors of a comparison, in blocks of rows.
 
     Args:
-        comparison: whose masks these are.
-        scores: of its anchors and candidates.
-        cost: of some rows.
-        columns: (c,) a number of each candidate, whose gradient is followed too.
+        comparison: the comparison, which has the masks.
+        scores: scores of its anchors and candidates.
+        cost: function that computes the losses of some rows.
+        columns: (c,) one number per candidate, which also receives a gradient.
     """
-    if torch.compiler.is_compiling():  # the compiler fuses the passes, so that blocks gain nothing
+    if torch.compiler.is_compiling():  # the compiler fuses the passes, so blocks have no advantage
         costs = cost(Rows(scores.of_products(scores.products(slice(None))), comparison, slice(None), columns))
         return Terms(costs.total, costs.active.long(), costs.possible.long())
     inputs = scores.left, scores.right, columns
@@ -148,7 +150,7 @@ class _BlockTask:
     ) -> tuple[Counts, "_Inputs", Tensor | None]:
         """Compute totals and counts (a,) by blocks, and gradients of the totals weighted by `weights` (a,).
 
-        With `keep` and a single slab, its gradients by products (a, c) are returned instead of the gradients.
+        With `keep` and a single slab, its gradients with respect to the products (a, c) are returned instead.
         """
         left, right, columns = inputs
         assert left is not None
@@ -179,7 +181,7 @@ class _BlockTask:
         return counts, tuple(sums), products if single and any(wanted) else None
 
     def multiplied(self, inputs: "_Inputs", wanted: tuple[bool, ...], slopes: Tensor, above: Tensor) -> "_Inputs":
-        """Return gradients of totals weighted by `above` (a,), from the gradients by products of all rows (a, c)."""
+        """Return gradients of totals weighted by `above` (a,), from gradients with respect to all products (a, c)."""
         left, right, _ = inputs
         assert left is not None
         assert right is not None
@@ -193,7 +195,7 @@ class _BlockTask:
 
 
 def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) -> Tensor:
-    """Return the weighted gradients of a block; gradients by columns are added to their sum."""
+    """Return the weighted gradients of a block; add the gradients of `columns` to their sum."""
     columns = sums[2]
     if columns is not None and costs.column_slope is not None:
         columns += (costs.column_slope if weights is None else costs.column_slope * weights).sum(0)
@@ -201,7 +203,7 @@ def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) ->
 
 
 def _add(sums: list[Tensor | None], scores: Scores, rows: slice, slopes: Tensor) -> None:
-    """Add the gradients of a slab, given its gradients by products, to the sums."""
+    """Add the gradients of a slab to the sums, given its gradients with respect to the products."""
     left, right, _ = sums
     if left is not None:
         left[rows].addmm_(slopes, cast(Tensor, scores.right), beta=0, alpha=scores.factor)
@@ -240,7 +242,7 @@ class _Sums(torch.autograd.Function):
 
 
 def counted(values: Tensor) -> Tensor:
-    """Count what is above zero by row: (r, c) -> (r,) int64."""
+    """Count the values above zero by row: (r, c) -> (r,) int64."""
     return torch.gt(values, 0, out=torch.empty_like(values)).sum(1).long()
 
 
@@ -250,26 +252,26 @@ def ones(mask: Tensor) -> Tensor:
 
 
 def without(scores: Tensor, outside: Tensor) -> Tensor:
-    """Lower the scores (r, c) of masked entries so far that they are not rivals."""
+    """Lower the scores (r, c) of the entries marked in `outside` so far that they are not rivals."""
     return torch.sub(scores, outside, alpha=EXCLUDED)
 
 
 def exp_of_falls(values: Tensor) -> Tensor:
-    """Turn numbers that are not above 0 into their exponentials, in place; those that underflow would take long."""
+    """Replace numbers up to 0 by their exponentials, in place; the lower limit avoids underflow, which is slow."""
     return values.clamp_min_(LOWEST).exp_()
 
 
 def exp_over_mean(values: Tensor) -> Tensor:
-    """Turn exponents less the log of their mean exponential into exponentials, in place.
+    """Replace exponents, relative to the log of their mean exponential, by their exponentials, in place.
 
-    What takes part in the mean is at most as large as the mean has entries; of what does not, which may be any number,
-    nothing is left but that it is finite, as its mask wants.
+    Entries of the mean are at most as large as the number of entries. Other entries may be any number; they are only
+    kept finite, so that their mask can set them to 0.
     """
     return values.clamp_max_(HIGHEST).exp_()
 
 
 def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: float) -> Tensor:
-    """Return the log of the mean of exp(factor s_ij) over the anchors compared with a candidate (c,), else 0."""
+    """Return the log of the mean of exp(factor s_ij) over the anchors compared with each candidate (c,); 0 if none."""
     result: Tensor = _applied(
         _Columns, scores.left, scores.right, _BlockTask(comparison, scores.kind, scores.scale, _no_cost), factor
     )
@@ -321,7 +323,7 @@ def _no_cost(rows: Rows) -> Costs:
 
 
 def _once(gradients: _Inputs, above: Tensor, inputs: _Inputs) -> _Inputs:
-    """Return gradients that raise an error when differentiated again."""
+    """Return gradients that raise an error if they are differentiated."""
     if not torch.is_grad_enabled():
         return gradients
     sources = [tensor for tensor in (above, *inputs) if tensor is not None]
@@ -329,7 +331,7 @@ def _once(gradients: _Inputs, above: Tensor, inputs: _Inputs) -> _Inputs:
 
 
 class _Once(torch.autograd.Function):
-    """Gradient without a derivative."""
+    """Gradient that cannot be differentiated."""
 
     @staticmethod
     def forward(ctx: Any, gradient: Tensor, *sources: Tensor) -> Tensor:
@@ -337,7 +339,7 @@ class _Once(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> Tensor:
-        raise RuntimeError("losses by blocks of rows have no second derivative; differentiate them once")
+        raise RuntimeError("losses by blocks of rows have no second derivative; call backward without create_graph")
 
 
 def _applied(function: type[torch.autograd.Function], *arguments: Any) -> Any:
@@ -345,5 +347,5 @@ def _applied(function: type[torch.autograd.Function], *arguments: Any) -> Any:
 
 
 def _is_constant(above: Tensor) -> bool:
-    """True if all anchors have the same weight, as in the gradient of a sum or a mean."""
+    """Return whether all anchors have the same weight, as in the gradient of a sum or a mean."""
     return above.stride() == (0,) or len(above) < 2 or bool((above == above[0]).all())

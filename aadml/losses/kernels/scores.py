@@ -1,4 +1,4 @@
-"""Scores of anchors and candidates as losses by blocks of rows need them: a matrix, or vectors and what they become."""
+"""Scores of anchors and candidates for losses by blocks of rows: a matrix, or vectors and a function of products."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,14 +13,14 @@ from aadml.comparison.scores import SCORES, Score
 from aadml.feature_extraction.ground.registry import lookup
 
 BLOCK = {"cpu": 1 << 17, "cuda": 1 << 25}
-"""Scores of a block: on a processor they stay in the cache of a core."""
+"""Number of scores of a block, by type of device; on a CPU a block fits the cache of a core."""
 SLAB = 1 << 20
-"""Scores of a slab."""
+"""Number of scores of a slab."""
 ROWS = 256
-"""Rows that a slab of vectors of as many dimensions has at least."""
+"""Minimum number of rows of a slab of vectors with at least as many dimensions."""
 
 NO_DISTANCE = (1.01 * TINY) ** 0.5
-"""Distances up to this are of vectors that coincide."""
+"""Distance up to which vectors coincide."""
 
 Kind = Literal["product", "squared distance", "distance"]
 KEPT = {"squared-euclidean": "squared_distance", "euclidean": "distance", "cosine": "cosine", "dot": "dot"}
@@ -28,13 +28,13 @@ KEPT = {"squared-euclidean": "squared_distance", "euclidean": "distance", "cosin
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of a anchors and c candidates: a matrix, or vectors of whose inner products they are a function.
+    """Scores of a anchors and c candidates: a matrix, or vectors and a function of their inner products.
 
     Attributes:
-        left: (a, c) where `right` is None, else (a, e).
+        left: (a, c) if `right` is None, else (a, e).
         right: (c, e) or None.
-        kind: what is made of the products: nothing, their positive part, or its root.
-        scale: what the inner products are multiplied by.
+        kind: function of the products: the identity, their positive part, or its root.
+        scale: factor of the inner products.
     """
 
     left: Tensor
@@ -43,33 +43,33 @@ class Scores:
     scale: float = 1.0
 
     def products(self, rows: slice) -> Tensor:
-        """Return some rows of the matrix, or of the products that the scores derive from (r, c)."""
+        """Return some rows of the matrix, or of the products from which the scores are computed (r, c)."""
         if self.right is None:
             return self.left[rows]
         nothing = self.left.new_zeros(1, 1)
         return torch.addmm(nothing, self.left[rows], self.right.T, beta=0, alpha=self.scale)
 
     def made_once(self) -> "Scores":
-        """Make a matrix of products at once where it is no larger than a slab, for a loss that looks at it twice."""
+        """Compute all products if they fit in a slab, for a loss that reads the scores twice."""
         if self.right is None or self.kind != "product" or len(self.left) * len(self.right) > SLAB:
             return self
         with torch.autocast(self.left.device.type, enabled=False):
             return Scores(self.products(slice(None)))
 
     def of_products(self, products: Tensor) -> Tensor:
-        """Turn products into scores, which takes their place."""
+        """Compute scores from products, in place."""
         if self.kind == "product" or self.right is None:
             return products
         products.relu_()
         if self.kind == "squared distance":
             return products
-        # what compiles keeps the positive part for its gradient
+        # compiled code needs the positive part for its gradient
         return (products + TINY if torch.compiler.is_compiling() else products.add_(TINY)).sqrt_()
 
     def put_slope(self, slope: Tensor, scores: Tensor, out: Tensor) -> None:
-        """Write slopes by products, from slopes by scores, where they are wanted; a distance of zero has none.
+        """Write gradients with respect to products, from those with respect to scores, to `out`; 0 at distance 0.
 
-        The half of a root's derivative is left to the product (see `factor`).
+        The factor 1/2 in the derivative of a root is part of `factor`.
         """
         if self.kind == "distance" and self.right is not None:
             torch.div(slope, F.threshold(scores, NO_DISTANCE, torch.inf), out=out)
@@ -78,16 +78,16 @@ class Scores:
 
     @property
     def factor(self) -> float:
-        """What the products of slopes are multiplied by."""
+        """Factor of the matrix products that compute the gradients of the vectors."""
         return 0.5 * self.scale if self.kind == "distance" else self.scale
 
     def slabs(self) -> list[slice]:
-        """Cut the rows into slabs, whose products are made together."""
+        """Divide the rows into slabs, whose products are computed together."""
         width = 0 if self.right is None else min(self.right.shape[1], ROWS)
         return _cut(slice(0, len(self.left)), max(self._height(SLAB), self._height(self._block), width))
 
     def blocks(self, rows: slice) -> list[slice]:
-        """Cut the rows of a slab into blocks, whose costs are made together."""
+        """Divide the rows of a slab into blocks, whose losses are computed together."""
         return _cut(rows, self._height(self._block))
 
     @property
@@ -100,18 +100,18 @@ class Scores:
 
 
 def _cut(rows: slice, height: int) -> list[slice]:
-    """Cut rows into pieces; no rows are one piece."""
+    """Divide rows into pieces; no rows are one empty piece."""
     starts = range(rows.start, max(rows.stop, rows.start + 1), height)
     return [slice(start, min(start + height, rows.stop)) for start in starts]
 
 
 def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0) -> Scores:
-    """Return the scores of a comparison, times a factor; scores that a selection has computed are reused.
+    """Return the scores of a comparison, times a factor; scores that a selection computed are reused.
 
     Args:
         comparison: a anchors against c candidates.
         name: a key of SCORES; a similarity keeps its sign.
-        factor: of similarities; a tensor where it is learned.
+        factor: factor of similarities; a tensor if it is learned.
     """
     attribute = KEPT[name]
     if comparison.relevance is not None or attribute in comparison.__dict__:
@@ -134,7 +134,7 @@ def dissimilarities(comparison: Comparison, name: Score) -> Scores:
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    """Normalize vectors (n, d) to length 1 as `normalized` does, with half the passes in the gradient."""
+    """Normalize vectors (n, d) to length 1, as `normalized` does, but with half the passes for the gradient."""
     if torch.compiler.is_compiling():
         return normalized(vectors)
     unit: Tensor = _applied(_Unit, vectors)
@@ -142,7 +142,7 @@ def _unit(vectors: Tensor) -> Tensor:
 
 
 class _Unit(torch.autograd.Function):
-    """x / |x|, whose gradient is that from above less its part along x, over |x|."""
+    """x / |x|; the gradient is the incoming gradient minus its component along x, divided by |x|."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
@@ -172,7 +172,7 @@ def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _with_norms(vectors: Tensor, center: Tensor, place: int) -> Tensor:
-    """Append -1/2 of the squared norm, at a place behind the vector, and a one at the other (n, d) -> (n, d + 2)."""
+    """Append -1/2 of the squared norm and a one; `place` is the position of the norm: (n, d) -> (n, d + 2)."""
     centered = vectors - center
     norm = centered.square().sum(1, keepdim=True).mul(-0.5)
     ones = torch.ones_like(norm)

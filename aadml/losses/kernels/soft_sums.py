@@ -1,4 +1,4 @@
-"""Soft maxima that are 0 where there is nothing to be the largest of."""
+"""Soft maxima that are 0 for rows without entries."""
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -9,13 +9,13 @@ from aadml.losses.kernels.row_blocks import exp_of_falls, without
 
 
 def log_one_plus_sum(values: Tensor, mask: Tensor) -> Tensor:
-    """log(1 + sum of exp(x) over the entries of `mask`), by row: (a, c) -> (a,); 0 for a row without entries."""
+    """Return log(1 + sum of exp(x) over the entries of `mask`) by row, (a, c) -> (a,); 0 for a row without entries."""
     some = mask.any(1)
     return softplus(masked_logsumexp(values, mask).masked_fill(~some, 0)).masked_fill(~some, 0)
 
 
 def with_shares(values: Tensor, outside: Tensor, shift: float, weight: float) -> tuple[Tensor, Tensor]:
-    """Return weight log(1 + sum of exp(x + shift)) by row, and its derivatives by the values x (a, c).
+    """Return weight log(1 + sum of exp(x + shift)) by row, and its derivatives with respect to x (a, c).
 
     Entries that `outside` (a, c) marks with ones are ignored.
     """

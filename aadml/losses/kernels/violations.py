@@ -1,4 +1,4 @@
-"""How many triplets each pair violates: the counts that make the sum over all triplets a sum over pairs."""
+"""Numbers of violating triplets of each pair, which reduce the sum over all triplets to a sum over pairs."""
 
 import os
 import sys
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 BLOCK = 1 << 17
-"""Entries sorted at once: a mebibyte of keys, so that every pass over them stays in a core's cache; with many fewer,
-threads would mostly wait for the interpreter between passes."""
+"""Entries sorted at once: a mebibyte of keys, so every pass over them stays in a core's cache. With many fewer
+entries, threads would mostly wait for the interpreter between passes."""
 
 FLAG = np.uint32(1 << 31)
 INDEX = np.uint32((1 << 31) - 1)
@@ -20,24 +20,24 @@ INDEX = np.uint32((1 << 31) - 1)
 
 @torch.library.custom_op("aadml::violations", mutates_args=())
 def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Count, for every pair, the triplets of its anchor that violate the margin, with the sign the pair has in them.
+    """Count, for every pair, its triplets that violate the margin, with the sign of the pair in them.
 
-    A triplet (i, p, n) is violated where far_ip + margin > far_in, strictly. The sum of all hinges of anchor i is then
+    A triplet (i, p, n) violates the margin if far_ip + margin > far_in, strictly. The sum of all hinges of anchor i is
 
         sum over p, n of max(0, far_ip - far_in + margin)  =  sum_j count_ij far_ij  +  margin sum_p count_ip
 
-    and, the counts being constant between kinks, its gradient with respect to `far` is the counts themselves.
-    O(a c log c) time; beyond the result, memory for one block of rows (on a GPU and in float64, O(a c)).
+    The counts are constant between kinks, so they are the gradient of the sum with respect to `far`. The time is
+    O(a c log c). Beyond the result, memory is needed for one block of rows (on a GPU and in float64, O(a c)).
 
     Args:
-        far: (a, c) a score in which smaller is nearer; its gradient is not followed.
+        far: (a, c) a score in which smaller is nearer, without gradient.
         positives: (a, c) zeros and ones, of the type of `far`.
         negatives: (a, c) zeros and ones, disjoint from `positives`.
-        margin: how much nearer is near enough, in the units of `far`.
+        margin: required difference, in the units of `far`.
 
     Returns:
-        (a, c) of the type of `far`: at a positive the number of negatives it violates against, at a negative minus
-        the number of positives, 0 at entries in neither mask.
+        (a, c) of the type of `far`. At a positive, the number of negatives with which it violates the margin; at a
+        negative, minus the number of such positives; 0 at entries in neither mask.
     """
     if far.numel() == 0:
         return torch.zeros_like(far)
@@ -56,7 +56,7 @@ def _shape_of_counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: 
 
 
 def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float, one: Tensor) -> Tensor:
-    """Count where one side, `one`, has at most one entry a row (pairs by id, most selections): no order is needed."""
+    """Count if one side, `one`, has at most one entry per row (pairs by id, most selections), without sorting."""
     column = one.argmax(1, keepdim=True)
     value, present = far.gather(1, column), one.gather(1, column)
     others, hit = torch.empty_like(far), (negatives if one is positives else positives) * present
@@ -70,7 +70,7 @@ def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float
 
 
 def _by_search(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Count on any device and in any precision: both sides sorted, each looked up in the other."""
+    """Count on any device and in any precision: sort both sides, and search each in the other."""
     shifted = far + margin
     anchored, against = positives > 0, negatives > 0
     reach = shifted.masked_fill(~anchored, torch.inf).sort(1).values
@@ -81,9 +81,9 @@ def _by_search(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
 
 
 def _by_packed_sort(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Count in float32 on the CPU: NumPy's vectorised sort of 64-bit keys (value, side, column), a block at a time.
+    """Count in float32 on the CPU: NumPy's vectorized sort of 64-bit keys (value, side, column), block by block.
 
-    It is several times faster than an argsort and than a search, and it lets the interpreter go, so that threads help.
+    The sort is several times faster than an argsort or a search, and it releases the interpreter lock for threads.
     """
     counts = torch.empty_like(far, memory_format=torch.contiguous_format)
     values, chosen, others, filled = far.numpy(), positives.numpy(), negatives.numpy(), counts.numpy()
@@ -99,14 +99,14 @@ def _by_packed_sort(far: Tensor, positives: Tensor, negatives: Tensor, margin: f
 
 
 def _blocks(rows: int, columns: int) -> list[slice]:
-    """Cut the rows into blocks that a core's cache holds, and into enough of them for all threads."""
+    """Divide the rows into blocks that fit a core's cache, and into enough blocks for all threads."""
     height = max(1, min(BLOCK // columns, -(-rows // torch.get_num_threads())))
     return [slice(start, start + height) for start in range(0, rows, height)]
 
 
 @cache
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Return the thread pool of this process: a forked child must not wait for threads of its parent."""
+    """Return the thread pool of a process; a forked child must not wait for threads of its parent."""
     return ThreadPoolExecutor(threads, thread_name_prefix=f"violations-{process}")
 
 
@@ -123,10 +123,10 @@ def _count_block(
     keys.sort(axis=1)
     low = np.ascontiguousarray(keys.view(np.uint32)[:, ::2])
     aside = (low >> np.uint32(31)).view(np.int32)
-    # negatives up to here: at a positive, what it counts (NumPy's cumsum is slower and holds the interpreter)
+    # number of negatives up to each entry: the count of a positive (NumPy's cumsum is slower and holds the lock)
     counted = torch.cumsum(torch.from_numpy(aside), 1, dtype=torch.int32).numpy()
     after = positives.sum(1).astype(np.int32)[:, None] - np.arange(1, columns + 1, dtype=np.int32)
-    after += counted  # positives from here on: at a negative, what it counts
+    after += counted  # number of positives from each entry on: the count of a negative
     after += counted
     after *= aside
     counted -= after
@@ -137,10 +137,10 @@ def _count_block(
 def _packed_keys(
     far: NDArray[np.float32], positives: NDArray[np.float32], negatives: NDArray[np.float32], margin: float
 ) -> NDArray[np.int64]:
-    """Build sortable keys: the value's bits above; below, whether it is not a positive, and where in the block it is.
+    """Build sortable keys: the value in the high bits; below it, whether it is not a positive, and its position.
 
     At equal values a positive comes first, so that a hinge of exactly zero is not counted as a violation. Entries in
-    neither mask go to the end, where they count for nobody.
+    neither mask are sorted to the end, where no pair counts them.
     """
     values: NDArray[np.float32] = positives * np.float32(margin)
     values += far

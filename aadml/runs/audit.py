@@ -63,7 +63,9 @@ def audit(
         InputError: not exactly one of run, encoder and command is passed, or the one passed cannot be found.
     """
     if sum(subject is not None for subject in (run, encoder, command)) != 1:
-        raise InputError("audit: pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)")
+        raise InputError(
+            "audit: pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)"
+        )
     if retrain and (run is None or data is not None):
         raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
     if run is None and protocol != "inductive":

@@ -252,6 +252,8 @@ def read(
             raise InputError(f"{path}: is captioned sound, which has no layout and no views; leave out {view}")
         return captioned_splits(path, cleaning=cleaning, captions=captions)
     if (cleaning, captions) != ("mei", 5):
-        raise InputError(f"{path}: contains features; leave out cleaning and captions, which are options of captioned sound")
+        raise InputError(
+            f"{path}: contains features; leave out cleaning and captions, which are options of captioned sound"
+        )
     content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     return to_splits(content, validation=validation, seed=seed, name=str(path))

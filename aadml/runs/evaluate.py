@@ -107,9 +107,8 @@ def evaluate(
         name.
 
     Raises:
-        InputError: neither or both of model and embeddings are passed; exclude_partner and disjoint are both set; there is
-            nothing to score; there are fewer than two queries or more queries than clips; or the split or protocol is
-            unknown.
+        InputError: the arguments contradict each other, there are no clips to score, there are fewer than two queries
+            or more queries than clips, or the split or protocol is unknown.
 
     Example:
         >>> model = aadml.fit("synthetic:ave", method="cca")
@@ -131,7 +130,7 @@ def evaluate(
     if model is not None and options.once:
         raise InputError("evaluate: once applies only to embeddings; leave it out for a model")
     if data is not None and model is None:
-        raise InputError("evaluate: data apply only to a model; leave them out for embeddings")
+        raise InputError("evaluate: data applies only to a model; leave it out for embeddings")
     if allow_other_features and (model is None or data is None):
         raise InputError("evaluate: allow_other_features applies only to a model on other data; pass data as well")
     rule = relevance_name(relevance)

@@ -66,8 +66,8 @@ def fit(
 
     Args:
         data: a feature file of any layout, captioned sound, or the result of `aadml.read` (which draws a missing
-            validation split with a seed of its own). A share of `Clips` is set aside for validation. None stands for the
-            sample clips.
+            validation split with a seed of its own). A share of `Clips` is set aside for validation. None stands for
+            the sample clips.
         method: a name of `aadml list methods`; its preset is the starting point.
         loss: a name of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
         k: neighbors of the anchor-aware proxy.
@@ -236,7 +236,9 @@ def check_processes(prepared: Prepared) -> None:
     inputs = {"data": prepared.sha256, "config": hashlib.sha256(prepared.config.yaml().encode()).hexdigest()}
     for name, value in group.by_first(lambda: inputs).items():
         if inputs[name] != value:
-            raise InputError(f"{prepared.splits.name}: the {name} of this process differs from that of the job's first process")
+            raise InputError(
+                f"{prepared.splits.name}: the {name} of this process differs from that of the job's first process"
+            )
 
 
 def follow(prepared: Prepared, folder: Path) -> Model:

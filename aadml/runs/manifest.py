@@ -111,7 +111,9 @@ def _bytes_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DamagedFileError(f"{path}: cannot be read ({error.strerror}), but the manifest of the run lists it") from error
+        raise DamagedFileError(
+            f"{path}: cannot be read ({error.strerror}), but the manifest of the run lists it"
+        ) from error
 
 
 def _why_not_a_run(folder: Path) -> str:

@@ -92,8 +92,8 @@ def check_features(
         origin = fingerprint(content.provenance.get(modality, {}))
         if expected and origin and not allow and (other := difference(expected, origin)):
             raise InputError(
-                f"{place}: its {modality} features were made by {other}, but the model was not trained on such features; "
-                "pass --allow-other-features to accept them"
+                f"{place}: its {modality} features were made by {other}, but the model was not trained on such "
+                "features; pass --allow-other-features to accept them"
             )
         if expected and not origin and on_note:
             on_note(f"warning: {place} does not name the extractor of its {modality} features; the model expects "

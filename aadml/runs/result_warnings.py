@@ -63,7 +63,7 @@ def _diverged(history: Sequence[Record]) -> Iterator[str]:
 
 
 def _selected_epoch(history: Sequence[Record], facts: Facts) -> Iterator[str]:
-    """Yield a warning if the first or last epoch with a validation score was chosen; a validation loss is not a score."""
+    """Yield a warning if the first or last epoch with a validation score (not a validation loss) was chosen."""
     scored = [record for record in history if any(key.startswith("valid ") for key in record.keys() - {"valid loss"})]
     if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training.select == "last":
         return

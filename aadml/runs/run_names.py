@@ -43,7 +43,9 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
                 f"{folder}: cannot be created ({error.strerror}); choose another place with --runs"
             ) from error
         return folder
-    raise InputError(f"{runs}: already contains a thousand runs started in this second; choose another place with --runs")
+    raise InputError(
+        f"{runs}: already contains a thousand runs started in this second; choose another place with --runs"
+    )
 
 
 def evaluation_file(protocol: str, split: str, *changed: str) -> str:

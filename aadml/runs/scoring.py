@@ -17,8 +17,8 @@ class Scoring:
     """Extent of the evaluation after training, and of the states that a run saves during training.
 
     Attributes:
-        split: "test", or "valid" for a trial of a search, which must not read test. For "valid", a method without epochs
-            is fitted on the training clips only; otherwise it is fitted on the validation clips too.
+        split: "test", or "valid" for a trial of a search, which must not read test. For "valid", a method without
+            epochs is fitted on the training clips only; otherwise it is fitted on the validation clips too.
         queries: whether the average precision of each query is also written.
         metrics: metrics in addition to those of every evaluation.
         diagnosis: epochs between two scores of the test clips, used only in figures; 0 for no such scores. See

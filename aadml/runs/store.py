@@ -167,7 +167,7 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
         made: whether this process created the folder before.
 
     Raises:
-        InputError: the folder cannot be created or written, contains a run or files with names of run files, or is in use.
+        InputError: the folder cannot be created or written, is in use, or contains files with names of run files.
     """
     with _writing(folder):
         is_new = made or not folder.exists()

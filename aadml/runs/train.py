@@ -184,7 +184,7 @@ def train_into(
         InputError: the folder contains a run of a different config, or of data that have changed.
     """
     if is_run(folder) and CONFIG in read_manifest(folder).files:
-        config = config.trained_in(read_config(folder).training.precision)  # of the machine on which the run began
+        config = config.trained_in(read_config(folder).training.precision)  # precision of the first process
     prepared = prepare(config, splits)
     config = prepared.config
     for metric in scoring.metrics:
@@ -203,7 +203,9 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
     if ENVIRONMENT in store.manifest.files:
         before = _check_same_data(prepared, store)
         if before.processes != group.count():
-            note(f"begun by {before.processes} processes, continued by {group.count()}; the results agree up to rounding")
+            note(
+                f"begun by {before.processes} processes, continued by {group.count()}; the results agree up to rounding"
+            )
         return
     device = chosen_device(prepared.config.common.device, "config")
     about = environment(prepared.splits, prepared.sha256, device)

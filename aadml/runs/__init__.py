@@ -1,1 +1,1 @@
-"""Runs: one config turned into one folder: trained, evaluated, embedded with, audited."""
+"""Runs: training of a config into a folder, and evaluation, embedding and audit of the result."""

@@ -1,4 +1,4 @@
-"""Audit of a run, of a model on other data, or of an encoder made elsewhere."""
+"""Audit of a run, of a model on other data, or of an external encoder."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -38,9 +38,9 @@ def audit(
     trust_code: bool = False,
     on_note: Note | None = None,
 ) -> AuditReport:
-    """Audit a trained run, a model on other data, or an encoder made elsewhere.
+    """Audit a trained run, a model on other data, or an external encoder.
 
-    Every check runs in fresh processes, whose first call is on noise. A check passes, fails, or is not checkable.
+    Every check runs in fresh processes, whose first call embeds noise. A check passes, fails, or is not checkable.
 
     Args:
         run: a run or a model folder; a model needs `data`.
@@ -50,8 +50,8 @@ def audit(
         command: a command line with {input} and {output}, executed without a shell.
         protocol: for a run or model: a key of PROTOCOLS, or leaks joined by "+".
         split: split to score.
-        retrain: train a run again without the scored clips and compare; takes about three times its training.
-        time_limit: seconds for one process, and for one call of a command.
+        retrain: compare the run with trainings that cannot read the scored clips; takes about three times its training.
+        time_limit: limit in seconds for each process, and for each call of a command.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
 
@@ -60,20 +60,22 @@ def audit(
         `audit.json`, and their verdict to its card.
 
     Raises:
-        InputError: not exactly one of run, encoder and command is given, or one cannot be found.
+        InputError: not exactly one of run, encoder and command is passed, or the one passed cannot be found.
     """
     if sum(subject is not None for subject in (run, encoder, command)) != 1:
-        raise InputError("audit: pass one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)")
+        raise InputError(
+            "audit: pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)"
+        )
     if retrain and (run is None or data is not None):
-        raise InputError("audit: --retrain applies to a run on its own data only; leave out --retrain")
+        raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
     if run is None and protocol != "inductive":
-        raise InputError(f"audit: protocol {protocol} applies to a run or model only; leave out --protocol")
+        raise InputError(f"audit: protocol {protocol} applies only to a run or model; leave out --protocol")
     if run is not None and data is None:
         findings = AuditReport(_audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit))
         _add_to_run(Path(run), findings, protocol, split, on_note or (lambda message: None))
         return findings
     if data is None:
-        raise InputError("audit: an encoder made elsewhere needs data; pass --data F.h5")
+        raise InputError("audit: an external encoder needs data; pass --data F.h5")
     pipeline: Pipeline
     if run is not None:
         model = load(run, device="cpu")
@@ -86,13 +88,13 @@ def audit(
 
 
 def _audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float) -> list[Finding]:
-    run = load_run(folder, device="cpu")  # a forked process cannot use a device of its parent
+    run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
     pipeline = ProtocolPipeline(subject_of(run), protocol)
     findings = run_checks(pipeline, run.splits, CHECKS, split=split, seconds=seconds)
     findings += [_kept_epoch(run), _stored_score(run)]
     if not retrain:
         return findings
-    # the comparison with another training replaces a check of the selection that was not possible
+    # the comparison with a retraining replaces a selection check that was not possible
     checked = [f for f in findings if (f.check, f.verdict) != ("selection", Verdict.NOT_CHECKABLE)]
     return [*checked, fitted_without_test(run, split)]
 
@@ -113,16 +115,16 @@ def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipel
     if encoder is not None and not isinstance(encoder, str):
         return FunctionPipeline(encoder)
     if not is_place(encoder):
-        raise InputError(f"--encoder {encoder}: not a name of a function; write it as module:function")
+        raise InputError(f"--encoder {encoder}: not the name of a function; pass module:function")
     search_beside(Path(data))
     return FunctionPipeline(imported_with_consent(str(encoder), "encoder"))
 
 
 def _kept_epoch(run: Run) -> Finding:
-    """Check that the kept epoch has the best validation score, or is the last one where the config says so.
+    """Check that the kept epoch has the best validation score, or is the last epoch if the config keeps the last.
 
-    Where a method trains in stages, the best epoch of all stages or of the last stage is accepted, as some stages
-    start again.
+    If a method trains in stages, both the best epoch of all stages and that of the last stage are accepted, as some
+    stages choose the best epoch without the stages before.
     """
     epoch, training = read_evaluation(run.folder).selected_epoch, run.config.training
     criterion = training.criterion
@@ -131,18 +133,18 @@ def _kept_epoch(run: Run) -> Finding:
     if epoch is None or not records:
         return Finding("kept epoch", Verdict.NOT_CHECKABLE, f"no epoch was chosen by validation {name}")
     if training.select == "last":
-        accepted, rule = [numbers(records[-1])["epoch"]], "the last one of the log"
+        accepted, rule = [numbers(records[-1])["epoch"]], "the last epoch of the log"
     else:
         stage = [record for record in records if record.get("stage") == records[-1].get("stage")]
         # of equal scores, the first epoch
         accepted = [max(map(numbers, part), key=lambda record: record[key])["epoch"] for part in (records, stage)]
-        rule = f"the one of the best validation {name} of the log"
+        rule = f"the epoch with the best validation {name} in the log"
     verdict = Verdict.PASS if epoch in accepted else Verdict.FAIL
-    return Finding("kept epoch", verdict, f"epoch {epoch} was kept; {rule} is epoch {accepted[0]:.0f}")
+    return Finding("kept epoch", verdict, f"epoch {epoch} was kept; {rule} is {accepted[0]:.0f}")
 
 
 def _stored_score(run: Run) -> Finding:
-    """Check that the score in `evaluation.json` is that of the model."""
+    """Check that the score in `evaluation.json` equals the score of the model."""
     stored = read_evaluation(run.folder)
     score = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean
     verdict = Verdict.PASS if abs(score - stored.map_mean) <= 1e-3 else Verdict.FAIL

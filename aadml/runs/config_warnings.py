@@ -16,11 +16,11 @@ def config_warnings(config: Config) -> list[str]:
 
 
 def training_warnings(prepared: Prepared, *, with_forecast: bool = False) -> list[str]:
-    """Return notes on the data and warnings on what is not learned from or not chosen.
+    """Return notes on the data, and warnings on unused clips, options without effect and a missing choice of epoch.
 
     Args:
-        prepared: the training.
-        with_forecast: whether to estimate the duration of a long training, for which some steps are run.
+        prepared: the prepared training.
+        with_forecast: whether to run some steps that estimate the duration of a long training.
     """
     notes = [*prepared.splits.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
     neighbors = getattr(prepared.config.sections, "neighbors", None)
@@ -54,13 +54,13 @@ def _incomplete_clips(prepared: Prepared) -> list[str]:
     if complete == len(train) or method.takes_missing:
         return []
     return [
-        f"{prepared.config.method} learns from the {complete} of {len(train)} training clips that have all modalities; "
-        "pairs, clip and aadml without a proxy learn from all"
+        f"{prepared.config.method} trains on the {complete} of {len(train)} training clips that have all modalities; "
+        "pairs, clip and aadml without a proxy train on all of them"
     ]
 
 
 def _unused_training_options(prepared: Prepared) -> list[str]:
-    """Return the options of `training` without effect: there are no epochs, or no validation clips to choose one on."""
+    """Return warnings on `training` options without effect, as there are no epochs or no validation clips."""
     training, defaults = prepared.config.training, Training()
     if not hasattr(prepared.model.method, "learner"):
         changed = [
@@ -75,7 +75,7 @@ def _unused_training_options(prepared: Prepared) -> list[str]:
         "schedule": training.schedule == "plateau",
         "criterion": training.criterion != AUTO,
     }
-    last = ["there are no validation clips to choose an epoch on: the last one is kept"]
+    last = ["there are no validation clips to choose an epoch on, so the last epoch is kept"]
     keys = [key for key, is_set in needs_validation.items() if is_set]
     unused = [f"training.{key}={getattr(training, key)} changes nothing: there are no validation clips" for key in keys]
     return [*(last if training.select == "best" else []), *unused]

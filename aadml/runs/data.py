@@ -35,8 +35,8 @@ def load_splits(config: Config) -> Splits:
     _refuse(common, _OF_CLASSES, f"{data} is captioned sound, which has no classes; {_CAPTIONS_FIT}")
     if not takes_captions(config.options):
         raise InputError(
-            f"{data}: is captioned sound, but {config.method} learns from features; extract some with "
-            "`aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
+            f"{data}: is captioned sound, but {config.method} trains on features; extract features "
+            "with `aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
         )
     return _captioned(read_captioned(data, config.options), common)
 
@@ -50,7 +50,7 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
         drawn: whether the validation clips were drawn by the config.
 
     Raises:
-        InputError: the config divides data in a way that divided data cannot follow.
+        InputError: the config sets a division, but the data are already divided.
     """
     common = config.common
     _refuse(common, ("train_per_class", "unseen_classes"), "the data in memory are already divided; pass their path")
@@ -62,7 +62,7 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
 
 _OF_CLASSES = ("train_per_class", "unlabelled", "unseen_classes", "relevance")
 """Keys that do not apply to captioned sound."""
-_CAPTIONS_FIT = "a clip's own captions are relevant"
+_CAPTIONS_FIT = "a clip's own captions are relevant; leave this key out"
 
 
 def _refuse(common: Common, keys: Sequence[str], reason: str) -> None:
@@ -107,13 +107,13 @@ def _as_configured(splits: Splits, common: Common) -> Splits:
 
 
 def each_split(splits: Splits, change: Callable[[Clips], Clips], *notes: str) -> Splits:
-    """Return data with every split changed, and further notes."""
+    """Apply a change to every split of the data, and add notes."""
     train, valid, test = (change(part) for part in (splits.train, splits.valid, splits.test))
     return replace(splits, train=train, valid=valid, test=test, notes=(*splits.notes, *notes))
 
 
 def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
-    """Return data with some of their modalities and a note of the others; None keeps all."""
+    """Return data with only the named modalities, and a note on the omitted ones; None keeps all."""
     if names is None:
         return splits
     modalities, place = splits.train.modalities, splits.name or "the data"
@@ -125,15 +125,15 @@ def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
             f"modalities: {', '.join(names) or 'none'} given; choose at least two of {', '.join(modalities)} of {place}"
         )
     omitted = [name for name in modalities if name not in names]
-    notes = [f"of its modalities, {', '.join(omitted)} was left out (modalities)"] if omitted else []
+    notes = [f"modalities left out by the key modalities: {', '.join(omitted)}"] if omitted else []
     return each_split(splits, lambda part: part.keeping(names), *notes)
 
 
 def with_relevance(splits: Splits, name: str | None) -> Splits:
-    """Return data with a rule of relevance and a note of the rule; None keeps the rule of the data.
+    """Return data with a relevance rule, and a note on the rule; None keeps the rule of the data.
 
     Raises:
-        InputError: there is no such rule or file, or the data cannot follow the rule.
+        InputError: the rule or file does not exist, or the rule does not apply to the data.
     """
     scored = next((part for part in (splits.test, splits.valid, splits.train) if len(part)), splits.train)
     rule = scored.relevant if name is None else chosen_relevance(name)
@@ -145,13 +145,13 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
 def starting_config(
     data: str | Path | Splits | Clips | None, config: str | Path | None, method: str | None, say: Callable[[str], None]
 ) -> str | Path | None:
-    """Return the config to start from; without config and method, the labels choose `pairs` or `few_labels`.
+    """Return the config to start from: the user's config, or `pairs` or `few_labels` if the labels require one of them.
 
     Args:
         data: training data; None for the sample clips.
-        config: config chosen by the user.
-        method: method chosen by the user, which has a config of its own.
-        say: called with a sentence where the labels decide.
+        config: config chosen by the user, if any.
+        method: method chosen by the user, if any; it has a config of its own.
+        say: called with a sentence if the labels decide.
 
     Raises:
         InputError: the data cannot be read.
@@ -161,7 +161,7 @@ def starting_config(
     one_each, unlabelled = _labels_of(data)
     if one_each and not unlabelled:
         return config
-    reason = "some clips have no label" if one_each else "the clips are not of one class each"
+    reason = "some clips have no label" if one_each else "the clips do not have exactly one class each"
     chosen = "few_labels" if one_each else "pairs"
     say(f"{reason}, so config '{chosen}' is used; choose another with --config or --method")
     return chosen
@@ -188,12 +188,12 @@ def _labels_in(content: FeatureFile) -> tuple[bool, bool]:
 
 
 def takes_captions(options: OptionValues) -> bool:
-    """Return whether a method with these options learns from captioned sound."""
+    """Return whether a method with these options trains on captioned sound."""
     return "cleaning" in options
 
 
 def read_captioned(path: str | Path, options: OptionValues) -> Splits:
-    """Read captioned sound by the options of a method."""
+    """Read captioned sound with the options of a method."""
     return captioned_splits(path, cleaning=options.cleaning, captions=options.captions)
 
 
@@ -203,7 +203,7 @@ def data_location(data: str | Path) -> str:
 
 
 def relevance_name(relevance: str | Path | None) -> str | None:
-    """Return the name of a rule of relevance, or the absolute path of a file."""
+    """Return the name of a relevance rule, or the absolute path of a file."""
     return None if relevance is None else relevance if relevance in RULES else str(Path(relevance).absolute())
 
 
@@ -223,22 +223,22 @@ def read(
     """Read features of any layout, or captioned sound, divided into train, valid and test.
 
     Args:
-        path: a feature file, a layout of the field, "synthetic:ave", or captioned sound.
+        path: a feature file of any known layout, "synthetic:ave", or captioned sound.
         layout: layout of the file; recognized by default.
-        audio: view for the modality audio, where the layout does not name it.
-        visual: view for the modality visual, where the layout does not name it.
-        text: view for the modality text, where the layout does not name it.
+        audio: view for the modality audio, if the layout does not name it.
+        visual: view for the modality visual, if the layout does not name it.
+        text: view for the modality text, if the layout does not name it.
         views: views for further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
-        validation: share of each class's training clips for validation, where the data have no validation split.
-        seed: seed of that draw.
-        cleaning: cleaning of captions for the method that learns from them ("mei", "xie").
-        captions: largest number of captions of a clip.
+        validation: share of each class's training clips for validation, if the data have no validation split.
+        seed: seed of the draw of validation clips.
+        cleaning: cleaning of captions, that of the method to train ("mei", "xie").
+        captions: largest number of captions per clip.
 
     Returns:
         `Splits` with `train`, `valid` and `test`, each of them `Clips`.
 
     Raises:
-        InputError: there is no such file, its layout is unknown, or its content contradicts itself.
+        InputError: the file does not exist, its layout is unknown, or its content is inconsistent.
 
     Example:
         >>> splits = aadml.read("synthetic:ave")
@@ -246,12 +246,14 @@ def read(
         (1577, ('audio', 'visual'))
     """
     if seed < 0:
-        raise InputError(f"seed: {seed} given; choose a whole number from 0")
+        raise InputError(f"seed: {seed} given; pass a whole number of at least 0")
     if is_captioned(path):
         if view := next((option for option in (layout, audio, visual, text, views) if option), None):
             raise InputError(f"{path}: is captioned sound, which has no layout and no views; leave out {view}")
         return captioned_splits(path, cleaning=cleaning, captions=captions)
     if (cleaning, captions) != ("mei", 5):
-        raise InputError(f"{path}: contains features; leave out cleaning and captions, options of captioned sound")
+        raise InputError(
+            f"{path}: contains features; leave out cleaning and captions, which are options of captioned sound"
+        )
     content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     return to_splits(content, validation=validation, seed=seed, name=str(path))

@@ -25,7 +25,7 @@ CORE = (
 
 
 class WeightsReport(TypedDict):
-    """Weight file with the result of its self-test; `passed` is None where the file is absent."""
+    """Weight file with the result of its self-test; `passed` is None if the file is absent."""
 
     file: str
     present: bool
@@ -42,7 +42,7 @@ class DoctorReport(TypedDict):
     Attributes:
         system: versions of aadml, Python and the system, and the device.
         packages: installed package -> version.
-        extras: extra -> package -> version; None where the package is not installed.
+        extras: extra -> package -> version; None if the package is not installed.
         weights_folder: folder of weight files.
         weights: name -> weight file.
     """

@@ -36,27 +36,27 @@ def embed_file(
     trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> tuple[int, str]:
-    """Embed every clip of a feature file, each item of each modality alone.
+    """Embed every clip of a feature file, each item of each modality on its own.
 
-    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/<modality>_present` where clips lack the
+    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/<modality>_present` if clips lack the
     modality, `/id`, `/split`, `/label` (unless the clips have no labels), `/class_names` and the attributes
-    `similarity`, `model` (the model's facts) and, where a clip's sound has a row for each caption, `once`.
+    `similarity`, `model` (the model's facts) and, if a clip's sound has one row per caption, `once`.
     `aadml evaluate --embeddings` reads this file.
 
     Args:
         model: a model, or the path of a run or a model folder.
-        features: a feature file of any layout; captioned sound where the model reads that.
+        features: a feature file of any layout, or captioned sound if the model reads captioned sound.
         output: path of the output.
-        allow_other_features: accept features of another extractor than the training features.
+        allow_other_features: accept features of a different extractor than that of the training features.
         trust_code: import the code from outside aadml that the model names as `module:name`.
         on_note: called with notes for the user.
 
     Returns:
-        Number of clips, and name of the similarity of the embeddings. Further texts of a clip have rows of their own.
+        Number of clips, and name of the similarity of the embeddings.
 
     Raises:
-        InputError: modalities, dimensions or features differ from the training features, or the output is a file of
-            another kind.
+        InputError: modalities, dimensions or features differ from the training features, or the output exists and
+            is not a file of embeddings.
     """
     refuse_other_kind(output, "a file of embeddings", is_embeddings_file)
     model = model if isinstance(model, Model) else load(model)
@@ -74,7 +74,7 @@ def embed_file(
 
 
 def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str]:
-    """Embed media, or captioned sound with a row for each caption, whose labels number the clips of all splits.
+    """Embed media, or captioned sound with one row per caption; the labels number the clips of all splits.
 
     Clips that cannot be decoded are left out, with a warning that names them.
     """
@@ -87,7 +87,7 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
         names = [name for part in parts.values() for name in part.class_names]
     vectors: dict[Modality, torch.Tensor] = {}
     for modality in model.modalities:
-        # packed sequences are as wide as the longest of their split
+        # packed sequences are as wide as the longest sequence of their split
         matrices = [part.matrix(modality) for part in parts.values()]
         width = max(matrix.shape[1] for matrix in matrices)
         vectors[modality] = torch.cat([F.pad(matrix, (0, width - matrix.shape[1])) for matrix in matrices])

@@ -37,7 +37,7 @@ class Environment:
 
     Attributes:
         commit: commit of the package's checkout; None outside a checkout.
-        versions: package -> version; None where the package is not installed.
+        versions: package -> version; None if the package is not installed.
         device: device of the training.
         device_name: name of the device.
         threads: number of threads.
@@ -57,7 +57,7 @@ class Environment:
 
 
 def environment(splits: Splits, sha256: str, device: torch.device) -> Environment:
-    """Return the environment of a run; `sha256` is that of the data."""
+    """Return the environment of a run; `sha256` is the hash of the data."""
     return Environment(
         commit=git_commit(),
         versions={"python": platform.python_version()} | {name: installed_version(name) for name in PACKAGES},
@@ -80,7 +80,7 @@ def read_environment(folder: Path) -> Environment:
 
 
 def installed_version(package: str) -> str | None:
-    """Return the version of a package; None where it is not installed."""
+    """Return the version of a package; None if the package is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

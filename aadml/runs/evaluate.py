@@ -46,7 +46,7 @@ class Options:
     query_seed: int = 0
 
     def changed(self) -> list[str]:
-        """Return the values that differ from their defaults, for the name of a file."""
+        """Return the values that differ from their defaults, for a file name."""
         options = (f for f in fields(self) if f.name not in ("extra", "queries", "query_seed"))
         values = [str(getattr(self, f.name)) for f in options if getattr(self, f.name) != f.default]
         sample = [] if self.queries is None else [f"queries-{self.queries}-seed-{self.query_seed}"]
@@ -77,27 +77,27 @@ def evaluate(
     trust_code: bool = False,
     on_note: Note | None = None,
 ) -> Evaluation:
-    """Score a model, or embeddings made elsewhere: every query ranks the whole gallery, ties count by expectation.
+    """Score a model or external embeddings: every query ranks the whole gallery, and ties count by expectation.
 
     Args:
         model: a model, or the path of a run or a model folder.
         embeddings: embeddings, or a file of them, instead of a model.
-        data: data to score; None for the training data of a run. `Clips` are scored whole.
-        split: "train", "valid" or "test"; None is test, and all of `Clips` or an embeddings file without splits.
+        data: data to score; None for the training data of a run. All of `Clips` are scored.
+        split: "train", "valid" or "test"; None is test, or all clips of `Clips` or an embeddings file without splits.
         protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own. For embeddings, the name
             of the protocol under which they were made: they are scored unchanged.
-        allow_other_features: score features of another extractor than the training features.
-        similarity: similarity instead of the one of the embeddings.
+        allow_other_features: score features of a different extractor than that of the training features.
+        similarity: similarity to use instead of that of the embeddings.
         metrics: further metrics of `aadml list metrics` ("recall@3").
-        relevance: rule of relevance: "own" (partner), "label", "labels", "labels-graded", or a file of judgments; None
+        relevance: relevance rule: "own" (partner), "label", "labels", "labels-graded", or a file of judgments; None
             for the rule of the run or the data.
-        once: modalities of embeddings made elsewhere with a row per caption, of which one row a label is ranked.
-        precision: precision of the scores, "float32" or "float64", in which equal scores are ties.
+        once: modalities of external embeddings that have one row per caption; one row per label is ranked.
+        precision: precision of the scores, "float32" or "float64"; scores that are equal in it are ties.
         exclude_partner: remove each query's own clip from the gallery and from the relevant items.
-        disjoint: halve the clips, by class where there are classes and by one fixed draw; queries of each half rank the
+        disjoint: halve the clips by one fixed draw, class by class if there are classes; queries of each half rank the
             other half.
         queries: number of queries in each direction, drawn at random, each against the whole gallery; None for all.
-        query_seed: seed of that draw.
+        query_seed: seed of the draw of queries.
         trust_code: import the code from outside aadml that the model names as `module:name`.
         on_note: called with notes for the user.
 
@@ -107,8 +107,8 @@ def evaluate(
         name.
 
     Raises:
-        InputError: neither or both of model and embeddings, both galleries, nothing to score, fewer than two queries or
-            more than there are clips, or an unknown split or protocol.
+        InputError: the arguments contradict each other, there are no clips to score, there are fewer than two queries
+            or more queries than clips, or the split or protocol is unknown.
 
     Example:
         >>> model = aadml.fit("synthetic:ave", method="cca")
@@ -119,7 +119,7 @@ def evaluate(
     note = on_note or (lambda message: None)
     if exclude_partner and disjoint:
         raise InputError(
-            "evaluate: exclude_partner and disjoint given; disjoint separates partners, so pass disjoint alone"
+            "evaluate: exclude_partner and disjoint given; disjoint separates partners, so pass only disjoint"
         )
     options = Options(
         similarity=similarity, once=listed(once) or None, precision=precision, extra=listed(metrics), queries=queries,
@@ -128,11 +128,11 @@ def evaluate(
     if (model is None) == (embeddings is None):
         raise InputError("evaluate: pass either a model (a run, a model folder) or embeddings")
     if model is not None and options.once:
-        raise InputError("evaluate: once applies to embeddings only; leave it out for a model")
+        raise InputError("evaluate: once applies only to embeddings; leave it out for a model")
     if data is not None and model is None:
-        raise InputError("evaluate: data apply to a model only; leave them out for embeddings")
+        raise InputError("evaluate: data applies only to a model; leave it out for embeddings")
     if allow_other_features and (model is None or data is None):
-        raise InputError("evaluate: allow_other_features applies to a model on other data only; pass data as well")
+        raise InputError("evaluate: allow_other_features applies only to a model on other data; pass data as well")
     rule = relevance_name(relevance)
     if model is None:
         return _of_embeddings(embeddings, split, protocol, note, options, rule)
@@ -143,7 +143,7 @@ def evaluate(
         raise InputError("evaluate: a model in memory needs data; pass data=")
     loaded = model if isinstance(model, Model) else load(model)
     if isinstance(data, Clips) and split is not None:
-        raise InputError(f"evaluate: split '{split}' given, but Clips are scored whole; leave it out")
+        raise InputError(f"evaluate: split '{split}' given, but all of the Clips are scored; leave out split")
     source = _as_test_split(data) if isinstance(data, Clips) else data
     splits = read_for(loaded, source, allow_other_features=allow_other_features, on_note=note)
     subject = Subject(loaded, with_relevance(splits, rule))
@@ -157,7 +157,7 @@ def _as_test_split(clips: Clips) -> Splits:
 
 
 def subject_of(run: Run) -> Subject:
-    """Return a run as the subject of protocols, which train it again by its config."""
+    """Return a run as the subject of protocols, which train its config again."""
 
     def retrain(changed: Splits) -> Model:
         model = untrained_model(run.config, changed, chosen_device(run.config.common.device, "config"))
@@ -204,7 +204,7 @@ def evaluate_under_each(
         protocols: keys of PROTOCOLS, or leaks joined by "+"; None is the protocol of the run.
         split: split to score.
         options: options of the evaluation.
-        relevance: rule of relevance; None for that of the run.
+        relevance: relevance rule; None for the rule of the run.
         on_note: called with notes for the user.
 
     Raises:
@@ -226,7 +226,7 @@ def evaluate_under_each(
 
 
 def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
-    """Add files to a run, if it is finished; note an error where the folder cannot be written."""
+    """Add files to a run, if it is finished; note an error if the folder cannot be written."""
     try:
         with open_run(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:

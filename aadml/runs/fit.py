@@ -1,4 +1,4 @@
-"""Training of a method or loss by name, in a run folder or in memory alone."""
+"""Training of a method or loss by name, in a run folder or only in memory."""
 
 import hashlib
 import logging
@@ -61,29 +61,29 @@ def fit(
 ) -> Model:
     """Train a method, choose the epoch on validation clips, and score the test split once.
 
-    The same arguments give the same weights to the byte, from Python and from the command line, in memory and in a
-    run folder.
+    The same arguments give byte-identical weights from Python and from the command line, in memory and in a run
+    folder.
 
     Args:
         data: a feature file of any layout, captioned sound, or the result of `aadml.read` (which draws a missing
-            validation split by a seed of its own). A share of `Clips` is set aside for validation. None stands for the
-            sample clips.
+            validation split with a seed of its own). A share of `Clips` is set aside for validation. None stands for
+            the sample clips.
         method: a name of `aadml list methods`; its preset is the starting point.
         loss: a name of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
         k: neighbors of the anchor-aware proxy.
         config: a YAML file or the name of a preset; the default is the preset of the method, else "aadml", or "pairs"
-            where the clips are not of one class each.
-        settings: any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
+            if the clips do not have exactly one class each.
+        settings: values of any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
         seed: seed of weights, order, draws, and of a validation split drawn from train.
         epochs: passes over the training clips.
         criterion: validation metric that selects the epoch, for example "recall@10"; by default the method's own.
-        relevance: rule by which items are relevant in scores: "own", "label", "labels", "labels-graded", or a file of
-            judgments; by default that of the data.
+        relevance: relevance rule of the scores: "own", "label", "labels", "labels-graded", or a file of
+            judgments; by default the rule of the data.
         modalities: modalities of the data to read, ["audio", "visual"] or "audio,visual"; by default all.
         device: "auto", "cpu" or "cuda".
         trust_code: import the code from outside aadml that the config file names as `module:name`; names
             among the arguments need no consent.
-        runs: folder for the new run folder, which survives an interruption; None trains in memory alone.
+        runs: folder for the new run folder, whose training can be resumed; None trains only in memory.
         on_note: called with notes for the user; by default they go to the logger "aadml".
         on_run: called with the folder of the run once it exists.
         on_plan: called once with the number of epochs and the number of finished epochs.
@@ -95,7 +95,7 @@ def fit(
         The model, with its scores in `model.evaluation` and its run in `model.folder`.
 
     Raises:
-        InputError: data, names or settings do not fit; the message states what is possible.
+        InputError: data, names or settings do not fit; the message lists the choices.
 
     Example:
         >>> small = {"network.hidden": [16], "training.batch": 100}
@@ -130,9 +130,12 @@ def fit(
 def _fit_run(
     prepared: Prepared, runs: Path, note: Note, callbacks: Callbacks, on_run: Callable[[Path], None] | None
 ) -> Model:
-    """Train into a new run folder, which the first of several processes writes."""
+    """Train into a new run folder; of several processes, only the first writes."""
     if not len(prepared.splits.test):
-        raise InputError("fit: the data have no test clips, on which a run is scored; train in memory, without runs")
+        raise InputError(
+            "fit: the data have no test clips, but a run is scored on test clips; pass data with a test split, or "
+            "train without a run folder (runs=None in Python)"
+        )
     label, seed = prepared.config.label(), prepared.config.common.seed
     folder = Path(group.by_first(lambda: {"folder": str(new_run_folder(runs, label, seed))})["folder"])
     if on_run:
@@ -155,11 +158,11 @@ def resume_run(
     on_step: Callable[[int], None] | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Model:
-    """Continue an interrupted run, with the same bytes as a result as without interruption.
+    """Continue an interrupted run; the result is byte-identical to that of an uninterrupted run.
 
     Args:
         folder: folder of the run.
-        data: training data, where they were in memory.
+        data: training data, if they were passed in memory.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: see `fit`.
         on_plan: see `fit`.
@@ -168,8 +171,8 @@ def resume_run(
         on_warning: see `fit`.
 
     Raises:
-        InputError: the folder is not a run, or is in use or damaged, or its data changed or are missing; no file is
-            touched then.
+        InputError: the folder is not a run, or is in use or damaged, or its data changed or are missing; in
+            these cases no file is changed.
     """
     place, note = Path(folder), on_note or _log.info
     if CONFIG not in read_manifest(place).files:
@@ -184,7 +187,7 @@ def resume_run(
             if prepared is None or FACTS in read_manifest(place).files:
                 return load(place)
             return follow(prepared, place)
-        with open_run(place) as store:  # of a finished run too: a killed process may have left files to remove
+        with open_run(place) as store:  # opened for a finished run too: a killed process may have left files
             if prepared is not None and not is_finished(place):
                 return train_run(prepared, store, callbacks=callbacks, on_note=note)
     note(f"{place} is finished; nothing to resume")
@@ -206,7 +209,7 @@ def _fit_in_memory(prepared: Prepared, note: Note, callbacks: Callbacks) -> Mode
 
 
 def _in_memory(data: object, config: Config) -> Splits | None:
-    """Return data in memory as configured splits; None where the data are read by the config."""
+    """Return data in memory as configured splits; None if the data are read from the path in the config."""
     if isinstance(data, Splits):
         return configured_in_memory(data, config)
     if not isinstance(data, Clips):
@@ -227,13 +230,15 @@ def check_processes(prepared: Prepared) -> None:
         return
     if not prepared.model.method.divides_batches:
         raise InputError(
-            f"{prepared.model.facts.label}: trains in one process; leave torchrun out, or train aadml, cctl, clip or "
-            "pairs"
+            f"{prepared.model.facts.label}: cannot train in several processes; start it without torchrun, or train "
+            "aadml, cctl, clip or pairs"
         )
     inputs = {"data": prepared.sha256, "config": hashlib.sha256(prepared.config.yaml().encode()).hexdigest()}
     for name, value in group.by_first(lambda: inputs).items():
         if inputs[name] != value:
-            raise InputError(f"{prepared.splits.name}: this process has other {name} than the first one of the job")
+            raise InputError(
+                f"{prepared.splits.name}: the {name} of this process differs from that of the job's first process"
+            )
 
 
 def follow(prepared: Prepared, folder: Path) -> Model:

@@ -12,20 +12,20 @@ from aadml.methods.method import Method
 from aadml.objective.objective import terms_of
 
 WORTH_TELLING = 2**28
-"""Bytes of a step from which on a user is told."""
+"""Smallest estimate, in bytes of a step, that is reported to the user."""
 PROBE = 256
 """Largest batch that is measured."""
 WORKING_MATRICES = 4
-"""Temporary matrices of the size of the scores, beside those that the graph holds: two forward, two backward."""
+"""Temporary matrices of the size of the scores besides those of the autograd graph: two forward, two backward."""
 
 
 def forecast(method: Method, clips: int, classes: int) -> str | None:
     """Return a sentence on the memory of the metric loss of a training.
 
     Args:
-        method: built, not trained.
+        method: the built, untrained method.
         clips: number of training clips.
-        classes: C.
+        classes: number of classes C.
 
     Returns:
         The sentence; None below 256 MiB, or if the method has no metric loss.
@@ -40,24 +40,24 @@ def forecast(method: Method, clips: int, classes: int) -> str | None:
         return None
     return (
         f"the metric loss needs about {memory / 2**20:,.0f} MiB of memory (batch {batch}, {len(directions)} directions "
-        "one after the other), and the encoders theirs; a smaller training.batch needs less"
+        "one after the other), in addition to the encoders; a smaller training.batch needs less"
     )
 
 
 def step_memory(
     loss: Callable[[Comparison], Terms], batch: int, dimension: int, *, classes: int = 10, features: int = 0
 ) -> int:
-    """Estimate the bytes of one step of a loss, at their peak and without the encoders.
+    """Estimate the peak memory of one step of a loss in bytes, without the encoders.
 
     A step of at most 256 clips is measured; the memory grows with the square of the batch. The step uses a copy of the
-    loss, so that losses with a state of their own train as if nothing had been measured.
+    loss, so that the measurement does not change the state of a loss.
 
     Args:
-        loss: with its options bound.
-        batch: b anchors, and b candidates.
-        dimension: d of the embeddings.
+        loss: the loss, with its options bound.
+        batch: number b of anchors, and of candidates.
+        dimension: dimension d of the embeddings.
         classes: number of classes of the clips.
-        features: width of the penultimate features, for losses that generate samples; 0 for none.
+        features: width of the penultimate features, for losses that generate samples; 0 if there are none.
     """
     probe, stored = min(batch, PROBE), dict[int, int]()
 

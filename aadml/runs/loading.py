@@ -46,7 +46,7 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
     """Load a model from a run or a model folder; the training data and the paths of the config are not needed.
 
     A loss, selection or proxy from outside aadml is not built, as embedding does not need it. A method or an extractor
-    from outside aadml is built with consent.
+    from outside aadml is built only with consent.
 
     Args:
         path: a run folder of `aadml train`, or a folder of `Model.save`.
@@ -54,7 +54,7 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
         trust_code: import the code that the model names as `module:name`.
 
     Raises:
-        UntrustedCodeError: the model names a method from outside aadml without consent to its code.
+        UntrustedCodeError: the model names a method from outside aadml, and `trust_code` is False.
         InputError: the folder is neither a trained run nor a model, or is damaged.
 
     Example:
@@ -68,7 +68,7 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
     manifest = read_manifest(folder)
     if FACTS not in manifest.files:
         command = f"aadml train --resume {quote(str(folder))}"
-        raise InputError(f"{folder}: was not trained to the end; continue it with `{command}`")
+        raise InputError(f"{folder}: the training was not finished; continue it with `{command}`")
     read_file(folder, FACTS, manifest)  # the manifest must agree with the checksums of the model
     model = load_model(folder, target)
     if not is_finished(folder):
@@ -82,13 +82,13 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
 
     Args:
         folder: folder of the run.
-        device: device instead of the config's.
+        device: device to use instead of the config's.
 
     Raises:
         InputError: the folder is not a trained run or is damaged, or its data changed or are missing.
     """
     if not is_run(folder) and (folder / FACTS).is_file():
-        raise InputError(f"{folder}: is a model without its run; pass --data F.h5, or the run folder")
+        raise InputError(f"{folder}: is a model without its run; pass --data F.h5, or pass the run folder")
     config = read_config(folder)
     model = load(folder, device=device or config.common.device)
     try:
@@ -120,7 +120,7 @@ def read_evaluation(folder: Path, manifest: RunManifest | None = None, *, name: 
 
 
 def failed_checks(folder: Path) -> list[Finding]:
-    """Return the failed checks of the last audit of a run; none if the folder has no audit."""
+    """Return the failed checks of the last audit of a run; an empty list if the folder has no audit."""
     if not is_run(folder) or AUDIT not in read_manifest(folder).files:
         return []
     findings = typed(_read(folder, AUDIT), "findings", list)

@@ -1,4 +1,4 @@
-"""Manifest of a run folder: the files of the run, and the checksums by which they are checked."""
+"""Manifest of a run folder: the files of the run and their checksums."""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _EMPTY_LOG = FileSum.of(b"")
 
 @dataclass(frozen=True)
 class RunManifest:
-    """Content of a commit.
+    """Manifest of a run as of one commit.
 
     Attributes:
         run: unique name of the run.
@@ -48,7 +48,7 @@ class RunManifest:
         return seal({"format": FORMAT, "version": VERSION, **asdict(ordered)})
 
     def numbered(self, kind: str) -> str | None:
-        """Return the file name of a kind ("state", "best"); None where there is no such file."""
+        """Return the file name of a kind ("state", "best"); None if there is no such file."""
         return next((name for name in self.files if (match := NUMBERED.fullmatch(name)) and match[1] == kind), None)
 
 
@@ -67,7 +67,7 @@ def read_manifest(folder: Path) -> RunManifest:
     manifest = read_as(RunManifest, values, path)
     for name in manifest.files:
         if name.startswith("/") or ".." in Path(name).parts:
-            raise InputError(f"{path}: names '{name}', which is not in its folder")
+            raise InputError(f"{path}: lists the file '{name}', which is not in the folder of the run")
     return manifest
 
 
@@ -89,7 +89,7 @@ def read_file(folder: Path, name: str, manifest: RunManifest | None = None) -> b
     """
     manifest, path = manifest or read_manifest(folder), folder / name
     if name not in manifest.files:
-        raise InputError(f"{path}: no such file in this run; it was not trained to the end")
+        raise InputError(f"{path}: no such file in this run; its training was not finished")
     data = _bytes_of(path)
     manifest.files[name].check(data, path)
     return data
@@ -111,12 +111,14 @@ def _bytes_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DamagedFileError(f"{path}: cannot be read ({error.strerror}), but the run names it") from error
+        raise DamagedFileError(
+            f"{path}: cannot be read ({error.strerror}), but the manifest of the run lists it"
+        ) from error
 
 
 def _why_not_a_run(folder: Path) -> str:
     if not folder.exists():
-        return "no such folder; `aadml train` makes one"
+        return "no such folder; create a run with `aadml train`"
     if not folder.is_dir():
-        return "is a file; a run is a folder"
-    return f"not a run folder (no {MANIFEST} in it); `aadml train` makes one"
+        return "is a file, not a folder; pass the folder of a run"
+    return f"not a run folder (no {MANIFEST} in it); create a run with `aadml train`"

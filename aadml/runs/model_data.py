@@ -31,12 +31,12 @@ def read_for(
 
     Args:
         model: model whose modalities and features are expected.
-        path: a feature file of any layout, captioned sound where the model reads that, or data in memory.
-        allow_other_features: accept features of another extractor than the training features.
+        path: a feature file of any layout, captioned sound if the model reads captioned sound, or data in memory.
+        allow_other_features: accept features of a different extractor than that of the training features.
         on_note: called with notes for the user.
 
     Raises:
-        InputError: a modality is missing, has another width, or was made by another extractor.
+        InputError: a modality is missing, has a different width, or was made by a different extractor.
     """
     if isinstance(path, Splits):
         if any(isinstance(features, Matrix) for split in SPLITS for features in path[split].features.values()):
@@ -67,18 +67,18 @@ def check_features(
     on_note: Note | None = None,
     modalities: Collection[Modality] | None = None,
 ) -> None:
-    """Check that features are those of a model's training.
+    """Check that features match those on which a model was trained.
 
     Args:
         model: the trained model.
         content: the features.
         place: origin of the features, for the message.
-        allow: accept features of another extractor.
+        allow: accept features of a different extractor.
         on_note: called with notes for the user.
-        modalities: required modalities; by default all of the model.
+        modalities: required modalities; by default all modalities of the model.
 
     Raises:
-        InputError: a modality is missing, has another width, or was made by another extractor or variant.
+        InputError: a modality is missing, has a different width, or was made by a different extractor or variant.
     """
     parts = [content.features] if isinstance(content, FeatureFile) else [content[split].features for split in SPLITS]
     arrays = {m: values for part in parts for m, values in part.items() if isinstance(values, np.ndarray | Matrix)}
@@ -92,8 +92,8 @@ def check_features(
         origin = fingerprint(content.provenance.get(modality, {}))
         if expected and origin and not allow and (other := difference(expected, origin)):
             raise InputError(
-                f"{place}: its {modality} features were made by {other}, on which the model was not trained; pass "
-                "--allow-other-features to accept them"
+                f"{place}: its {modality} features were made by {other}, but the model was not trained on such "
+                "features; pass --allow-other-features to accept them"
             )
         if expected and not origin and on_note:
             on_note(f"warning: {place} does not name the extractor of its {modality} features; the model expects "
@@ -112,7 +112,7 @@ def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | Non
 
 
 def _numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
-    """Return clips whose classes are numbered as in `names`; unchanged where a class is not among them."""
+    """Return clips whose classes are numbered as in `names`; unchanged if `names` lacks one of their classes."""
     classes = clips.class_names
     if not classes or classes == names or not set(classes) <= set(names):
         return clips
@@ -124,7 +124,7 @@ def _numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
 
 
 def nonempty_split(splits: Splits, split: str) -> Clips:
-    """Return a split.
+    """Return a split that has clips.
 
     Raises:
         InputError: the split has no clips.

@@ -1,4 +1,4 @@
-"""Prepared trainings: data read, method built, config and data checked against each other."""
+"""Preparation of trainings: read the data, build the method, and check config and data against each other."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,10 +26,10 @@ from aadml.runs.environment import data_hash
 
 @dataclass(frozen=True)
 class Prepared:
-    """A training that can begin, as its config and data were checked.
+    """Training that is ready to begin, with checked config and data.
 
     Attributes:
-        config: complete config, whose precision is that of this machine instead of "auto".
+        config: complete config, with the precision of this machine instead of "auto".
         splits: the divided data.
         sha256: SHA-256 of the data.
         model: model with fitted scaling and untrained method.
@@ -49,7 +49,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
         splits: data in memory; None reads the data of the config.
 
     Raises:
-        InputError: data and config do not fit.
+        InputError: data and config do not fit each other.
     """
     splits = load_splits(config) if splits is None else splits
     sha256 = data_hash(splits)
@@ -83,7 +83,7 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
         )
     if not method.takes_statistics and config.inputs.scaling not in ("none", "l2"):
         raise InputError(
-            f"inputs.scaling: {config.inputs.scaling} given, but {config.method} learns nothing; use none or l2"
+            f"inputs.scaling: {config.inputs.scaling} given, but {config.method} fits no statistics; use none or l2"
         )
     return Model(method, fit_scaling(splits.train, config.inputs), facts)
 
@@ -108,7 +108,7 @@ def _complete(clips: Clips, place: str, *, texts: bool = False) -> Clips:
     if not len(clips.whole):
         raise InputError(
             f"{place or 'the data'}: no clip has all of {', '.join(clips.modalities)}; choose fewer modalities "
-            "(--set modalities=A,B), or a method that learns from incomplete clips (pairs, clip)"
+            "(--set modalities=A,B), or a method that trains on incomplete clips (pairs, clip)"
         )
     if not texts:
         return clips.select(clips.whole)
@@ -136,7 +136,7 @@ def _facts(config: Config, splits: Splits) -> Facts:
 
 
 def _without_path(key: str, value: object) -> object:
-    """Return the value of an option with the name of a file instead of its path, which the model does not need."""
+    """Return the value of an option, with a path reduced to its file name, as the model does not need the folder."""
     if isinstance(value, str) and value.startswith(PREFIX):
         return without_folder(value)
     return Path(value).name if isinstance(value, str) and (key == "start" or key.endswith("_weights")) else value

@@ -1,4 +1,4 @@
-"""A model that another training needs first: its config and its folder."""
+"""Config and folder of a pretrained model that another training needs."""
 
 import hashlib
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from aadml.runs.environment import installed_version
 
 
 def prior_config(config: Config, prior: Prior) -> Config:
-    """Return the config of the model that a run of `config` needs first.
+    """Return the config of the pretrained model that a run of `config` needs.
 
     Args:
         config: complete config of the run.
-        prior: the model that its method needs.
+        prior: the pretrained model that its method needs.
     """
     build = METHODS[prior.method]
     known, foreign = schema(build), set(sections(METHODS[config.method])) - set(sections(build))
@@ -30,14 +30,14 @@ def prior_config(config: Config, prior: Prior) -> Config:
 
 
 def prior_folder(place: Path, config: Config, prior: Prior) -> Path:
-    """Return the folder of a model in `place`, named by a hash of config, weight files, device and versions.
+    """Return the folder of a pretrained model in `place`, named by a hash of config, weight files, device and versions.
 
     The data are not hashed: a run compares their SHA-256 before it uses the model.
 
     Args:
-        place: folder of such models.
-        config: config of the model.
-        prior: the model.
+        place: folder of pretrained models.
+        config: config of the pretrained model.
+        prior: the pretrained model.
     """
     digest = hashlib.sha256(config.yaml().encode())
     digest.update(chosen_device(config.common.device, "config").type.encode())
@@ -48,7 +48,7 @@ def prior_folder(place: Path, config: Config, prior: Prior) -> Path:
 
 
 def _initial_weights(config: Config) -> Iterator[bytes]:
-    """Yield name and SHA-256 of each file with which training begins."""
+    """Yield name and SHA-256 of each file of initial weights."""
     for key, value in vars(config.options).items():
         if not isinstance(value, str) or not value or not (key.endswith("_weights") or key == "start"):
             continue

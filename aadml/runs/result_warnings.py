@@ -12,14 +12,14 @@ from aadml.retrieval import Evaluation
 from aadml.retrieval.intervals import bootstrap_interval
 
 RAN_AWAY = 10.0
-"""Ratio of the last loss to the loss of the first batch above which a training diverged."""
+"""Ratio of the last loss to the loss of the first batch above which a training counts as diverged."""
 
 FEWEST_EPOCHS = 5
 """Number of epochs below which the chosen epoch is not judged: such trainings are trials."""
 
 
 def result_warnings(evaluation: Evaluation, train: Clips, history: Sequence[Record], facts: Facts) -> list[str]:
-    """Return a sentence for each fault of a training; none where there is no fault.
+    """Return a warning for each problem of a training.
 
     Args:
         evaluation: evaluation of the trained model.
@@ -50,20 +50,20 @@ def _chance(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _diverged(history: Sequence[Record]) -> Iterator[str]:
-    """Yield a sentence for each stage whose loss grew; stages minimize different losses.
+    """Yield a warning for each stage whose loss grew; stages minimize different losses.
 
-    The reference is the loss of the first batch, as the mean of a first epoch may be diverged already.
+    The reference is the loss of the first batch, as the mean loss of the first epoch may already have diverged.
     """
     for stage in dict.fromkeys(record.get("stage") for record in history):
         records = [numbers(record) for record in history if record.get("stage") == stage and "loss" in record]
         first = records[0].get("loss_of_first_batch", records[0]["loss"]) if records else 0.0
         last = records[-1]["loss"] if records else 0.0
         if first > 0 and (not math.isfinite(last) or last > RAN_AWAY * first):
-            yield f"the loss ran away, from {first:.3g} to {last:.3g}; lower training.learning_rate"
+            yield f"the loss diverged, from {first:.3g} to {last:.3g}; lower training.learning_rate"
 
 
 def _selected_epoch(history: Sequence[Record], facts: Facts) -> Iterator[str]:
-    """Yield a sentence if the first or last epoch with a validation score was chosen; its loss is not a score."""
+    """Yield a warning if the first or last epoch with a validation score (not a validation loss) was chosen."""
     scored = [record for record in history if any(key.startswith("valid ") for key in record.keys() - {"valid loss"})]
     if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training.select == "last":
         return

@@ -1,4 +1,4 @@
-"""Repeated training of a run on changed data, which reveals fitting or choosing on the test split."""
+"""Retraining of a run on changed data, to detect fitting or selection on the test split."""
 
 import tempfile
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ from aadml.runs.prepare import prepare
 from aadml.runs.train import fit_model
 
 CLOSE = 1e-4
-"""Largest relative difference of weights that is attributed to another order of sums."""
+"""Largest relative difference of weights that is attributed to a different order of summation."""
 
 REPEATED = 0.05
-"""Largest difference of MAP that is attributed to another machine or other versions."""
+"""Largest difference of MAP that is attributed to a different machine or other versions."""
 
 CHECK = "fitted without test"
 
@@ -35,7 +35,7 @@ def fitted_without_test(run: Run, split: str) -> Finding:
     """Train a run again on unchanged and changed test clips, and compare weights and scores.
 
     There are three trainings: on the unchanged data, with noise instead of the test clips, and with permuted labels of
-    the test clips. A training that does not read the test clips gives the same weights each time.
+    the test clips. A training that does not read the test clips produces the same weights each time.
 
     Args:
         run: the run with its data.
@@ -48,11 +48,11 @@ def fitted_without_test(run: Run, split: str) -> Finding:
     changes = {
         "with noise for test clips": _difference(_trained(run.config, _with_noise(content, split)), repetition),
         "with permuted test labels": _difference(_trained(run.config, _with_permuted(content, split)), repetition),
-        "as it is": _difference(run.model, repetition),
+        "on unchanged data": _difference(run.model, repetition),
     }
     differences = ", ".join(f"{name} {change:.2g}" for name, change in changes.items())
-    evidence = f"trained again: weights differ (relative) {differences}"
-    is_repeated = changes.pop("as it is") <= CLOSE
+    evidence = f"relative difference of weights after retraining: {differences}"
+    is_repeated = changes.pop("on unchanged data") <= CLOSE
     if max(changes.values()) > CLOSE:
         return Finding(CHECK, Verdict.FAIL, f"{evidence}; training depends on the {split} clips")
     if is_repeated:
@@ -60,8 +60,8 @@ def fitted_without_test(run: Run, split: str) -> Finding:
     score, repeated = (evaluate(model.embed_clips(run.splits[split])).map_mean for model in (run.model, repetition))
     evidence += f"; MAP of the run {score:.4f}, of its repetition {repeated:.4f}"
     if score > repeated + REPEATED:
-        return Finding(CHECK, Verdict.FAIL, f"{evidence}; its config does not give these weights")
-    return Finding(CHECK, Verdict.PASS, f"{evidence}; the run could not be repeated to the byte here")
+        return Finding(CHECK, Verdict.FAIL, f"{evidence}; its config does not reproduce these weights")
+    return Finding(CHECK, Verdict.PASS, f"{evidence}; on this machine the weights could not be reproduced to the byte")
 
 
 def _trained(config: Config, content: FeatureFile) -> Model:
@@ -95,7 +95,7 @@ def _with_permuted(content: FeatureFile, split: str) -> FeatureFile:
 
 
 def _difference(model: Model, other: Model) -> float:
-    """Return the largest difference of a tensor, relative to its length; infinity where shapes differ."""
+    """Return the largest difference of a tensor, relative to its norm; infinity if names or shapes differ."""
     before, after = _tensors(other), _tensors(model)
     if before.keys() != after.keys() or any(before[key].shape != after[key].shape for key in before):
         return float("inf")

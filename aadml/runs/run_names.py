@@ -11,10 +11,10 @@ LONGEST = 100
 
 
 def file_name(text: str) -> str:
-    """Return a file name of at most 109 of the characters `[A-Za-z0-9._-]`; different texts have different names.
+    """Return a file name of at most 109 characters of `[A-Za-z0-9._-]`; different texts have different names.
 
-    A text that is such a name stays unchanged, and `=` becomes `--`. Every other text gets a hash, and so does a text
-    with `--` or `-=`.
+    In a text of only these characters and `=`, each `=` becomes `--`. A hash is appended to every other text, and to a
+    text with `--` or `-=`.
     """
     written = text.replace("=", "--")
     plain = re.sub("[^A-Za-z0-9._-]+", "-", written).strip("-.")
@@ -43,7 +43,9 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
                 f"{folder}: cannot be created ({error.strerror}); choose another place with --runs"
             ) from error
         return folder
-    raise InputError(f"{runs}: contains a thousand runs of this second already; choose another place with --runs")
+    raise InputError(
+        f"{runs}: already contains a thousand runs started in this second; choose another place with --runs"
+    )
 
 
 def evaluation_file(protocol: str, split: str, *changed: str) -> str:

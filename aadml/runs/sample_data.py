@@ -48,7 +48,7 @@ def sample_features(say: Callable[[str], None]) -> Path:
     extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
     outcome = extract(read_manifest(manifest), features, extractors)
     if outcome.failures:
-        features.unlink(missing_ok=True)  # else the next call would use the incomplete file
+        features.unlink(missing_ok=True)  # otherwise the next call would use the incomplete file
         count = len(outcome.failures)
         raise InputError(f"{manifest.parent}: {count} sample clips could not be read; delete the folder and try again")
     return features

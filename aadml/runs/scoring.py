@@ -14,14 +14,14 @@ from aadml.runs.result_warnings import result_warnings
 
 @dataclass(frozen=True)
 class Scoring:
-    """Extent of the evaluation after training, and of what a run stores before.
+    """Extent of the evaluation after training, and of the states that a run saves during training.
 
     Attributes:
-        split: "test", or "valid" for a trial of a search, which must not read test. A method without epochs, which
-            would be fitted on the validation clips too, is then fitted without them.
-        queries: whether the average precision of each query is written too.
-        metrics: metrics beside those of every evaluation.
-        diagnosis: epochs between two scores of the test clips, for figures of epochs alone; 0 for none. See
+        split: "test", or "valid" for a trial of a search, which must not read test. For "valid", a method without
+            epochs is fitted on the training clips only; otherwise it is fitted on the validation clips too.
+        queries: whether the average precision of each query is also written.
+        metrics: metrics in addition to those of every evaluation.
+        diagnosis: epochs between two scores of the test clips, used only in figures; 0 for no such scores. See
             `aadml.runs.test_curve`.
         saving_share: 0 saves the state after every epoch; n skips saves that would take more than 1/n of the time, see
             `RunSession`.
@@ -43,7 +43,7 @@ def score_model(
     """Score a trained model on a split and return the content of `evaluation.json`.
 
     Args:
-        model: model, trained as far as the history of `session`.
+        model: model as trained in the history of `session`.
         config: config of the training.
         splits: training data.
         session: session of the training.
@@ -71,7 +71,7 @@ def score_model(
 
 
 def _train_map(model: Model, train: Clips, session: Session) -> float | None:
-    """Return the MAP of the training clips by the weights of the chosen epoch; None without epochs or if disabled."""
+    """Return the MAP of the training clips with the weights of the chosen epoch; None if disabled or without epochs."""
     if not session.history or not model.facts.training.train_map or not can_be_scored(train):
         return None
     return float(train_scores(model.embed_clips(train))["map_mean"])

@@ -26,11 +26,11 @@ class RunSession(Session):
     """Session whose log, best weights and state are in a run's store; best weights and state share a commit.
 
     Args:
-        store: store of the run, under its lock.
+        store: locked store of the run.
         saving_share: 0 saves after every epoch; n skips saves that would take more than 1/n of the time. In many short
             runs in a row, the loss of some seconds costs less than writing all states.
         callbacks: see `Session`.
-        diagnosis: scores after an epoch for the log on disk alone, which `history` does not contain.
+        diagnosis: scores after an epoch, which are written only to the log on disk and not to `history`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class RunSession(Session):
         self._added[name] = data
 
     def added(self) -> dict[str, bytes]:
-        """Return the added files without a commit, and clear them."""
+        """Return the added files without committing them, and clear them."""
         files, self._added = self._added, {}
         return files
 

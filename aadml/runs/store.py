@@ -23,7 +23,7 @@ from aadml.feature_extraction.ground.locks import locked
 from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, RunManifest, read_file, read_log, read_manifest
 
 FLUSH_SECONDS = 60.0
-"""Shortest time between two flushes to the disk during a training; its end flushes too."""
+"""Shortest time between two flushes to the disk during a training; the end of the training flushes too."""
 
 _PARTIAL = re.compile(
     r"\.(manifest|config|environment|evaluation|model|README|(state|best)-\d+)\.[a-z0-9_]{8}"
@@ -32,7 +32,7 @@ _PARTIAL = re.compile(
 
 
 class RunStore:
-    """Run folder under its lock, as `new_run` and `open_run` yield it.
+    """Locked run folder, as yielded by `new_run` and `open_run`.
 
     Args:
         folder: existing folder.
@@ -158,7 +158,7 @@ class RunStore:
 
 @contextmanager
 def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
-    """Yield the store of a new run, under its lock; the folder is created where it does not exist.
+    """Yield the store of a new run, under its lock; the folder is created if it does not exist.
 
     A training that fails before its first epoch leaves nothing behind.
 
@@ -167,7 +167,7 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
         made: whether this process created the folder before.
 
     Raises:
-        InputError: the folder cannot be created or written, contains a run or files of a run's names, or is in use.
+        InputError: the folder cannot be created or written, is in use, or contains files with names of run files.
     """
     with _writing(folder):
         is_new = made or not folder.exists()
@@ -175,7 +175,7 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
     with _empty_removed(folder, is_new=is_new), _lock(folder, wait=False):
         taken = sorted(path.name for path in folder.iterdir() if path.name in RESERVED or NUMBERED.fullmatch(path.name))
         if taken:
-            raise InputError(f"{folder}: contains a {taken[0]} already; choose an empty folder for the run")
+            raise InputError(f"{folder}: already contains a {taken[0]}; choose an empty folder for the run")
         store = RunStore(folder, RunManifest(uuid.uuid4().hex), made=is_new)
         try:
             with _writing(folder):
@@ -193,7 +193,7 @@ def open_run(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
 
     Args:
         folder: folder of the run.
-        wait: whether to wait for the lock, or to raise an error.
+        wait: whether to wait for the lock instead of raising an error.
 
     Raises:
         InputError: the folder is not a run, or is damaged or in use.
@@ -232,7 +232,7 @@ def _lock(folder: Path, *, wait: bool) -> Iterator[None]:
 
 @contextmanager
 def _writing(place: Path) -> Iterator[None]:
-    """Raise InputError for an error of the system, with the place and a hint."""
+    """Convert an OSError to an InputError with the path and a hint."""
     try:
         yield
     except OSError as error:

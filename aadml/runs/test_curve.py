@@ -1,7 +1,7 @@
-"""Scores of the test clips during a training: for figures of epochs, never for a choice.
+"""Scores of the test clips during a training, used in figures and never for selection.
 
 The training has no test clips and receives none of these scores. They are written to the log on disk with a prefix of
-their own, and left out when the log is read to continue.
+their own, and skipped when the log is read to continue the training.
 """
 
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     Args:
         prepared: see `prepare`.
         session: session for progress, log and checkpoints.
-        alone: whether to fit a method without epochs on the training clips alone, without the validation clips.
+        alone: whether to fit a method without epochs on the training clips only, without the validation clips.
     """
     model, splits = prepared.model, prepared.splits
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
@@ -74,13 +74,13 @@ def train_run(
         scoring: extent of the evaluation.
         callbacks: called during the training.
         priors: folder of models that a method needs first; by default the run's own folder.
-        on_note: called with notes for the user: warnings and a forecast before training, verdicts after.
+        on_note: called with notes for the user: warnings and estimates before training, verdicts after.
 
     Returns:
         The model with its evaluation, as written to `evaluation.json`.
 
     Raises:
-        InputError: the data changed since the run began, or training cannot go on.
+        InputError: the data changed since the run began, or training cannot continue.
     """
     note = on_note or (lambda message: None)
     _begin(prepared, store, note)
@@ -129,17 +129,17 @@ def _run_session(prepared: Prepared, store: RunStore, scoring: Scoring, callback
 def train_prior(
     prepared: Prepared, scoring: Scoring, place: Path | None, *, callbacks: Callbacks, on_note: Note
 ) -> None:
-    """Pass the trained model that a method needs first to the method: loaded from `place`, or trained now.
+    """Pass a pretrained model to the method that needs it; the model is loaded from `place`, or trained now.
 
     Args:
         prepared: see `prepare`.
-        scoring: extent of the evaluation of the other model's run.
-        place: folder in which the other model has a folder of its own; None trains in memory.
+        scoring: extent of the evaluation of the pretrained model's run.
+        place: folder in which the pretrained model has a folder of its own; None trains in memory.
         callbacks: called during the training.
         on_note: called with a note for the user.
 
     Raises:
-        InputError: the folder contains a model of another config or of other data, or is damaged.
+        InputError: the folder contains a model of a different config or other data, or is damaged.
     """
     prior = prepared.model.method.prior()
     if prior is None:
@@ -176,22 +176,22 @@ def train_into(
         scoring: extent of the evaluation.
         callbacks: called during the training.
         priors: see `train_run`.
-        wait: whether to wait for another process in this folder, or to raise an error.
+        wait: whether to wait for another process in this folder instead of raising an error.
         splits: data in memory; None reads the data of the config.
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the folder contains a run of another config, or of data that have changed.
+        InputError: the folder contains a run of a different config, or of data that have changed.
     """
     if is_run(folder) and CONFIG in read_manifest(folder).files:
-        config = config.trained_in(read_config(folder).training.precision)  # of the machine on which the run began
+        config = config.trained_in(read_config(folder).training.precision)  # precision of the first process
     prepared = prepare(config, splits)
     config = prepared.config
     for metric in scoring.metrics:
         check_cutoff(metric, len(prepared.splits[scoring.split]))
     with open_run(folder, wait=wait) if is_run(folder) else new_run(folder) as store:
         if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
-            raise InputError(f"{folder}: contains a run of another config; remove it, or choose another folder")
+            raise InputError(f"{folder}: contains a run of a different config; remove it, or choose another folder")
         if is_finished(folder):
             _check_same_data(prepared, store)
             return load(folder, device=config.common.device)
@@ -203,7 +203,9 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
     if ENVIRONMENT in store.manifest.files:
         before = _check_same_data(prepared, store)
         if before.processes != group.count():
-            note(f"begun by {before.processes} processes, continued by {group.count()}: equal up to rounding alone")
+            note(
+                f"begun by {before.processes} processes, continued by {group.count()}; the results agree up to rounding"
+            )
         return
     device = chosen_device(prepared.config.common.device, "config")
     about = environment(prepared.splits, prepared.sha256, device)
@@ -218,9 +220,9 @@ def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
 
 
 def _card(model: Model, store: RunStore, note: Note) -> dict[str, bytes]:
-    """Return the card as a file to write; nothing where the folder has a file of its name from elsewhere."""
+    """Return the card as a file to write; empty if the folder has a file of that name that is not of this run."""
     content, place = model.card().encode(), store.folder / CARD
     if CARD not in store.manifest.files and place.exists() and place.read_bytes() != content:
-        note(f"warning: {place} was not written by this run and stays; the run has no card")
+        note(f"warning: {place} was not written by this run and is kept; the run has no card")
         return {}
     return {CARD: content}

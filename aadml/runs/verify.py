@@ -37,10 +37,10 @@ def verify_folder(folder: Path) -> list[str]:
 
 def _without_manifest(folder: Path) -> list[str]:
     if (folder / ENVIRONMENT).is_file():
-        return [f"{folder / MANIFEST}: is missing; without it nothing of this run can be checked"]
+        return [f"{folder / MANIFEST}: is missing, so no file of this run can be checked; restore it"]
     if is_model(folder):
         return verify_model(folder)
     if (folder / WEIGHTS).is_file():
-        return [f"{folder / FACTS}: is missing; without it the model cannot be loaded"]
+        return [f"{folder / FACTS}: is missing, so the model cannot be loaded; restore it"]
     read_manifest(folder)  # raises an error on the kind of the folder
     return []

@@ -57,7 +57,7 @@ def test_embeddings_made_elsewhere_have_other_galleries_too(aadml, tmp_path, gen
     assert [one["gallery"] for one in found.values()] == ["full", "without-partner", "disjoint"]
     assert len({one["map_mean"] for one in found.values()}) == 3
     code, _, err = aadml("evaluate", "--embeddings", path, "--exclude-partner", "--disjoint")
-    assert (code, "pass disjoint alone" in err) == (2, True)
+    assert (code, "pass only disjoint" in err) == (2, True)
 
 
 @pytest.mark.slow

@@ -18,8 +18,8 @@ def embeddings(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--data", "f.h5"], "data apply to a model only"),
-        (["--allow-other-features"], "allow_other_features applies to a model on other data only"),
+        (["--data", "f.h5"], "data applies only to a model"),
+        (["--allow-other-features"], "allow_other_features applies only to a model on other data"),
         (["--query-seed", "3"], "query_seed is 3, but no queries are drawn"),
         (["--per-query"], "--per-query applies to --json only"),
     ],
@@ -90,7 +90,7 @@ def test_of_search_beside_export(aadml, features, tmp_path, arguments):
 
 
 def test_of_audit_and_report(features, tmp_path):
-    with pytest.raises(InputError, match="protocol bank applies to a run or model only; leave out --protocol"):
+    with pytest.raises(InputError, match="protocol bank applies only to a run or model; leave out --protocol"):
         toolkit.audit(data=features, command="none", protocol="bank")
     with pytest.raises(InputError, match="allow_other_features applies to other data than those of the run; pass data"):
         toolkit.report(tmp_path, allow_other_features=True)

@@ -82,7 +82,7 @@ def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_w
 def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):
     from aadml.feature_extraction.ground.errors import InputError
 
-    with pytest.raises(InputError, match="learns from features; extract some with"):
+    with pytest.raises(InputError, match="trains on features; extract features with"):
         call("train", "--data", manifest, "--method", "aadml", "--epochs", 1, "--runs", tmp_path)
 
 

@@ -65,7 +65,7 @@ def test_what_was_made_elsewhere_is_audited_as_it_was_named(asked, made):
     aadml.audit(command="mine {input} {output}", data=made[1])
     (function, _), (command, _) = asked
     assert (function.function, command.command) == (encoder, "mine {input} {output}")
-    with pytest.raises(InputError, match="an encoder made elsewhere needs data; pass --data"):
+    with pytest.raises(InputError, match="an external encoder needs data; pass --data"):
         aadml.audit(encoder=encoder)
 
 
@@ -87,10 +87,10 @@ def test_the_audit_of_a_run_is_added_to_the_run(asked, run):
 
 def test_an_audit_wants_one_subject(random_run, random_model):
     for given in ({}, {"run": random_run, "command": "mine"}, {"encoder": "a:b", "command": "mine"}):
-        with pytest.raises(InputError, match="pass one of RUN"):
+        with pytest.raises(InputError, match="pass exactly one of RUN"):
             aadml.audit(**given)
     for given in ({"command": "mine", "data": "f.h5"}, {"run": random_run, "data": "f.h5"}):
-        with pytest.raises(InputError, match="--retrain applies to a run on its own data only"):
+        with pytest.raises(InputError, match="--retrain applies only to a run on its own data"):
             aadml.audit(**given, retrain=True)
 
 
@@ -100,7 +100,7 @@ def test_an_encoder_is_a_function_or_the_name_of_one_beside_the_data(other_file,
     (tmp_path / "encoder_of_this_test.py").write_text("def same(features, labels):\n    return features\n")
     aadml.audit(encoder="encoder_of_this_test:same", data=other_file())
     assert asked[0].function({"audio": 1}, None) == {"audio": 1}
-    with pytest.raises(InputError, match="--encoder same: not a name of a function; write it as module:function"):
+    with pytest.raises(InputError, match="--encoder same: not the name of a function; pass module:function"):
         aadml.audit(encoder="same", data=other_file())
 
 

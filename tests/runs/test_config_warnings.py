@@ -20,7 +20,7 @@ def test_it_is_said_where_no_epoch_can_be_chosen(options, said):
     for valid, expected in ((clips.select(torch.arange(0)), said), (clips, False)):
         heard = []
         aadml.fit(aadml.Splits(clips, valid, clips), on_note=heard.append, **options)
-        assert ("there are no validation clips to choose an epoch on: the last one is kept" in heard) == expected
+        assert ("there are no validation clips to choose an epoch on, so the last epoch is kept" in heard) == expected
 
 
 @pytest.mark.parametrize(

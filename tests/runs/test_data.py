@@ -16,7 +16,7 @@ from aadml.runs import data
 
 def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):
     monkeypatch.setattr(data, "is_captioned", lambda path: True)
-    with pytest.raises(InputError, match="is captioned sound, but cca learns from features"):
+    with pytest.raises(InputError, match="is captioned sound, but cca trains on features"):
         data.load_splits(assemble(method="cca", data="synthetic:ave"))
     with pytest.raises(InputError, match=r"relevance: .* is captioned sound, which has no classes"):
         data.load_splits(assemble(method="cca", data="synthetic:ave", relevance="own"))
@@ -50,7 +50,7 @@ def test_labels_decide_where_a_training_starts(tmp_path):
     for given in (without, aadml.read(without), aadml.read(without).train):
         chosen, said = asked(given)
         assert chosen == "pairs"
-        assert said[0].startswith("the clips are not of one class each, so config 'pairs' is used")
+        assert said[0].startswith("the clips do not have exactly one class each, so config 'pairs' is used")
     assert asked(without, config="mine.yaml") == ("mine.yaml", [])
     assert asked(without, method="cca") == (None, [])
     random = np.random.default_rng(0).standard_normal((6, 3)).astype("f4")
@@ -66,7 +66,7 @@ def test_modalities_are_kept_by_name_and_it_is_said_which_were_left_out(tmp_path
     assert every.notes == splits.notes
     some = data.with_modalities(splits, ["visual", "flow"])
     assert [set(part.modalities) for part in (some.train, some.valid, some.test)] == [{"visual", "flow"}] * 3
-    assert some.notes == (*splits.notes, "of its modalities, audio was left out (modalities)")
+    assert some.notes == (*splits.notes, "modalities left out by the key modalities: audio")
     with pytest.raises(InputError, match=r"modalities: .*f\.h5 has no text; choose from audio, visual, flow"):
         data.with_modalities(splits, ["audio", "text"])
     with pytest.raises(InputError, match=r"modalities: visual, visual given; choose at least two"):

@@ -22,7 +22,7 @@ def test_clips_are_scored_whole():
     found, as_test = (aadml.evaluate(model, data=data) for data in (later, aadml.Splits(none, none, later)))
     assert (found.split, found.map_mean) == ("all", as_test.map_mean)
     assert found.record().directions.keys() == {"audio-visual", "visual-audio"}
-    with pytest.raises(InputError, match="split 'test' given, but Clips are scored whole; leave it out"):
+    with pytest.raises(InputError, match="split 'test' given, but all of the Clips are scored; leave out split"):
         aadml.evaluate(model, data=later, split="test")
 
 

@@ -30,7 +30,7 @@ def test_one_process_trains_anything_and_several_what_divides_batches(config, pr
     linear = prepare(config("cca"))
     check_processes(linear)
     processes(2)
-    with pytest.raises(InputError, match="cca: trains in one process; leave torchrun out"):
+    with pytest.raises(InputError, match="cca: cannot train in several processes; start it without torchrun"):
         check_processes(linear)
     check_processes(prepare(config()))
 
@@ -45,9 +45,9 @@ def test_processes_with_different_data_or_configs_are_refused(config, processes,
     assert sums[0]["data"] == sums[1]["data"]
     processes(2, first=False, says=sums[0])
     check_processes(mine)
-    with pytest.raises(InputError, match="this process has other config than the first one of the job"):
+    with pytest.raises(InputError, match="the config of this process differs from that of the job's first process"):
         check_processes(other)
-    with pytest.raises(InputError, match="this process has other data"):
+    with pytest.raises(InputError, match="the data of this process differs"):
         check_processes(replace(mine, sha256="0" * 64))
 
 
@@ -76,7 +76,7 @@ def test_what_cannot_become_or_continue_a_run_is_refused(config, tmp_path):
         aadml.fit([1, 2])
     splits = aadml.read(config("random").data)
     none = replace(splits, test=splits.test.select(splits.test.labels[:0]))
-    with pytest.raises(InputError, match="the data have no test clips, on which a run is scored"):
+    with pytest.raises(InputError, match="the data have no test clips, but a run is scored on test clips"):
         aadml.fit(none, method="random", runs=tmp_path / "runs")
     assert aadml.fit(none, method="random").evaluation is None
     with new_run(tmp_path / "run"):

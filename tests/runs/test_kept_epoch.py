@@ -54,7 +54,7 @@ def test_only_what_the_config_asks_for_may_be_kept(runs, monkeypatch, select, ep
     finding = audit._kept_epoch(runs[select])
     assert (finding.verdict is Verdict.PASS) == passes
     assert f"epoch {epoch} was kept; " in finding.evidence
-    assert finding.evidence.endswith("epoch 2" if select == "best" else "epoch 3")
+    assert finding.evidence.endswith(" is 2" if select == "best" else " is 3")
 
 
 @pytest.mark.parametrize(("epoch", "passes"), [(1, True), (4, True), (3, False), (2, False)])
@@ -86,8 +86,8 @@ def test_the_log_is_searched_for_the_criterion_of_the_config(monkeypatch, tmp_pa
             kept(monkeypatch, epoch)
             findings[criterion, epoch] = audit._kept_epoch(run)
     assert [one.verdict for one in findings.values()] == [Verdict.FAIL, Verdict.PASS, Verdict.PASS, Verdict.FAIL]
-    assert "the best validation MAP of the log is epoch 3" in findings["auto", 1].evidence
-    assert "the best validation recall@2 of the log is epoch 1" in findings["recall@2", 3].evidence
+    assert "the best validation MAP in the log is 3" in findings["auto", 1].evidence
+    assert "the best validation recall@2 in the log is 1" in findings["recall@2", 3].evidence
 
 
 @pytest.mark.parametrize(("epoch", "scores"), [(None, [0.2, 0.4]), (1, [])])

@@ -74,11 +74,11 @@ def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"once": "audio", "data": True}, "once applies to embeddings only"),
-        ({"embeddings": True, "data": True}, "data apply to a model only"),
+        ({"once": "audio", "data": True}, "once applies only to embeddings"),
+        ({"embeddings": True, "data": True}, "data applies only to a model"),
         (
             {"embeddings": True, "allow_other_features": True},
-            "allow_other_features applies to a model on other data only",
+            "allow_other_features applies only to a model on other data",
         ),
         ({"query_seed": 3, "data": True}, "query_seed is 3, but no queries are drawn"),
     ],

@@ -61,7 +61,7 @@ def test_a_clip_without_one_modality_still_trains_the_others(name):
     notes = []
     settings = options_of(name)
     everyone = aadml.fit(splits(), method=name, settings=settings, on_note=notes.append)
-    assert not any("learns from the" in note for note in notes)
+    assert not any("trains on the" in note for note in notes)
     data = splits()
     fewer = Splits(data.train.select(data.train.whole), data.valid, data.test)
     alone = aadml.fit(fewer, method=name, settings=settings).method.state()
@@ -96,7 +96,7 @@ def test_a_method_that_needs_all_modalities_learns_from_the_clips_that_have_them
     scored = model.evaluation["directions"]
     assert scored["flow-visual"]["queries"] == int(data.test.present["flow"].sum()) < 30
     assert scored["visual-flow"]["gallery"] == scored["flow-visual"]["queries"]
-    assert any(f"{name} learns from the {whole} of 60 training clips that have all modalities" in one for one in notes)
+    assert any(f"{name} trains on the {whole} of 60 training clips that have all modalities" in one for one in notes)
 
 
 def test_a_method_that_needs_all_modalities_refuses_where_no_clip_has_them():

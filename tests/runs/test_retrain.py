@@ -35,7 +35,7 @@ def test_an_honest_run_has_the_same_weights_without_its_test_clips(method, setti
     model = aadml.fit(features, method=method, settings=settings, runs=tmp_path / "runs", **epochs)
     found = fitted_without_test(load_run(model.folder), "test")
     assert found.verdict is Verdict.PASS
-    assert "as it is 0" in found.evidence
+    assert "on unchanged data 0" in found.evidence
 
 
 def test_a_method_that_reads_the_test_clips_from_the_file_itself_is_caught(features, tmp_path, monkeypatch):
@@ -85,7 +85,7 @@ def test_a_run_whose_weights_its_config_does_not_give_is_caught(features, tmp_pa
     better = aadml.fit(replace(splits, train=splits.test, valid=splits.test), loss="triplet", epochs=60, settings=SMALL)
     found = fitted_without_test(replace(run, model=better), "test")
     assert found.verdict is Verdict.FAIL
-    assert "its config does not give these weights" in found.evidence
+    assert "its config does not reproduce these weights" in found.evidence
 
 
 @pytest.mark.slow
@@ -113,14 +113,14 @@ def model_of(*weights, score=0.5, key="w"):
 @pytest.mark.parametrize(
     ("noise", "permuted", "own", "scores", "passes", "said"),
     [
-        (0, 0, 0, (0.5, 0.1), True, "as it is 0"),
-        (9e-5, 9e-5, 9e-5, (0.5, 0.1), True, "as it is 9e-05"),
+        (0, 0, 0, (0.5, 0.1), True, "on unchanged data 0"),
+        (9e-5, 9e-5, 9e-5, (0.5, 0.1), True, "on unchanged data 9e-05"),
         (2e-4, 0, 0, (0.5, 0.5), False, "training depends on the test clips"),
         (0, 2e-4, 0, (0.5, 0.5), False, "training depends on the test clips"),
         (2e-4, 0, 0.1, (0.5, 0.5), False, "training depends on the test clips"),
-        (0, 0, 2e-4, (0.54, 0.5), True, "the run could not be repeated to the byte here"),
+        (0, 0, 2e-4, (0.54, 0.5), True, "on this machine the weights could not be reproduced to the byte"),
         (0, 0, 0.1, (0.2, 0.5), True, "MAP of the run 0.2000, of its repetition 0.5000"),
-        (0, 0, 0.1, (0.56, 0.5), False, "its config does not give these weights"),
+        (0, 0, 0.1, (0.56, 0.5), False, "its config does not reproduce these weights"),
     ],
 )
 def test_what_is_said_of_trainings_that_end_so_far_apart(

@@ -45,7 +45,7 @@ def test_the_search_for_a_free_name_ends(tmp_path, monkeypatch):
         raise FileExistsError
 
     monkeypatch.setattr(Path, "mkdir", taken)
-    with pytest.raises(InputError, match="a thousand runs of this second"):
+    with pytest.raises(InputError, match="a thousand runs started in this second"):
         run_names.new_run_folder(tmp_path, "cca", 0)
     assert len(set(asked)) == len(asked) == 1000
 

@@ -23,13 +23,13 @@ def test_a_run_continued_by_other_processes_says_that_it_is_equal_up_to_rounding
     monkeypatch.setattr("aadml.runs.train.group", SimpleNamespace(count=lambda: 3, own_device=lambda device: device))
     said = []
     train_into(config(**{"training.epochs": 2}), tmp_path / "run", on_note=said.append)
-    assert "begun by 1 processes, continued by 3: equal up to rounding alone" in said
+    assert "begun by 1 processes, continued by 3; the results agree up to rounding" in said
 
 
 def test_a_folder_of_another_config_or_of_other_data_is_not_trained_into(config, tmp_path):
     first = train_into(config(), tmp_path / "run")
     assert train_into(config(), tmp_path / "run").evaluation == first.evaluation
-    with pytest.raises(InputError, match="contains a run of another config; remove it, or choose another folder"):
+    with pytest.raises(InputError, match="contains a run of a different config; remove it, or choose another folder"):
         train_into(config(seed=1), tmp_path / "run")
     write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8), seed=5))
     with pytest.raises(InputError, match=r"the data changed since .* was begun; start a new run"):

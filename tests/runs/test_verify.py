@@ -16,18 +16,18 @@ def test_verify_names_each_file_that_is_gone_or_was_changed(random_run, name):
     assert changed.endswith("(a card may be edited)") == (name == "README.md")
     (random_run / name).unlink()
     (gone,) = aadml.verify(random_run)
-    assert f"{random_run / name}: cannot be read (No such file or directory), but the run names it" in gone
+    assert f"{random_run / name}: cannot be read (No such file or directory), but the manifest of the run lists it" in gone
 
 
 def test_verify_says_which_file_a_folder_lacks_without_which_nothing_is_known(random_model, random_run, tmp_path):
     (random_run / MANIFEST).unlink()
     assert aadml.verify(random_run) == [
-        f"{random_run / MANIFEST}: is missing; without it nothing of this run can be checked"
+        f"{random_run / MANIFEST}: is missing, so no file of this run can be checked; restore it"
     ]
     saved = random_model.save(tmp_path / "model")
     assert aadml.verify(saved) == []
     (saved / "model.json").unlink()
-    assert aadml.verify(saved) == [f"{saved / 'model.json'}: is missing; without it the model cannot be loaded"]
+    assert aadml.verify(saved) == [f"{saved / 'model.json'}: is missing, so the model cannot be loaded; restore it"]
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="not a run folder"):
         aadml.verify(tmp_path / "empty")

@@ -111,7 +111,7 @@ def test_a_killed_process_ends_the_job_in_one_line_and_the_run_goes_on_to_the_sa
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["train", "--data", "synthetic:ave", "--method", "acmr"], "acmr: trains in one process"),
+        (["train", "--data", "synthetic:ave", "--method", "acmr"], "acmr: cannot train in several processes"),
         (["train", "--data", "nowhere.h5"], "nowhere.h5"),
         (["doctor"], "doctor runs in one process; only train supports torchrun"),
     ],
@@ -173,7 +173,7 @@ def test_processes_with_other_data_are_told_apart(tmp_path, job):
     )
     told = {rank: out for rank, (_, out, _) in enumerate(job(program))}
     assert "InputError" in told[1]
-    assert "this process has other data than the first one of the job" in told[1]
+    assert "the data of this process differs from that of the job's first process" in told[1]
     assert "ProcessLost" in told[0]
 
 

@@ -38,19 +38,19 @@ def test_an_argument_of_another_type_is_refused_at_the_door(name, tmp_path, monk
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: aadml.fit("f.h5", config=""), "fit: config is empty; give a path, or leave it out"),
+        (lambda: aadml.fit("f.h5", config=""), "fit: config is empty; pass a path, or leave it out"),
         (
             lambda: aadml.fit({"audio": 1}),
-            "fit: data of type dict; possible are text, a path, Splits, "
-            "Clips (of arrays: aadml.Clips.of(labels, audio=..., visual=...)), None",
+            "fit: data has type dict; pass text, a path, Splits, "
+            "Clips (of arrays: aadml.Clips.of(labels, audio=..., visual=...)) or None",
         ),
-        (lambda: aadml.fit("f.h5", modalities=3), "fit: modalities of type int; possible are names, text, None"),
-        (lambda: aadml.fit("f.h5", epochs=True), "fit: epochs of type bool; possible are a whole number, None"),
+        (lambda: aadml.fit("f.h5", modalities=3), "fit: modalities has type int; pass names, text or None"),
+        (lambda: aadml.fit("f.h5", epochs=True), "fit: epochs has type bool; pass a whole number or None"),
         (
             lambda: aadml.evaluate("run", queries="5"),
-            "evaluate: queries of type str; possible are a whole number, None",
+            "evaluate: queries has type str; pass a whole number or None",
         ),
-        (lambda: aadml.sample_data("d", seconds="1"), "sample_data: seconds of type str; possible is a number"),
+        (lambda: aadml.sample_data("d", seconds="1"), "sample_data: seconds has type str; pass a number"),
     ],
 )
 def test_what_is_possible_is_said(call, said):
@@ -85,20 +85,20 @@ def model(features):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda index: Index(5), "Index: path of type int; possible are text, a path"),
-        (lambda index: Index.build(3, "x.index"), "Index.build: source of type int; possible are text, a path"),
+        (lambda index: Index(5), "Index: path has type int; pass text or a path"),
+        (lambda index: Index.build(3, "x.index"), "Index.build: source has type int; pass text or a path"),
         (
             lambda index: build("f.h5", "x", workers="2"),
-            "build: workers of type str; possible are a whole number, None",
+            "build: workers has type str; pass a whole number or None",
         ),
-        (lambda index: index.search(clip=3), "Index.search: clip of type int; possible are text, a path, None"),
+        (lambda index: index.search(clip=3), "Index.search: clip has type int; pass text, a path or None"),
         (
             lambda index: index.like("x", "audio", to="audio"),
-            "Index.like: number of type str; possible is a whole number",
+            "Index.like: number has type str; pass a whole number",
         ),
-        (lambda index: index.item("3"), "Index.item: number of type str; possible is a whole number"),
-        (lambda index: index.export(""), "Index.export: output is empty; give a path, or leave it out"),
-        (lambda index: index.export(3), "Index.export: output of type int; possible are text, a path"),
+        (lambda index: index.item("3"), "Index.item: number has type str; pass a whole number"),
+        (lambda index: index.export(""), "Index.export: output is empty; pass a path, or leave it out"),
+        (lambda index: index.export(3), "Index.export: output has type int; pass text or a path"),
     ],
 )
 def test_an_index_refuses_it_too(call, said, index, tmp_path, monkeypatch):
@@ -112,11 +112,11 @@ def test_an_index_refuses_it_too(call, said, index, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda model: model.save(""), "Model.save: folder is empty; give a path, or leave it out"),
-        (lambda model: model.save(None), "Model.save: folder of type NoneType; possible are text, a path"),
+        (lambda model: model.save(""), "Model.save: folder is empty; pass a path, or leave it out"),
+        (lambda model: model.save(None), "Model.save: folder has type NoneType; pass text or a path"),
         (
             lambda model: model.top_k(np.eye(10), np.eye(10), k="3"),
-            "Model.top_k: k of type str; possible is a whole number",
+            "Model.top_k: k has type str; pass a whole number",
         ),
     ],
 )

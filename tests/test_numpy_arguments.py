@@ -25,11 +25,11 @@ def test_a_training_takes_numpy_scalars_wherever_numbers_are_taken():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"seed": np.float64(1.5)}, "fit: seed of type float; possible are a whole number, None"),
-        ({"seed": np.array([1, 2])}, "fit: seed of type list"),
-        ({"epochs": np.bool_(True)}, "fit: epochs of type bool"),
-        ({"modalities": np.array(3)}, "fit: modalities of type int"),
-        ({"trust_code": "yes"}, "fit: trust_code of type str; possible is True or False"),
+        ({"seed": np.float64(1.5)}, "fit: seed has type float; pass a whole number or None"),
+        ({"seed": np.array([1, 2])}, "fit: seed has type list"),
+        ({"epochs": np.bool_(True)}, "fit: epochs has type bool"),
+        ({"modalities": np.array(3)}, "fit: modalities has type int"),
+        ({"trust_code": "yes"}, "fit: trust_code has type str; pass True or False"),
     ],
 )
 def test_numpy_values_of_a_wrong_kind_are_refused_in_one_line(arguments, message):

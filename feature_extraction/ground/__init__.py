@@ -1,1 +1,1 @@
-"""Ground: what both packages stand on: errors, atomic files, tables of named functions."""
+"""Foundation of both packages: errors, atomic files, options, and registries of named functions."""

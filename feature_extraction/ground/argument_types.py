@@ -37,7 +37,7 @@ def checked(function: F, home: str, name: str) -> F:
     """Wrap a public function so that the types of its arguments are checked before it runs.
 
     Texts, paths, numbers, functions and classes are checked. Arrays, mappings and the items of containers are left to
-    the function. The attribute IN_WORDS of a class describes it in messages.
+    the function. Messages describe a class by its attribute IN_WORDS.
 
     Args:
         function: the function; the same function always has the same wrapper.
@@ -85,7 +85,7 @@ def _wrapped(function: F, name: str, *, typed: bool = False) -> F:
 
 
 def in_words(error: OSError) -> str:
-    """Return what an error of the operating system says, with the file it names."""
+    """Return the text of an operating-system error, with the path of its file."""
     place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
     return f"{place}cannot be read or written ({error.strerror or error}); pass another path, or change its permissions"
 
@@ -96,9 +96,9 @@ def _check_text(place: str, value: object, *, is_path: bool) -> None:
         return
     text = os.fspath(value)
     if is_path and "\0" in str(text):
-        raise InputError(f"{place}: {str(text)!r} holds a zero byte; no file has such a name")
+        raise InputError(f"{place}: {str(text)!r} holds a zero byte, which no file name can; pass another path")
     try:
-        os.fsencode(text)  # names of files that are not UTF-8 stay possible
+        os.fsencode(text)  # file names that are not UTF-8 are valid
     except UnicodeEncodeError as error:
         raise InputError(f"{place}: {str(text)!r} holds characters that are not Unicode; pass valid text") from error
 
@@ -136,10 +136,10 @@ def _is_checked(types: Collection[object]) -> bool:
 def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
     if not any(_is_of(value, kind) for kind in kinds):
         wanted = [*dict.fromkeys(_in_words(kind) for kind in kinds)]
-        possible = f"possible {'are' if len(wanted) > 1 else 'is'} {', '.join(wanted)}"
-        raise InputError(f"{place} of type {type(value).__name__}; {possible}")
+        possible = " or ".join([", ".join(wanted[:-1]), wanted[-1]] if len(wanted) > 1 else wanted)
+        raise InputError(f"{place} has type {type(value).__name__}; pass {possible}")
     if isinstance(value, str) and not value and os.PathLike in kinds:
-        raise InputError(f"{place} is empty; give a path, or leave it out")
+        raise InputError(f"{place} is empty; pass a path, or leave it out")
     if value == "" and {*kinds} == {str, NoneType}:
         raise InputError(f"{place} is empty; pass a name, or leave it out")
 
@@ -163,7 +163,7 @@ def _is_of(value: object, kind: object) -> bool:
 
 def _in_words(kind: object) -> str:
     if get_origin(kind) is Literal:
-        return ", ".join(map(repr, get_args(kind)))
+        return f"one of {', '.join(map(repr, get_args(kind)))}"
     if get_origin(kind) and get_origin(kind) is not Callable:
         return "names"
     return str(

@@ -43,7 +43,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         temporary.replace(final)
     except OSError as error:
         raise InputError(
-            f"{final}: cannot be written ({error.strerror or error}); choose another place or free some space"
+            f"{final}: cannot be written ({error.strerror or error}); choose another place, or free some space"
         ) from error
     finally:
         if temporary is not None:
@@ -69,7 +69,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
     except OSError as error:
         raise InputError(f"{final}: cannot be written ({error.strerror or error}); choose another place") from error
     if other:
-        raise InputError(f"{final}: exists and is not {kind}; it is not overwritten, name another output")
+        raise InputError(f"{final}: exists, is not {kind}, and is not overwritten; choose another output")
 
 
 def _target(path: str | os.PathLike[str]) -> Path:

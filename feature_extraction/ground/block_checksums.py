@@ -4,9 +4,9 @@ Content of n bytes is followed by the checksums of its blocks of 64 KiB (8 bytes
 these checksums and n, n itself (8 bytes) and `aadml checksums1`. A reader verifies the blocks that it reads.
 
 The checksum of a block of 32-bit words w_i is the sum of k_i w_i modulo 2^64, with fixed random odd 64-bit k_i
-(multilinear hashing; Lemire and Kaser, The Computer Journal 2014). It finds every change of a single word, and
-overlooks another change with a probability of about 2^-32 at most. It reads four times as many bytes a second as
-SHA-256. Like every checksum beside its data, it finds damage and not forgery.
+(multilinear hashing; Lemire and Kaser, The Computer Journal 2014). It detects every change of a single word, and
+misses any other change with a probability of about 2^-32 at most. It reads four times as many bytes per second as
+SHA-256. Like every checksum stored with its data, it detects damage but not forgery.
 """
 
 import functools
@@ -68,16 +68,16 @@ def _digest(sums: bytes, size: int) -> bytes:
 
 
 class CheckedReader(io.RawIOBase):
-    """Content of a file with a trailer, of which every block that is read is verified.
+    """Content of a file with a trailer; every block is verified when it is read.
 
     Args:
         path: the file.
 
     Attributes:
-        failure: sentence on the first block that did not match its checksum; "" so far.
+        failure: message about the first block that did not match its checksum; "" before that.
 
     Raises:
-        InputError: the trailer is damaged; also every read of a damaged block.
+        InputError: the trailer is damaged. Every read of a damaged block raises the same error.
         OSError: the file cannot be read.
     """
 
@@ -170,7 +170,7 @@ class CheckedReader(io.RawIOBase):
     def _fail(self, start: int, length: int) -> None:
         message = (
             f"{self._place}: is damaged: bytes {start:,} to {start + length - 1:,} do not match their checksum; "
-            "restore the file from a copy, or make it again"
+            "restore the file from a copy, or create it again"
         )
         self.failure = self.failure or message
         raise InputError(message)
@@ -194,5 +194,5 @@ def _read_trailer(file: Any, place: str) -> tuple[int, NDArray[np.uint64]]:
     digest, size, _ = _FOOTER.unpack(os.pread(file.fileno(), _FOOTER.size, start))
     sums = os.pread(file.fileno(), start - size, size) if size <= start else b""
     if len(sums) != 8 * -(-size // BLOCK) or _digest(sums, size) != digest:
-        raise DamagedFileError(f"{place}: is damaged (its checksums); restore the file from a copy, or make it again")
+        raise DamagedFileError(f"{place}: its checksums are damaged; restore the file from a copy, or create it again")
     return size, np.frombuffer(sums, dtype="<u8").astype(np.uint64)

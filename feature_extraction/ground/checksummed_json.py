@@ -1,4 +1,4 @@
-"""JSON files with their own checksum, and size and SHA-256 of other files."""
+"""JSON files that hold their own checksum; size and SHA-256 of other files."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ class FileSum:
             InputError: size or checksum differ.
         """
         if len(data) != self.size:
-            raise DamagedFileError(f"{place}: damaged: it has {len(data)} bytes, but {self.size} were written")
+            raise DamagedFileError(f"{place}: damaged: the file has {len(data)} bytes, but {self.size} were written")
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise DamagedFileError(f"{place}: damaged or changed: its SHA-256 is not that of the written content")
 
@@ -75,7 +75,7 @@ def read_sealed(path: Path, form: str, version: int) -> dict[str, Json]:
         version: expected value of the key `version`.
 
     Raises:
-        FileNotFoundError: there is no such file; NotADirectoryError alike. The caller knows what its folder is.
+        FileNotFoundError: the file does not exist (or NotADirectoryError); the caller can describe the folder.
         InputError: the file cannot be read, is damaged, or has another format or version.
     """
     try:

@@ -93,7 +93,7 @@ def with_consent(*files: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             arguments = parameters.bind(*positional, **named).arguments
             consent = arguments.get("trust_code", False)
             if not isinstance(consent, bool):
-                raise InputError(f"trust_code of type {type(consent).__name__}; possible are True and False")
+                raise InputError(f"trust_code has type {type(consent).__name__}; pass True or False")
             places = (place for key in files if isinstance(place := arguments.get(key), str | PathLike))
             with trusting(consent), named_in(next(places, "")):
                 return function(*positional, **named)
@@ -138,7 +138,7 @@ def require_consent(place: str, kind: str = "") -> None:
         UntrustedCodeError: the message contains the name, the file, and how to consent.
     """
     if not is_consented(place):
-        source = f"{file} names" if (file := _file.get()) else "a file or a program names, and nobody typed,"
+        source = f"{file} names" if (file := _file.get()) else "a file or a program, and not the user, names"
         raise UntrustedCodeError(
             f"{source} {kind + ' ' if kind else ''}{place}, which is code from outside aadml and was not run; read "
             "that code, then consent with --trust-code (in Python: trust_code=True)"

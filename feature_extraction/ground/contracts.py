@@ -108,7 +108,7 @@ def _result(contract: type) -> Any:
 
 
 def _members(wanted: Any) -> list[str]:
-    """Return the public members that a protocol or an abstract class demands."""
+    """Return the public members that a protocol or an abstract class requires."""
     if isabstract(wanted):
         return sorted(wanted.__abstractmethods__)
     if not _is_protocol(wanted):

@@ -29,11 +29,11 @@ class DamagedFileError(InputError):
 
 
 class InUseError(InputError):
-    """Another process is writing the same run, index, study or extraction."""
+    """Another process writes the same run, index, study or extraction."""
 
 
 class UntrustedCodeError(InputError):
-    """External code is named by a file, without consent."""
+    """A file names external code that the user has not consented to."""
 
 
 class MissingExtraError(InputError):
@@ -41,7 +41,7 @@ class MissingExtraError(InputError):
 
     @classmethod
     def of(cls, user: str, package: str, extra: str) -> "MissingExtraError":
-        """Return the error of a feature `user` that needs a package; `extra` is what to install ("aadml[hub]")."""
+        """Return the error of a feature `user` that needs a package; `extra` is to be installed ("aadml[hub]")."""
         return cls(f"{user} needs {package}, which is not installed: pip install '{extra}'")
 
 

@@ -82,7 +82,7 @@ def _find(module: str) -> None:
 
 
 def _is_file(spec: ModuleSpec | None) -> bool:
-    """Return whether a module is a file or has an `__init__.py`; these take precedence over a mere folder."""
+    """Return whether a module is a file or has an `__init__.py`; such modules take precedence over plain folders."""
     return spec is not None and spec.origin is not None
 
 
@@ -128,7 +128,7 @@ def first_line(place: str) -> str:
 
 
 def documentation(place: str) -> str:
-    """Return the documentation of an import path without importing it.
+    """Return the documentation of the object at an import path without importing its module.
 
     The documentation is the docstring of a function or class, or the string below an assignment. Imported names are
     followed to their module, and assigned calls to their argument.

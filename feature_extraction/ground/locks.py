@@ -12,16 +12,16 @@ from pathlib import Path
 from aadml.feature_extraction.ground.errors import InputError, InUseError
 
 WITHOUT_FLOCK = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-_PAUSE = 1.0  # seconds between two looks at the lock file of another process
+_PAUSE = 1.0  # seconds between two checks of another process's lock file
 
 
 @contextmanager
 def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> Iterator[None]:
-    """Acquire an exclusive lock, which ends with the process where the file system has `flock`.
+    """Acquire an exclusive lock; where the file system has `flock`, the lock ends with the process.
 
     Args:
         handle: descriptor of the file or folder that is locked.
-        lock_file: file that stands for the lock where there is no `flock`: it holds host and process, and is left
+        lock_file: file that serves as the lock where there is no `flock`. The file holds host and process, and is left
             behind by a killed process.
         busy: message for a lock that another process holds.
         wait: whether to wait for the lock, or to raise an error.
@@ -70,13 +70,13 @@ def _created(lock_file: Path) -> bool:
 
 
 def _holder(lock_file: Path) -> str:
-    """Return a sentence on the process that wrote a lock file, and on what to do if it has ended."""
+    """Return a message about the process that wrote a lock file, with advice if that process has ended."""
     try:
         host, _, number = lock_file.read_text(encoding="utf-8").strip().rpartition(" ")
     except (OSError, ValueError):
         host = number = ""
     if not host or not number.isdecimal():
-        return f"{lock_file} holds the lock of an unknown process; if no process is at work, remove that file"
+        return f"{lock_file} holds the lock of an unknown process; if no process is running, remove that file"
     if host == socket.gethostname() and not Path(f"/proc/{number}").exists() and Path("/proc/self").exists():
         return f"{lock_file} was left behind by process {number} of this machine, which has ended: remove that file"
     return f"{lock_file} is the lock of process {number} on {host}; if that process has ended, remove that file"

@@ -66,7 +66,7 @@ class Tuning:
 
 @dataclass(frozen=True, init=False)
 class OnlyWith:
-    """Marker of an option that has an effect only beside some values of another option of the entry.
+    """Marker of an option that has an effect only with some values of another option of the entry.
 
     Attributes:
         option: name of the other option.
@@ -87,12 +87,12 @@ class OnlyWith:
 
 @dataclass(frozen=True)
 class NoOption:
-    """Marker of an argument that is not an option; the code that builds the entry passes its value."""
+    """Marker of an argument that is not an option; its value is passed by the code that builds the entry."""
 
 
 @dataclass(frozen=True)
 class OwnSection:
-    """Marker, or base class, of an argument that is a config section of the same name instead of an option."""
+    """Marker or base class of an argument that is not an option but a config section of the same name."""
 
 
 def leaves(kind: Any, metadata: tuple[object, ...] = ()) -> Iterator[tuple[Any, tuple[object, ...]]]:

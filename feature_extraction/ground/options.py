@@ -45,7 +45,7 @@ class Option:
         kind: annotated type.
         default: default value; REQUIRED if there is none.
         sentence: description, from the docstring.
-        group: name of the argument of which the option is a field; "" for an option of its own.
+        group: name of the argument that has the option as a field; "" if the option is not in a group.
         owner: dataclass of that argument.
     """
 
@@ -77,13 +77,13 @@ class Option:
 
     @property
     def conditions(self) -> tuple[OnlyWith, ...]:
-        """Values of other options without which this one has no effect."""
+        """Values of other options without which this option has no effect."""
         return tuple(marker for marker in metadata_of(self.kind) if isinstance(marker, OnlyWith))
 
     @property
     def company(self) -> str:
         """Conditions as text to append to `possible`; "" if there are none."""
-        return "".join(f"; acts with {condition}" for condition in self.conditions)
+        return "".join(f"; has an effect only with {condition}" for condition in self.conditions)
 
     @property
     def tuning(self) -> tuple[Json, ...]:
@@ -126,7 +126,7 @@ def _schema(entry: Callable[..., object]) -> Mapping[str, Option]:
 
 @cache
 def _arguments(entry: Callable[..., object]) -> list[Option]:
-    """Return the keyword-only arguments of an entry, a group of options as one; without annotation: any value."""
+    """Return the keyword-only arguments of an entry; a group is one argument, and unannotated ones accept any value."""
     parameters = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     hints = _resolved({p.name: Any if p.annotation is p.empty else p.annotation for p in parameters}, entry)
     texts = sentences(inspect.getdoc(entry) or "")
@@ -137,12 +137,12 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
 
 
 def idle(entry: Callable[..., object], values: JsonObject, where: str) -> list[str]:
-    """Return a sentence for each option that differs from its default and has no effect beside the other values.
+    """Return a warning for each option that differs from its default but has no effect with the other values.
 
     Args:
         entry: function or class of the options.
         values: all options, by name.
-        where: config section, for the sentences ("training").
+        where: config section, for the warnings ("training").
     """
     warnings = []
     for name, option in schema(entry).items():
@@ -152,7 +152,8 @@ def idle(entry: Callable[..., object], values: JsonObject, where: str) -> list[s
         if missing is not None:
             setting = f"{where}.{name}={_written(values[name])}"
             warnings.append(
-                f"{setting} changes nothing: it acts with {missing}, not {_written(values[missing.option])}"
+                f"{setting} changes nothing: it has an effect only with {missing}, "
+                f"not {_written(values[missing.option])}"
             )
     return warnings
 
@@ -162,7 +163,7 @@ def _written(value: Json) -> str:
 
 
 def _resolved(kinds: Mapping[str, type], entry: Callable[..., object]) -> Mapping[str, type]:
-    """Resolve annotations that are strings; only options, as other types may be imported for type checkers alone."""
+    """Resolve string annotations of options only; other types may be imported only for type checkers."""
     place = getattr(entry, "__module__", "")
 
     def stub() -> None: ...
@@ -186,7 +187,7 @@ def completed(
         entry: function or class of the options.
         given: name -> value.
         where: config section, for messages ("loss").
-        name: name of the entry, for messages; by default that of the function.
+        name: name of the entry, for messages; the function's name by default.
         without: options that the user cannot choose.
 
     Returns:
@@ -201,16 +202,16 @@ def completed(
     for key in given:
         if key in removed and as_yaml(given[key]) != as_yaml(removed[key]):
             raise InputError(
-                f"{where}.{key}: {as_yaml(given[key])} given; this option of {name} was removed, and only "
-                f"{as_yaml(removed[key])} is possible; leave it out, or use an earlier version of aadml"
+                f"{where}.{key}: {as_yaml(given[key])} given, but this option of {name} was removed, and its "
+                f"value is now always {as_yaml(removed[key])}; leave it out, or use an earlier version of aadml"
             )
         if key not in known and key not in removed:
-            raise InputError(f"{where}.{key}: {name} takes no such option; {suggestion(str(key), known)}")
+            raise InputError(f"{where}.{key}: {name} has no such option; {suggestion(str(key), known)}")
     complete: dict[str, Json] = {}
     for key, option in known.items():
         value = given.get(key, option.default)
         if value is REQUIRED:
-            raise InputError(f"{where}.{key}: {name} needs this option; {option.possible} is possible")
+            raise InputError(f"{where}.{key}: {name} needs this option; pass {option.possible}")
         complete[key] = value
     return complete
 
@@ -229,7 +230,7 @@ def keywords(entry: Callable[..., object], values: JsonObject) -> dict[str, obje
 
 
 def made(kind: Callable[..., T], values: JsonObject) -> T:
-    """Build a dataclass from those of `values` that are its options."""
+    """Build a dataclass from the items of `values` that are its options."""
     return kind(**keywords(kind, values))
 
 

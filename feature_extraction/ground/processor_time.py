@@ -1,4 +1,4 @@
-"""Limit of the processor time of a process, which does not depend on the load of the machine."""
+"""Limit of the processor time of a process; unlike wall-clock time, it is independent of the machine's load."""
 
 import signal
 

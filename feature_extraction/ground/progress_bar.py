@@ -38,12 +38,12 @@ class Bar:
         self.close()
 
     def start_from(self, done: int) -> None:
-        """Set the units that were done before, which do not count for the rate."""
+        """Set the number of units done before the start, which do not count toward the rate."""
         self._bar.initial = done
         self.show(done)
 
     def show(self, done: float, remark: str = "") -> None:
-        """Update the bar and the remark behind it; redraws are limited to one per interval."""
+        """Update the bar and the remark after it; redraws are limited to one per interval."""
         self.done, self.remark = done, remark
         if time.monotonic() - self._drawn_at >= self._seconds:
             self._draw()
@@ -73,7 +73,7 @@ class Bar:
 
 
 def _format(total: int | None, *, bar: bool, scaled: bool) -> str:
-    """Return the format string for tqdm; without a total there is neither percentage nor remaining time."""
+    """Return the format string for tqdm, without percentage and remaining time if there is no total."""
     count = "{n_fmt}/{total_fmt}" if scaled else "{n:.10g}/{total}"
     if total is None:
         return "{desc}: {n_fmt} [{elapsed}, {rate_fmt}{postfix}]"

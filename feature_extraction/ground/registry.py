@@ -30,25 +30,25 @@ _SIMILAR = 0.6
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """Return the choice with the most similar spelling; "" if none is similar."""
+    """Return the choice with the most similar spelling; "" if no choice is similar."""
     matches = difflib.get_close_matches(name, list(choices), n=1, cutoff=_SIMILAR)
     return matches[0] if matches else ""
 
 
 def suggestion(name: object, choices: Iterable[str]) -> str:
-    """Return a hint for an invalid name: the nearest choice, or all choices if none is similar."""
+    """Return a hint for an invalid name: the nearest choice, or all choices if no choice is similar."""
     known = list(choices)
     near = nearest(name, known) if isinstance(name, str) else ""
     if near:
         return f"did you mean '{near}'?"
-    return f"possible are {', '.join(known)}" if known else "it takes none"
+    return f"choose from {', '.join(known)}" if known else "there are none"
 
 
 def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     """Return `table[name]`.
 
     Raises:
-        InputError: there is no such entry; the message contains the nearest entry, if any, and all entries.
+        InputError: the entry does not exist; the message contains the nearest name, if any, and all names.
     """
     require_entry(table, name, kind)
     return table[name]
@@ -59,7 +59,7 @@ def require_entry(table: Mapping[str, T], name: str, kind: str) -> None:
     if isinstance(name, str) and name in table:
         return
     near = nearest(name, table) if isinstance(name, str) else ""
-    hint = f"did you mean '{near}'? There are: " if near else "there are: "
+    hint = f"did you mean '{near}'? Choose from " if near else "choose from "
     raise InputError(f"no {kind} {name!r}; {hint}{', '.join(table)}")
 
 
@@ -90,7 +90,7 @@ class Registry(Mapping[str, T]):
     Args:
         kind: kind of the entries, for messages ("loss").
         places: name -> "package.module:name".
-        group: group of entry points, listed after the entries of this project; None for no entry points.
+        group: group of entry points, listed after the entries of this project; None if there is no group.
         of: import path of the contract of the entries (see `contracts.py`); None for any callable.
     """
 
@@ -163,7 +163,7 @@ class Registry(Mapping[str, T]):
 
 
 class JoinedRegistry(Mapping[str, T]):
-    """Union of registries; of entries with the same name, the first counts.
+    """Union of registries; the first of several entries with the same name takes precedence.
 
     Args:
         tables: registries in order.

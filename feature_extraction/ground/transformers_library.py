@@ -13,7 +13,7 @@ def transformers_for(what: str) -> Any:
     """Import `transformers`.
 
     Args:
-        what: subject of the error message, what needs the library.
+        what: the feature that needs the library, as the subject of the error message.
 
     Raises:
         InputError: the library is not installed.
@@ -35,12 +35,12 @@ def refuse_kernels(config: JsonObject, place: object) -> None:
         if isinstance(value, Mapping):
             refuse_kernels({f"{key}.{name}": item for name, item in value.items()}, place)
         elif "implementation" in str(key) and isinstance(value, str) and "/" in value:
-            raise InputError(f"{place}: {key} is {value[:80]!r}, code on the hub, which is not run; remove that line")
+            raise InputError(f"{place}: {key} is {value[:80]!r}, code on the hub that is not run; remove that line")
 
 
 @contextmanager
 def silent(transformers: Any) -> Iterator[None]:
-    """Silence progress bars and load reports of `transformers`; aadml checks and reports the same facts."""
+    """Silence progress bars and load reports of `transformers`; aadml makes the same checks itself."""
     log = transformers.utils.logging
     verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity_error()

@@ -1,7 +1,7 @@
 """Validation of options from files and command lines against the schema of a function or class.
 
 Pydantic checks values strictly and as JSON: a list is valid for a tuple and 1 for a float, but "3" is not a number and
-true is not a count. Pydantic is imported with the first check. Its errors are reworded here.
+true is not a count. Pydantic is imported at the first check. This module rewords its errors.
 """
 
 import json
@@ -27,14 +27,14 @@ def checked_options(
         entry: function or class whose annotated keyword-only arguments are the schema.
         given: name -> value.
         where: config section, for messages ("loss"); "" for keys outside of sections.
-        name: name of the entry, for messages; by default that of the function.
+        name: name of the entry, for messages; the function's name by default.
         without: options that the user cannot choose.
 
     Returns:
         Every option of the entry, in its order.
 
     Raises:
-        InputError: an option that the entry does not have, a missing option, or an impossible value.
+        InputError: an unknown option, a missing option, or an invalid value.
     """
     complete = completed(entry, given, where, name=name, without=without)
     known = schema(entry)
@@ -56,18 +56,18 @@ def checked(kind: Any, value: Json, key: str) -> Any:
         key: key of the config, for messages.
 
     Raises:
-        InputError: the value is impossible; the message describes the possible ones.
+        InputError: the value is invalid; the message describes the valid values.
     """
     try:
         return _parsed(kind, value)
     except (ValueError, TypeError, RecursionError) as error:  # pydantic's ValidationError is a ValueError
         items = _as_list(kind, value)
-        hint = f"; a list is written {as_yaml(items)}" if items else ""
-        raise InputError(f"{key}: {as_yaml(value)} given; {possible(kind)} is possible{hint}") from error
+        hint = f"; write a list as {as_yaml(items)}" if items else ""
+        raise InputError(f"{key}: {as_yaml(value)} given; pass {possible(kind)}{hint}") from error
 
 
 def _as_list(kind: Any, value: Json) -> list[Json]:
-    """Return the valid list that was meant by 32 or "32,16"; [] if there is none."""
+    """Return the valid list that 32 or "32,16" stands for; [] if there is no such list."""
     if value is None or isinstance(value, list | dict):
         return []
     items: list[Json] = [_item(part) for part in value.split(",")] if isinstance(value, str) else [value]

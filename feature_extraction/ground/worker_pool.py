@@ -1,8 +1,8 @@
-"""Pool of worker processes with a deadline for each task: whatever a task does costs only that task.
+"""Pool of worker processes with a deadline for each task; a hanging or crashing task fails alone.
 
-Native code may never return, which neither a signal handler nor a thread can end, or crash its process. Each worker
+Native code may crash its process, or never return, in which case no signal handler or thread can end it. Each worker
 therefore processes one task at a time. The pool waits for messages until the deadline, kills a late worker, and starts
-another. Workers inherit `sys.path`, but no threads, locks or open files. Ctrl-C reaches only the parent process, and a
+another. Workers inherit `sys.path`, but no threads, locks or open files. Only the parent process receives Ctrl-C, and a
 worker without a parent exits.
 """
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 _END: Any = object()  # in place of a task after the last one
 
-_START_SECONDS = 300.0  # for imports from a busy network drive
+_START_SECONDS = 300.0  # long enough for imports from a busy network drive
 _DEATH_SECONDS = 5.0  # a crashed process may still write its core file
 
 
@@ -71,7 +71,7 @@ class _Worker(Generic[T]):
     hung_up: bool = False
 
     def is_late(self) -> bool:
-        """Return whether the deadline has passed; a worker with unread messages is only waiting for this process."""
+        """Return whether the deadline has passed; a worker with unread messages is never late."""
         return time.monotonic() > self.deadline and not self.connection.poll()
 
 
@@ -81,7 +81,7 @@ class WorkerPool(Generic[T]):
     Args:
         work: function of a task.
         workers: number of processes; each is started when there is a task for it.
-        conditions: limits and surroundings of the workers.
+        conditions: limits and environment of the workers.
     """
 
     def __init__(self, work: Work[T], workers: int, conditions: Conditions | None = None) -> None:
@@ -168,7 +168,7 @@ class WorkerPool(Generic[T]):
         """Read one message.
 
         Raises:
-            EOFError: the process died (OSError: in the middle of a message), and all messages are read.
+            EOFError: the process died, and all messages are read; OSError if it died in the middle of a message.
         """
         kind, value = worker.connection.recv()
         if kind == RAISED:

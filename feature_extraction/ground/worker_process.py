@@ -1,4 +1,4 @@
-"""A worker process: start, message loop and end."""
+"""Start, message loop and end of a worker process."""
 
 import multiprocessing
 import os
@@ -30,16 +30,16 @@ Work = Callable[[T, Callable[[Any], None]], Any]
 
 @dataclass(frozen=True)
 class Conditions:
-    """Limits and surroundings of the workers.
+    """Limits and environment of the workers.
 
     Attributes:
         time_limit: wall-clock seconds for a task; None for no limit.
         processor_limit: seconds of processor time for a task from one report to the next; None for no limit. Unlike
             `time_limit` it does not depend on the load of the machine.
-        one_thread: whether each worker computes with one thread, as the workers are the parallelism.
+        one_thread: whether each worker computes with a single thread, because the workers run in parallel.
         gives_way: whether workers run with low priority. A network in the parent process, whose threads wait for each
             other, loses more from sharing processors than the workers do.
-        grace: seconds at the end in which a worker may finish its task, whose result is dropped.
+        grace: seconds at the end in which a worker may finish its task; the result is dropped.
         setup: called once in each worker.
     """
 
@@ -67,8 +67,8 @@ def start(work: Work[Any], conditions: Conditions) -> tuple[Any, Connection]:
 def _script_left_alone() -> Iterator[None]:
     """Prevent a new process from running the main script again.
 
-    `multiprocessing` runs the main file in every new process, for functions that are defined there. The work of the
-    pool is not defined there, and a script without `if __name__ == "__main__"` would start processes without end.
+    `multiprocessing` runs the main file in every new process, because it may define the functions to call. The pool's
+    work is not defined there, and a script without `if __name__ == "__main__"` would start processes without end.
     """
     main = sys.modules["__main__"]
     hidden = {name: vars(main).pop(name) for name in ("__file__", "__spec__") if name in vars(main)}
@@ -103,7 +103,7 @@ def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Block SIGINT within the context, so that processes started there leave Ctrl-C to the parent."""
+    """Block SIGINT within the context, so that only the parent of processes started within it receives Ctrl-C."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -131,7 +131,7 @@ def _serve(connection: Connection, work: Work[Any], conditions: Conditions, cons
         try:
             connection.send((kind, value))
         except (BrokenPipeError, ConnectionResetError):
-            os._exit(1)  # the parent is gone; an exception here would look like a failure of the task
+            os._exit(1)  # the parent has ended; an exception would look like a failure of the task
         if kind == REPORT:
             begin()
 

@@ -1,10 +1,10 @@
-"""Sound and frames of media files; a file that cannot be decoded fails for one reason from a fixed list.
+"""Decoding of sound and frames of media files; a file that cannot be decoded fails for a reason from a fixed list.
 
-PyAV decodes both. OpenCV is not faster (within a tenth), does not report truncated streams, decodes a cover picture as
-a video, and opens playlists and addresses. It only resizes the frames.
+PyAV decodes both. OpenCV is as fast (within a tenth), does not report truncated streams, decodes a cover picture as
+a video, and opens playlists and addresses. Here OpenCV only resizes the frames.
 
-Python opens a file, and FFmpeg receives its bytes. So FFmpeg does not interpret the name (no `concat:`, no `%03d`, no
-address), and a whitelist without protocols prevents that a demuxer opens another file.
+Python opens a file, and FFmpeg receives its bytes. FFmpeg therefore does not interpret the name (no `concat:`, no `%03d`, no
+address), and a whitelist without protocols prevents demuxers from opening other files.
 """
 
 from aadml.feature_extraction.media.decoding import decode, decoder_versions

@@ -34,13 +34,13 @@ def decode(path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_sec
     """Decode the inputs of an extractor.
 
     Args:
-        path: of the file, never an address or a pattern; for text, the text.
+        path: path of the file, never an address or a pattern; for a text input, the text itself.
         inputs: sound, frames or text.
-        limits: a file beyond them fails.
-        minimum_seconds: a file with less sound or video fails.
+        limits: limits that a file must not exceed.
+        minimum_seconds: shortest accepted sound or video.
 
     Returns:
-        Samples (s,) float32 or frames (t, height, width, 3) uint8, at least one; their start time, and remarks.
+        Clip of at least one sample (s,) float32 or frame (t, height, width, 3) uint8.
 
     Raises:
         MediaFailure: the file cannot be decoded, with the reason.
@@ -94,7 +94,7 @@ def _refuse_pointers(file: IO[bytes]) -> None:
     head = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
     file.seek(0)
     if head.startswith(_POINTER_HEADS):
-        raise MediaFailure("refused", f"begins with {head[:12]!r}: a playlist")
+        raise MediaFailure("refused", f"is a playlist: it begins with {head[:12]!r}")
 
 
 def _check_container(container: Any, limits: Limits) -> None:

@@ -20,13 +20,13 @@ class Encoding:
     """Container and encoders of a file.
 
     Attributes:
-        container: its name in FFmpeg, which is also the subtype of its media type ("video/mp4").
+        container: FFmpeg's name of the container, which is also the subtype of its media type ("video/mp4").
         video: encoder of the pictures.
         audio: encoder of the sound.
-        options: of the container.
-        rates: sample rates in Hz that the encoder accepts; empty for all.
-        video_options: of the encoder.
-        audio_bit_rate: in bits per second.
+        options: options of the container.
+        rates: sample rates in Hz that the audio encoder accepts; empty if any rate is accepted.
+        video_options: options of the video encoder.
+        audio_bit_rate: bit rate of the sound in bits per second.
     """
 
     container: str
@@ -55,21 +55,21 @@ def encode(
     """Write a clip in one thread, so that equal arrays and encoders give equal bytes.
 
     Args:
-        path: of the file; writing is not atomic.
+        path: path of the file; writing is not atomic.
         encoding: container and encoders.
-        pictures: (frames, height, width, 3), even height and width; None: sound only.
-        sound: (samples,) within -1..1, one channel; None: pictures only.
+        pictures: (frames, height, width, 3), even height and width; None for sound only.
+        sound: (samples,) within -1..1, one channel; None for pictures only.
         frame_rate: pictures per second.
         rate: samples per second.
-        colors: order of the channels of a picture, as FFmpeg names it.
+        colors: order of the channels of a picture, by FFmpeg's name.
 
     Raises:
-        InputError: there are neither pictures nor sound, or the encoder does not accept the rate.
+        InputError: neither pictures nor sound are given, or the encoder does not accept the rate.
     """
     if pictures is None and sound is None:
-        raise InputError(f"{path.name}: neither pictures nor sound given to encode")
+        raise InputError(f"{path.name}: neither pictures nor sound given; pass an array of at least one of them")
     if encoding.rates and rate not in encoding.rates:
-        raise InputError(f"{encoding.audio}: sound of {rate} Hz given; possible are {encoding.rates} Hz")
+        raise InputError(f"{encoding.audio}: sound of {rate} Hz given; pass sound of one of the rates {encoding.rates} Hz")
     with av.open(str(path), "w", format=encoding.container, options=dict(encoding.options)) as container:
         streams: list[tuple[Any, Iterator[Any]]] = []
         if pictures is not None:

@@ -1,8 +1,8 @@
 """Fingerprints of clips, stable under encoding, scaling and noise; 256 bytes per modality.
 
-Fingerprints of the same recording are near each other. They carry no class and are never training data. Sound: loudness
-in 16 bands and 16 parts of the clip relative to the loudest, clipped at -12 dB, so that volume and noise have no
-effect; smoothed over time against the shift by an encoder's padding. Picture: gray pictures of 8 x 8, the means of four
+Fingerprints of the same recording are near each other. They hold no class and are never training data. Sound: loudness
+in 16 bands and 16 parts of the clip relative to the loudest part, clipped at -12 dB, so that volume and noise have no
+effect; smoothed over time, because an encoder's padding shifts the sound. Picture: gray pictures of 8 x 8, means of four
 parts of the clip, minus their common mean.
 """
 
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from scipy import fft
 
 SIZE = 256
-"""Bytes of a fingerprint; all zero without anything to compare: silence, a picture of one gray."""
+"""Bytes of a fingerprint; all are zero if nothing can be compared (silence, a picture of a single gray)."""
 
 _PARTS, _BANDS = 16, 16
 _LOWEST, _HIGHEST = 100.0, 3500.0  # Hz
 _RATE = 8000  # Hz, approximate rate to which sound is reduced first
-_SECONDS = 0.06  # of a window, at least
-_DECIBELS, _STEPS = 12.0, 12.0  # range below the loudest, and levels per decibel
-_LOUDEST = 8  # places whose mean is the loudest
+_SECONDS = 0.06  # minimum length of a window
+_DECIBELS, _STEPS = 12.0, 12.0  # range below the loudest part, and levels per decibel
+_LOUDEST = 8  # number of loudest values whose mean is the reference
 _SILENT = 1e-9
 _BLOCK = 512  # windows transformed at once
 _MOMENTS, _SIDE = 4, 8
 _GRAYS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
-_FLAT = 4.0  # levels of gray between the darkest and the brightest place
+_FLAT = 4.0  # gray levels between the darkest and the brightest pixel
 
 
 def sound_fingerprint(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.uint8]:
@@ -35,7 +35,7 @@ def sound_fingerprint(samples: NDArray[np.float32], sample_rate: int) -> NDArray
 
     Args:
         samples: (s,) mono.
-        sample_rate: in Hz; fingerprints of different rates are similar but not equal.
+        sample_rate: sample rate in Hz; fingerprints of different rates are similar but not equal.
 
     Returns:
         (256,).

@@ -1,4 +1,4 @@
-"""Frames of the first video stream that is not a cover picture, on a grid in time."""
+"""Frames of the first video stream that is not a cover picture, on a time grid."""
 
 import math
 from typing import Any
@@ -45,7 +45,7 @@ def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_secon
 
 
 def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> None:
-    """Raise `too-large` for a frame too large before or after resizing (4 x 40,000 pixels, shorter edge 224)."""
+    """Raise `too-large` for a frame that is too large before or after resizing (4 x 40,000 pixels to shorter edge 224)."""
     if width * height > limits.pixels:
         raise MediaFailure("too-large", f"a frame of {width} x {height} pixels")
     if isinstance(inputs, Pictures) and inputs.shortest is not None:
@@ -55,18 +55,18 @@ def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> No
 
 
 def _cut_off(inputs: Frames, seconds: float) -> tuple[str, ...]:
-    """Return a remark if a clip of `seconds` continues after the last frame on the grid."""
+    """Return a remark if a clip of length `seconds` continues after the last frame on the grid."""
     if inputs.steps(seconds) <= inputs.limit:
         return ()
     used = inputs.limit / inputs.frames_per_second
-    return (f"{seconds:.1f} s of video, of which the first {used:g} s are used: {inputs.limit} frames",)
+    return (f"{seconds:.1f} s of video, but only {inputs.limit} frames are used, the first {used:g} s",)
 
 
 def _stream(container: Any) -> Any:
     streams = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
     if not streams:
         covers = len(container.streams.video)
-        raise MediaFailure("no-video", f"nothing but {covers} cover picture(s)" if covers else "no video stream")
+        raise MediaFailure("no-video", f"only {covers} cover picture(s)" if covers else "no video stream")
     return streams[0]
 
 
@@ -79,7 +79,7 @@ class _Clock:
         self.count, self.begin, self.seconds = 0, 0.0, 0.0
 
     def advance(self, frame: Any) -> None:
-        """Advance to the time of the next frame; a frame without a time has that of its number."""
+        """Advance to the time of the next frame; the time of a frame without a timestamp follows from its number."""
         time = frame.time if frame.time is not None else self.count / self._rate
         self.begin = time if not self.count else self.begin
         seconds = max(self.seconds, time - self.begin)
@@ -90,7 +90,7 @@ class _Clock:
 
     @property
     def end(self) -> float:
-        """End of the last frame: by its duration, or else by that of the frame before."""
+        """End of the last frame, from its duration or, if unknown, that of the previous frame."""
         return self.seconds + self._lasts
 
     @property
@@ -100,7 +100,7 @@ class _Clock:
 
 
 class _Grid:
-    """One picture per step: the first frame within the step, or else the frame that is still shown."""
+    """One picture per step: the first frame within the step, or the frame still shown if the step has none."""
 
     def __init__(self, inputs: Frames) -> None:
         self._inputs = inputs

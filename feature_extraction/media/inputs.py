@@ -1,4 +1,4 @@
-"""Inputs that are decoded from media files, decoded clips, and reasons of failure."""
+"""Inputs that are decoded from media files, decoded clips, and reasons for failure."""
 
 import math
 from dataclasses import dataclass
@@ -6,20 +6,20 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-_LATE = 0.05  # in steps: a clip that ends so soon after a step, mostly by rounding, does not include it
+_LATE = 0.05  # a clip that ends less than this share of a step after the step's start, mostly by rounding, excludes it
 
-# Why a clip has no features; if several reasons apply, the first of this list.
+# Reasons why a clip has no features; if several apply, the first in this order counts.
 REASONS = {
     "missing": "the file does not exist or is not readable",
-    "refused": "a playlist or another file that refers to further files",
+    "refused": "the file is a playlist or refers to other files in another way",
     "timeout": "decoding took more processor time than the limit",
-    "crashed": "the decoder ended its process",
-    "too-large": "longer, larger or with more streams than the limits allow",
-    "corrupt": "it cannot be opened, is empty, or decoding fails",
+    "crashed": "the decoding process crashed",
+    "too-large": "the clip is longer, is larger or has more streams than the limits allow",
+    "corrupt": "the file cannot be opened, is empty, or cannot be decoded",
     "no-audio": "there is no sound track",
     "no-video": "there is no video stream (a cover picture is not a video)",
-    "too-short": "shorter than the extractor needs",
-    "no-text": "the manifest has no text for it",
+    "too-short": "the clip is shorter than the extractor needs",
+    "no-text": "the manifest has no text for the clip",
 }
 
 
@@ -42,9 +42,9 @@ class Sound:
     """Input of an audio extractor: mono float32 samples (s,) in [-1, 1], the mean of the channels.
 
     Attributes:
-        sample_rate: in Hz; the sound is resampled once.
-        seconds: length of the first part of each clip that is decoded; None: all.
-        edition: version of the rules of decoding. A change of values needs a new one, and clips are decoded again.
+        sample_rate: sample rate in Hz; the sound is resampled once.
+        seconds: number of seconds to decode from the beginning of each clip; None for all.
+        edition: version of the decoding rules. A change of values needs a new version, and clips are decoded again.
     """
 
     edition: ClassVar[int] = 2
@@ -58,11 +58,11 @@ class Frames:
     """Input of a visual extractor: upright RGB uint8 frames (t, height, width, 3).
 
     Attributes:
-        frames_per_second: steps per second: the first frame within each step, or the one still shown if there is none.
-        height: to which frames are resized in the decoding process; None: no resizing.
-        width: as `height`; the aspect ratio may change.
-        limit: most frames of a clip, its first ones; a longer clip has a remark.
-        edition: as of `Sound`. 2: a grid in time. 3: mirrored frames are turned back.
+        frames_per_second: steps per second. A step has its first frame, or the frame still shown if it has none.
+        height: height to which the decoding process resizes frames; None for no resizing.
+        width: width, as `height`; the aspect ratio may change.
+        limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a remark.
+        edition: as in `Sound`. 2: time grid. 3: mirrored frames are mirrored back.
     """
 
     edition: ClassVar[int] = 3
@@ -86,9 +86,9 @@ class Pictures(Frames):
     Attributes:
         shortest: length of the shorter edge, with the aspect ratio of the frame.
         resized: (height, width), for any aspect ratio.
-        patches: (pixels of a side, count): the largest picture of so many square patches with nearly the aspect ratio.
-        crop: (height, width) of the center crop; None: no crop.
-        resample: filter, by its name in Pillow.
+        patches: (pixels of a side, count): the largest picture of at most this many square patches, nearly in the aspect ratio.
+        crop: (height, width) of the center crop; None for no crop.
+        resample: name of the filter in Pillow.
     """
 
     shortest: int | None = None
@@ -100,19 +100,19 @@ class Pictures(Frames):
 
 @dataclass(frozen=True)
 class Text:
-    """Input of a text extractor: the clip's text in the manifest, as the bytes (n,) of its UTF-8."""
+    """Input of a text extractor: the clip's text in the manifest, as UTF-8 bytes (n,)."""
 
     edition: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Largest media that are decoded.
+    """Limits of the media that are decoded.
 
     Attributes:
-        seconds: of sound or video.
-        pixels: of a frame, before and after resizing.
-        streams: of a file.
+        seconds: maximum duration of sound or video.
+        pixels: maximum size of a frame, before and after resizing.
+        streams: maximum number of streams of a file.
     """
 
     seconds: float = 3600.0
@@ -126,7 +126,7 @@ class Clip:
 
     Attributes:
         values: samples (s,) float32, frames (t, height, width, 3) uint8, or bytes of text (n,) uint8; at least one.
-        start: time of the first of them, in seconds after the beginning of the file.
+        start: time of the first sample or frame, in seconds after the beginning of the file.
         seconds: duration of the samples or frames.
         remarks: irregularities, one line each.
     """

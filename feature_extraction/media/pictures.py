@@ -53,19 +53,19 @@ def check_sizes(inputs: Pictures, where: str) -> None:
     """Check that the crop is not larger than the resized picture.
 
     Raises:
-        InputError: it may be larger.
+        InputError: the crop may be larger.
     """
     edges = inputs.resized or (inputs.shortest, inputs.shortest)
     if inputs.crop is not None and any(
         edge is None or edge < cut for edge, cut in zip(edges, inputs.crop, strict=True)
     ):
         raise InputError(
-            f"{where}: the crop {inputs.crop} may be larger than the pictures; correct its preprocessor file"
+            f"{where}: the crop {inputs.crop} may be larger than the pictures; correct the preprocessor file of the model"
         )
 
 
 def _in_patches(height: int, width: int, side: int, most: int) -> tuple[int, int]:
-    """Compute the largest size of at most `most` complete patches with nearly the aspect ratio (SigLIP 2)."""
+    """Compute the largest size of at most `most` complete patches that nearly keeps the aspect ratio (SigLIP 2)."""
 
     def scaled(scale: float) -> tuple[int, int]:
         down, across = (max(1, math.ceil(edge * scale / side)) * side for edge in (height, width))

@@ -1,4 +1,4 @@
-"""Sound of the first sound track: the mean of its channels, at one sample rate."""
+"""Samples of the first sound track: the mean of its channels, at one sample rate."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -45,7 +45,7 @@ def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
     """Return a remark for silence, or for sound with many samples beyond full scale."""
     highest = float(np.abs(samples).max(initial=0.0))
     if not highest:
-        return ("the sound is all zero",)
+        return ("all samples of the sound are zero",)
     share = float((np.abs(samples) > 1.0).mean()) if highest > 1.0 else 0.0
     if share < _CLIPPED:
         return ()
@@ -53,7 +53,7 @@ def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
 
 
 def _timed(frames: Iterator[Any], begins: list[float]) -> Iterator[Any]:
-    """Record the time of the first frame in `begins`; remove all times, since their gaps and jumps are not sound."""
+    """Record the time of the first frame in `begins`; remove all times, because their gaps and jumps do not belong to the sound."""
     for frame in frames:
         if not begins:
             begins.append(0.0 if frame.time is None else frame.time)

@@ -8,7 +8,7 @@ import av
 
 from aadml.feature_extraction.media.inputs import MediaFailure
 
-_SHARE, _SECONDS = 0.05, 0.25  # part of the announced length that may be missing without a remark
+_SHARE, _SECONDS = 0.05, 0.25  # share and seconds of the stated length that may be missing without a remark
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class MediaSource:
 
     Attributes:
         container: the file.
-        stream: of the file.
+        stream: stream of the file.
         open_ended: whether the file does not state its length, so that its last packet may be short.
 
     Raises:
@@ -29,9 +29,9 @@ class MediaSource:
     open_ended: bool
 
     def __post_init__(self) -> None:
-        """Set one thread."""
+        """Set the decoder to one thread."""
         if self.stream.codec_context is None:
-            raise MediaFailure("corrupt", f"no decoder for the codec of its {self.stream.type} stream")
+            raise MediaFailure("corrupt", f"no decoder is available for the codec of its {self.stream.type} stream")
         self.stream.thread_count = 1
 
     def frames(self) -> Iterator[Any]:
@@ -47,7 +47,7 @@ class MediaSource:
         return max(0.0, round((first or 0.0) - begin, 6))
 
     def announced(self) -> float | None:
-        """Return the duration of the stream in seconds according to the file; None if it states none."""
+        """Return the duration in seconds that the file states for the stream; None if the file states no duration."""
         if self.stream.duration is not None:
             return float(self.stream.duration * self.stream.time_base)
         alone = sum(other.type in ("audio", "video") for other in self.container.streams) == 1
@@ -61,4 +61,4 @@ class MediaSource:
         if announced is None or announced - held <= max(_SECONDS, _SHARE * announced):
             return ()
         what = "sound" if self.stream.type == "audio" else "video"
-        return (f"announces {announced:.1f} s of {what}, holds {held:.1f} s",)
+        return (f"states {announced:.1f} s of {what}, but holds {held:.1f} s",)

@@ -1,4 +1,4 @@
-"""Truncation of media files, by the lengths they state: many truncated files decode without an error."""
+"""Detection of truncated media files by the lengths they state; many of them decode without an error."""
 
 from dataclasses import dataclass
 from typing import IO
@@ -9,7 +9,7 @@ _BOX_HEADER = 8
 _EBML = b"\x1a\x45\xdf\xa3"
 _SEGMENT = b"\x18\x53\x80\x67"
 _BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"moof", b"styp", b"sidx", b"pnot", b"uuid", b"meta"}
-_SLACK = 64  # bytes of tolerated errors of writers
+_SLACK = 64  # bytes by which a writer may miscount
 _ENDLESS = 4096  # bytes below 2 or 4 GiB that mean an unknown size (FFmpeg, SoX and others)
 _OGG_PAGE = 1 << 16  # upper bound of a page
 _LAST_PAGE = 4  # flag of the last page
@@ -20,10 +20,10 @@ class Ending:
     """End of a file, compared with its structure.
 
     Attributes:
-        missing: bytes that are stated beyond the end; 0 if the file is complete, of another kind, or states no length.
+        missing: bytes by which the stated length exceeds the file; 0 for complete files, other kinds, or unstated lengths.
         tolerable: whether the existing part is decoded.
         open_ended: whether the last packet may be short, since the writer did not know the length.
-        unmarked: whether the end mark of this kind of file is absent.
+        unmarked: whether the end mark of an Ogg file is absent.
         empty: whether a WAV has no samples.
     """
 
@@ -41,7 +41,7 @@ class Ending:
     def remarks(self) -> tuple[str, ...]:
         """Return the irregularities of the end, one line each."""
         if self.missing:
-            return (f"announces {self.missing} bytes more than it holds",)
+            return (f"states {self.missing} bytes more than it holds",)
         return ("its last page is not marked as the end: it may be cut short",) if self.unmarked else ()
 
 
@@ -49,10 +49,10 @@ def ending(file: IO[bytes]) -> Ending:
     """Compare the end of a file with the lengths in its structure.
 
     The structures are the top-level boxes of ISO media (MP4, MOV, M4A), the segment of Matroska and WebM, the chunks of
-    WAV, the first chunk of AVI, and the last page of Ogg. Afterwards the position in the file is its beginning.
+    WAV, the first chunk of AVI, and the last page of Ogg. Afterwards the file is positioned at its beginning.
 
     Args:
-        file: opened for reading bytes, seekable.
+        file: seekable file, opened for reading bytes.
     """
     size = file.seek(0, 2)
     file.seek(0)
@@ -75,7 +75,7 @@ def _ending(file: IO[bytes], size: int, head: bytes) -> Ending:
 
 
 def _end_of_boxes(file: IO[bytes], size: int) -> int:
-    """Add the lengths of the boxes, in the first 4 bytes of each (1: in 8 bytes after the name; 0: up to the end)."""
+    """Add the lengths of the boxes, stored in their first 4 bytes (1: in 8 bytes after the name; 0: up to the end)."""
     position = 0
     while position + _BOX_HEADER <= size:
         file.seek(position)
@@ -105,7 +105,7 @@ def _end_of_segment(file: IO[bytes]) -> int:
 
 
 def _variable_length(file: IO[bytes]) -> int | None:
-    """Read an EBML length: the leading zeros of the first byte count the further bytes; all ones mean unknown."""
+    """Read an EBML length: the leading zeros of the first byte count the bytes that follow; all ones mean unknown."""
     first = file.read(1)
     if not first or not first[0]:
         return None

@@ -7,8 +7,8 @@ import numpy as np
 from av.filter import Graph
 from numpy.typing import NDArray
 
-_TIME_BASE = Fraction(1, 1000)  # of a graph that reads no times
-_KINDS = 64  # of side data; FFmpeg 8.1 numbers 33
+_TIME_BASE = Fraction(1, 1000)  # required by the filter graph, which does not use times
+_KINDS = 64  # upper bound of the kinds of side data; FFmpeg 8.1 has 33
 _MATRIX = 6  # AV_FRAME_DATA_DISPLAYMATRIX
 
 
@@ -16,7 +16,7 @@ class Orientation:
     """Display matrices of the frames of one stream.
 
     PyAV (18.1) frees the metadata of side data, such as the name of an ICC profile, a second time after listing the
-    side data of a frame. So a filter graph first removes all side data except the matrix, which has no metadata.
+    side data of a frame. A filter graph therefore first removes all side data except the matrix, which has no metadata.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""Weight files of pretrained networks: which there are, where they come from, how they are read."""
+"""Weight files of pretrained networks: registry, download and readers."""

@@ -1,4 +1,4 @@
-"""Download of a published file: resumable, verified before the file gets its name, one process at a time."""
+"""Download of a published file by one process at a time: resumable, and verified before the final rename."""
 
 import http.client
 import os
@@ -21,19 +21,19 @@ _PIECE = 1 << 20  # bytes read at once
 def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
     """Download `url` to `target`.
 
-    Received bytes are stored in `<target>.part`. A later call requests the rest only, if the server still has the same
+    Received bytes are stored in `<target>.part`. A later call requests only the rest, if the server still has the same
     file. `target` appears by a rename, after `check`. A progress bar is drawn on a terminal.
 
     Args:
-        url: http or https.
-        target: the final name.
+        url: address of the file, http or https.
+        target: final path.
         check: raises InputError for wrong content, which is then deleted.
 
     Raises:
         InputError: the server cannot be reached, does not have the file, closes the connection, or sends other content.
     """
     if not url.startswith(("http://", "https://")):
-        raise InputError(f"{url}: not an http or https address; only these are downloaded")
+        raise InputError(f"{url}: not an http or https address; pass an address of either kind")
     part = target.with_name(f"{target.name}.part")
     with _locked(target):
         if target.exists():
@@ -70,7 +70,7 @@ def _locked(target: Path) -> Iterator[None]:
 
 
 def _fetch(url: str, file: BinaryIO, part: Path) -> None:
-    """Append the missing bytes; a connection that breaks is opened again, a refusal of the server is final."""
+    """Append the missing bytes; a broken connection is retried, but a refusal of the server is final."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return _fetch_once(url, file, part)
@@ -78,7 +78,7 @@ def _fetch(url: str, file: BinaryIO, part: Path) -> None:
             final = isinstance(error, urllib.error.HTTPError) and error.code < 500
             if isinstance(error, urllib.error.HTTPError):
                 error.close()
-                if error.code == 416:  # nothing is left to send, but the content was never verified
+                if error.code == 416:  # no bytes are left to send, but the content was never verified
                     file.truncate(0)
                     final = False
             if attempt == _ATTEMPTS or final:
@@ -87,7 +87,7 @@ def _fetch(url: str, file: BinaryIO, part: Path) -> None:
 
 
 def _fetch_once(url: str, file: BinaryIO, part: Path) -> None:
-    """Append the missing bytes; restart if the server cannot resume or has another file now."""
+    """Append the missing bytes; restart if the server cannot resume or its file has changed."""
     start = file.seek(0, os.SEEK_END)
     request = urllib.request.Request(url, headers={"User-Agent": "aadml"})
     validator = _validator(part)
@@ -122,4 +122,4 @@ def _explanation(error: BaseException, received: int) -> str:
     if isinstance(error, http.client.IncompleteRead | ConnectionError | TimeoutError) and received:
         return f"the connection broke after {received:,} bytes; run the same command again to resume"
     reason = getattr(error, "reason", error)
-    return f"no connection: {getattr(reason, 'strerror', None) or reason or type(error).__name__}"
+    return f"connection failed: {getattr(reason, 'strerror', None) or reason or type(error).__name__}"

@@ -1,4 +1,4 @@
-"""Names of pretrained networks: `hf:MODEL[@revision][#pooling]` stands for an extractor and three of its options."""
+"""Names of pretrained networks: `hf:MODEL[@revision][#pooling]` sets an extractor and three of its options."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ def expanded(name: str, modality: str) -> tuple[str, JsonObject]:
     Args:
         name: an entry of a table, an import path, or `hf:MODEL[@revision][#pooling]`, where MODEL is a folder or a name
             on the Hugging Face Hub.
-        modality: of the extractor.
+        modality: modality of the extractor.
 
     Returns:
-        The entry of the table, and the options in the name.
+        The entry of the table, and the options that the name contains.
     """
     if not name.startswith(PREFIX):
         return name, {}

@@ -1,4 +1,4 @@
-"""Weights that a user selects: a name of the table, a file or a folder; published files are recognized by content."""
+"""Weights selected by a user: a name of the table, a file or a folder; published files are recognized by content."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ class ResolvedWeights:
         tensors: name -> tensor.
         published: key of `WEIGHTS` with the same content; None for any other content.
         sha256: checksum of the file.
-        name: of the file; the published name if the content is published.
+        name: name of the file; the published name if the content is published.
     """
 
     tensors: dict[str, Tensor]
@@ -34,7 +34,7 @@ def load_weights(choice: str, default: str) -> ResolvedWeights:
 
     Args:
         choice: `auto` for the default, a name of `WEIGHTS`, a file, or a folder with one weight file.
-        default: the name that `auto` stands for.
+        default: key of `WEIGHTS` that `auto` selects.
 
     Raises:
         InputError: the file does not exist, or cannot be downloaded, verified or read.
@@ -45,8 +45,8 @@ def load_weights(choice: str, default: str) -> ResolvedWeights:
         path = weights_path(name)
     elif not path.exists() and not path.with_name(f"{path.name}.index").exists():
         raise InputError(
-            f"weights {choice}: neither a file nor the name of a published one; "
-            f"give a file, a folder with one weight file, auto, untrained, {', '.join(WEIGHTS)}"
+            f"weights {choice}: neither a file nor the name of a published file; "
+            f"pass a file, a folder with one weight file, auto, untrained, or one of {', '.join(WEIGHTS)}"
         )
     path = _in_folder(path, WEIGHTS[default].file) if path.is_dir() else path
     checksum = sha256(path)
@@ -64,12 +64,12 @@ def _in_folder(folder: Path, published: str) -> Path:
     if (folder / published).is_file():
         return folder / published
     if (folder / "saved_model.pb").is_file():
-        raise InputError(f"weights {folder}: is a TensorFlow SavedModel; use --audio vggish-hub for such a network")
+        raise InputError(f"weights {folder}: is a TensorFlow SavedModel; pass --audio vggish-hub for such a network")
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix in _ENDINGS)
     if len(files) != 1:
         names = ", ".join(file.name for file in files) or "none"
         raise InputError(
             f"weights {folder}: the folder must hold one weight file ({', '.join(_ENDINGS)}), but holds {names}; "
-            "give the file itself"
+            "pass the path of the file"
         )
     return files[0].with_suffix("") if files[0].suffix == ".index" else files[0]

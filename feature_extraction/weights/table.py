@@ -20,14 +20,14 @@ class WeightFile:
     """A published file.
 
     Attributes:
-        file: its name in the cache.
-        url: address of the file, or of a page to visit by hand if not `direct`.
+        file: file name in the cache.
+        url: address of the file; if not `direct`, of a page from which a user downloads it.
         purpose: network, publisher and format.
-        license: of the publication.
-        citation: reference.
-        size: in bytes, if known.
-        md5: if the publisher states it.
-        sha256: if known, complete or its beginning (PyTorch writes the first eight digits into file names).
+        license: license of the publication.
+        citation: reference to the publication.
+        size: size in bytes, if known.
+        md5: MD5, if the publisher states it.
+        sha256: SHA-256 or its first digits, if known (PyTorch writes the first eight digits into file names).
         direct: whether `url` is the address of the file itself.
     """
 
@@ -119,7 +119,7 @@ def weights_folder() -> Path:
     """Return the folder of weight files: `weights` in $AADML_CACHE, else in ~/.cache/aadml.
 
     Raises:
-        InputError: the folder would be in a home directory, and the user has none.
+        InputError: the folder would be in the user's home directory, which does not exist.
     """
     cache = os.environ.get("AADML_CACHE")
     try:
@@ -133,7 +133,7 @@ def weights_folder() -> Path:
 def weights_path(name: str) -> Path:
     """Return the path of a published file in the cache, downloaded if it is absent, and verified.
 
-    A file without a published checksum is trusted at first use, with a warning. Its SHA-256 is recorded, and checked
+    A file without a published checksum is trusted at first use, with a warning. Its SHA-256 is recorded and checked
     from then on.
 
     Args:
@@ -141,36 +141,36 @@ def weights_path(name: str) -> Path:
 
     Raises:
         InputError: the file is absent and cannot be downloaded (the message names file, address and folder), or its
-            content is not the published one.
+            content differs from the published file.
     """
     entry = published(name)
     path = weights_folder() / entry.file
     if not path.is_file():
         try:
             if not entry.direct:
-                raise InputError("it has to be downloaded by hand")
+                raise InputError("it must be downloaded by hand")
             download(entry.url, path, check=lambda part: _verify(entry, part))
         except InputError as error:
             raise type(error)(
                 f"{name}: the file {entry.file} is not in {path.parent} and was not downloaded ({error}); "
-                f"get it from {entry.url} and put it into {path.parent} under that name"
+                f"download it from {entry.url} into {path.parent} under that name"
             ) from error
     verify(name)
     return path
 
 
 def published(name: str) -> WeightFile:
-    """Return an entry of `WEIGHTS`; the error of an unknown name suggests the nearest one."""
+    """Return an entry of `WEIGHTS`; the error for an unknown name suggests the nearest name."""
     if name not in WEIGHTS:
         raise InputError(f"weights {name}: not the name of a published file; {suggestion(name, WEIGHTS)}")
     return WEIGHTS[name]
 
 
 def verify(name: str) -> str:
-    """Check a file in the cache against its published checksum, or against the one recorded at first use.
+    """Check a file in the cache against its published checksum, or against the checksum recorded at first use.
 
     Returns:
-        Its SHA-256.
+        SHA-256 of the file.
 
     Raises:
         InputError: the content differs.
@@ -202,7 +202,7 @@ def recognize(checksum: str, path: Path) -> str | None:
 
     Args:
         checksum: SHA-256 of the file.
-        path: of the file, which may have any name; read again for the MD5 that some publishers state.
+        path: path of the file, which may have any name; read again for the MD5 that some publishers state.
     """
     recorded = {sha256: file for file, sha256 in _records(weights_folder()).items()}
     for name, entry in WEIGHTS.items():
@@ -216,12 +216,12 @@ def _verify(entry: WeightFile, path: Path) -> None:
     size = path.stat().st_size
     if entry.size is not None and size != entry.size:
         raise DamagedFileError(
-            f"{path}: has {size:,} bytes, the published file {entry.size:,}; the file is damaged or another one"
+            f"{path}: has {size:,} bytes, but the published file has {entry.size:,}; pass the published file, undamaged"
         )
     for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):
         if expected and not (digest := file_digest(path, kind)).startswith(expected):
             raise DamagedFileError(
-                f"{path}: its {kind} is {digest}, the published file's {expected}; the file is damaged or another one"
+                f"{path}: its {kind} is {digest}, not the published {expected}; pass the published file, undamaged"
             )
 
 
@@ -232,6 +232,6 @@ def _records(folder: Path) -> dict[str, str]:
         return {}
     except ValueError as error:
         raise DamagedFileError(
-            f"{folder / 'checksums.json'}: is not JSON ({error}); delete it, and checksums are recorded again"
+            f"{folder / 'checksums.json'}: is not JSON ({error}); delete it, so that checksums are recorded again"
         ) from error
     return {str(file): str(value) for file, value in content.items()}

@@ -41,7 +41,7 @@ def file_digest(path: Path, kind: str = "sha256") -> str:
 
 
 def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file, or that of the names and contents of a folder or of a checkpoint's files."""
+    """Compute the SHA-256 of a file, or of the names and contents of the files of a folder or checkpoint."""
     if path.is_file():
         return file_digest(path)
     root, paths = (path, path.rglob("*")) if path.is_dir() else (path.parent, path.parent.glob(f"{path.name}.*"))
@@ -57,12 +57,12 @@ def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], net
     Args:
         state: name -> tensor of a weight file.
         expected: state of the network, on any device.
-        network: its name, for the message.
+        network: name of the network, for the message.
 
     Raises:
-        InputError: a tensor is missing, unknown, or has another shape; the message names the first.
+        InputError: a tensor is missing, unknown, or has another shape; the message names the first such tensor.
     """
-    missing = [f"no tensor {name}" for name in expected if name not in state]
+    missing = [f"tensor {name} is missing" for name in expected if name not in state]
     unknown = [f"{name} is not a tensor of this network" for name in state if name not in expected]
     differing = [
         f"{name} has shape {tuple(state[name].shape)}, expected {tuple(tensor.shape)}"
@@ -71,17 +71,17 @@ def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], net
     ]
     for problems in (missing, unknown, differing):
         if problems:
-            count = f"{len(problems)} such tensors; the file has {len(state)}"
-            raise InputError(f"{network} weights: {problems[0]} ({count}); is the file another network's?")
+            count = f"mismatched tensors: {len(problems)}; tensors in the file: {len(state)}"
+            raise InputError(f"{network} weights: {problems[0]} ({count}); pass a weight file of this network")
 
 
 def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
     """Read all tensors of a weight file.
 
     Args:
-        path: of any of the formats above, recognized by its content.
-        cache: path of the converted copy of exactly this content, read if it exists, else written; None: no copy. A
-            copy that is damaged or cannot be written only costs the time to convert again.
+        path: file of any of the formats above, which are recognized by content.
+        cache: path of the converted copy of exactly this content, read if it exists, else written; None for no copy.
+            A copy that is damaged or cannot be written causes no error, only another conversion.
 
     Returns:
         Name -> tensor on the CPU; wrappers such as PANNs' `model` are removed.
@@ -90,7 +90,7 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
         InputError: the file does not exist, has another format, is damaged, or holds more than tensors.
     """
     if path.is_dir() or not (path.is_file() or is_tf_checkpoint(path)):
-        raise InputError(f"{path}: no such weight file; give a .safetensors, .pth, .npz or TensorFlow checkpoint")
+        raise InputError(f"{path}: no such weight file; pass a .safetensors, .pth, .npz or TensorFlow checkpoint")
     if path.suffix == ".safetensors":
         return _safetensors(path)
     if cache is not None and cache.is_file():
@@ -127,21 +127,21 @@ def _foreign(path: Path) -> dict[str, Tensor]:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise InputError(f"{path}: holds more than tensors, or is not a weight file at all; it was not read") from error
+        raise InputError(f"{path}: holds other objects than tensors; pass a file of tensors only") from error
     except (*DAMAGED, *_MISREAD) as error:
         raise DamagedFileError(f"{path}: is not a complete PyTorch weight file ({_line(error)})") from error
     return _unwrapped(content, path)
 
 
 def _numpy_arrays() -> list[Any]:
-    """Return the types that rebuild a NumPy array: as safe as a tensor; older files (VGGish's PCA, PANNs) need them."""
+    """Return the types that rebuild a NumPy array, safe like tensors; older files (VGGish's PCA, PANNs) need them."""
     rebuild = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
     named = [(f, f"numpy.{core}.multiarray.{name}") for name, f in rebuild.items() for core in ("core", "_core")]
     return [np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in ("f2", "f4", "f8", "i4", "i8", "u1", "?")), *named]
 
 
 def _is_numpy_archive(path: Path) -> bool:
-    """Return whether an archive is an npz file and not PyTorch's; raise InputError for a decompression bomb."""
+    """Return whether an archive is an npz file, not a PyTorch file; raise InputError for a decompression bomb."""
     try:
         with zipfile.ZipFile(path) as archive:
             refuse_zip_bomb(archive, path.stat().st_size)
@@ -155,7 +155,7 @@ def _tensor(name: str, array: NDArray[Any], path: Path) -> Tensor:
     try:
         return torch.from_numpy(array)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{path}: {name} holds {array.dtype}; numbers are needed") from error
+        raise InputError(f"{path}: {name} holds {array.dtype}, not numbers; pass a file of numeric arrays") from error
 
 
 def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
@@ -163,7 +163,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
     if not isinstance(content, Mapping):
-        raise InputError(f"{path}: holds a {type(content).__name__}, not a state dict of tensors")
+        raise InputError(f"{path}: holds a {type(content).__name__}; pass a state dict of tensors")
     arrays = {
         str(name).removeprefix("module."): torch.from_numpy(value) if isinstance(value, np.ndarray) else value
         for name, value in content.items()
@@ -172,7 +172,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
         if not dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-            raise InputError(f"{path}: {name} declares shape {tuple(tensor.shape)}, more values than the file has")
+            raise InputError(f"{path}: {name} has shape {tuple(tensor.shape)}, which is larger than the file")
     if not tensors:
         raise InputError(f"{path}: holds no tensors (its keys are {', '.join(map(str, list(content)[:5]))})")
     return tensors

@@ -1,8 +1,8 @@
-"""Tensors of a TensorFlow checkpoint, read with NumPy alone.
+"""Tensors of a TensorFlow checkpoint, read with only NumPy.
 
-No maintained reader exists outside TensorFlow, which takes 2 GB. Both formats are sorted string tables (LevelDB's
-layout) of protocol buffers. Version 1 (`vggish_model.ckpt`) stores the values in the table, version 2 in data files
-beside the `.index`. TensorFlow 1.2 and later do not compress blocks. Sources: saved_tensor_slice.proto and
+No maintained reader exists outside TensorFlow, which takes 2 GB of disk space. Both formats are sorted string tables
+(LevelDB's layout) of protocol buffers. Version 1 (`vggish_model.ckpt`) stores the values in the table, version 2 in
+data files beside the `.index`. TensorFlow 1.2 and later do not compress blocks. Sources: saved_tensor_slice.proto and
 tensor_bundle.proto of TensorFlow, LevelDB's table_format.md.
 """
 
@@ -20,6 +20,7 @@ from aadml.feature_extraction.ground.errors import InputError
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _DTYPES: dict[int, str] = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}  # DataType of types.proto
 _PACKED_FIELDS: dict[int, int] = {1: 5, 2: 6, 3: 7, 9: 10}  # float_val, double_val, int_val, int64_val of a TensorProto
+_SEVERAL_SLICES = "consists of several slices; save the checkpoint again without partitioned variables"
 
 
 def is_tf_checkpoint(path: Path) -> bool:
@@ -54,7 +55,7 @@ def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
         return _slices(entries)
     except (ValueError, KeyError, IndexError, TypeError, struct.error, OSError, OverflowError, MemoryError) as error:
         if isinstance(error, InputError):
-            raise
+            raise InputError(f"{path}: {error}") from error
         raise InputError(f"{path}: not a complete TensorFlow checkpoint ({error})") from error
 
 
@@ -64,7 +65,7 @@ def _table_file(path: Path) -> Path:
 
 
 def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
-    """Read version 1: the first entry lists names, shapes and types, each further one holds the values of a tensor."""
+    """Read version 1: the first entry lists names, shapes and types; every other entry holds a tensor's values."""
     shapes: dict[str, tuple[tuple[int, ...], int]] = {}
     tensors: dict[str, NDArray[Any]] = {}
     for kind, meta in _fields(dict(_fields(entries[0][1]))[1]):
@@ -76,7 +77,7 @@ def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
         name = bytes(data[1]).decode()
         shape, dtype = shapes[name]
         if name in tensors:
-            raise InputError(f"{name}: consists of several slices, which is not supported")
+            raise InputError(f"{name}: {_SEVERAL_SLICES}")
         if dtype in _DTYPES:
             tensors[name] = _tensor_values(data[3], dtype).reshape(shape)
     return tensors
@@ -99,7 +100,7 @@ def _bundle(entries: list[tuple[bytes, memoryview]], prefix: Path) -> dict[str, 
         entry = dict(_fields(value))
         dtype = int(entry.get(1, 0))
         if 7 in entry:
-            raise InputError(f"{key.decode()}: consists of several slices, which is not supported")
+            raise InputError(f"{key.decode()}: {_SEVERAL_SLICES}")
         if dtype not in _DTYPES:
             continue
         data = prefix.with_name(f"{prefix.name}.data-{int(entry.get(3, 0)):05d}-of-{shards:05d}")
@@ -108,7 +109,7 @@ def _bundle(entries: list[tuple[bytes, memoryview]], prefix: Path) -> dict[str, 
             file.seek(int(entry.get(4, 0)))
             raw = file.read(size)
         if len(raw) != size:
-            raise InputError(f"{data}: ends before {key.decode()}")
+            raise ValueError(f"{data}: ends before {key.decode()}")
         tensors[key.decode()] = np.frombuffer(raw, dtype=_DTYPES[dtype]).reshape(shape).copy()
     return tensors
 
@@ -121,7 +122,7 @@ def _shape(proto: Any) -> tuple[int, ...]:
 def _table(content: memoryview) -> Iterator[tuple[bytes, memoryview]]:
     """Yield the entries of a sorted string table in order."""
     if bytes(content[-8:]) != _MAGIC:
-        raise InputError("the table's magic number is missing")
+        raise ValueError("the table's magic number is missing")
     footer = content[-48:]
     _, at = _varint(footer, 0)
     _, at = _varint(footer, at)
@@ -138,7 +139,7 @@ def _handle(buffer: memoryview, at: int) -> tuple[int, int]:
 def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes, memoryview]]:
     """Yield the entries of a block; keys share prefixes, and the restart points at the end are not needed."""
     if content[offset + size] != 0:
-        raise InputError("a block is compressed; save the checkpoint again with TensorFlow 1.2 or later")
+        raise InputError("its blocks are compressed; save the checkpoint again with TensorFlow 1.2 or later")
     block = content[offset : offset + size]
     end = len(block) - 4 - 4 * struct.unpack("<I", block[-4:])[0]
     at, key = 0, b""
@@ -166,9 +167,9 @@ def _fields(buffer: Any) -> Iterator[tuple[int, Any]]:
         elif kind in (1, 5):
             length = 8 if kind == 1 else 4
         else:
-            raise InputError(f"wire type {kind} is unknown")
+            raise ValueError(f"wire type {kind} is unknown")
         if at + length > len(buffer):
-            raise InputError("a field reaches beyond the end")
+            raise ValueError("a field extends beyond the end")
         yield tag >> 3, buffer[at : at + length]
         at += length
 
@@ -182,7 +183,7 @@ def _varint(buffer: memoryview, at: int) -> tuple[int, int]:
         if byte < 128:
             return value, at
         if shift > 63:
-            raise InputError("a number is too long")
+            raise ValueError("a number is too long")
 
 
 def _varints(buffer: memoryview) -> Iterator[int]:

@@ -107,7 +107,7 @@ def test_manifest_lists_a_tree_and_tells_what_it_is(tmp_path):
     ("words", "message"),
     [
         (("av",), "did you mean 'ave'"),
-        (("class-folders", "--folds", "f"), "takes no such option"),
+        (("class-folders", "--folds", "f"), "has no such option"),
         (("ave", "--clock-limit", "many"), "--clock-limit"),
         (("vegas",), "is not a folder"),
     ],

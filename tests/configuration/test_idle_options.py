@@ -69,7 +69,7 @@ def test_an_option_that_cannot_act_is_named_and_one_that_can_is_not(place):
             for line in idle(entry, acting | {key: changed, condition.option: wrong}, "x")
             if line.startswith(f"x.{key}=")
         )
-        assert line.endswith(f"changes nothing: it acts with {condition}, not {wrong}")
+        assert line.endswith(f"changes nothing: it has an effect only with {condition}, not {wrong}")
 
 
 @pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)

@@ -24,7 +24,7 @@ def test_a_section_has_every_option_of_its_groups_and_its_entry():
     ("kind", "name", "options", "message"),
     [
         (LossSection, "tripplet", {}, "no loss 'tripplet'; did you mean 'triplet'"),
-        (ProxySection, "anchor-aware", {"kk": 3}, r"proxy\.kk: anchor-aware takes no such option"),
+        (ProxySection, "anchor-aware", {"kk": 3}, r"proxy\.kk: anchor-aware has no such option"),
         (SelectionSection, "harderst", {}, "no selection 'harderst'"),
     ],
 )

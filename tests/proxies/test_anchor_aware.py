@@ -247,7 +247,7 @@ def test_wider_attention_comes_back_to_the_dimension():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reading": "R7"}, r'proxy.reading: "R7" given; one of R1, R3, R5, R6 is possible'),
+        ({"reading": "R7"}, r'proxy.reading: "R7" given; pass one of R1, R3, R5, R6'),
         ({"query": "partners"}, "one of self, partner"),
         ({"residual": "sum"}, "proxy.residual"),
         ({"residual_weight": 1.5}, "proxy.residual_weight: 1.5 given; a number from 0 to 1"),

@@ -58,4 +58,6 @@ def test_an_option_that_cannot_act_beside_the_others_is_said_to_change_nothing()
     clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
     settings = {"network.hidden": [4], "training.epochs": 1, "training.momentum": 0.9}
     aadml.fit(clips, settings=settings, loss="triplet", on_note=heard.append)
-    assert "training.momentum=0.9 changes nothing: it acts with optimizer sgd or rmsprop, not adam" in heard
+    assert (
+        "training.momentum=0.9 changes nothing: it has an effect only with optimizer sgd or rmsprop, not adam" in heard
+    )

@@ -39,10 +39,10 @@ def test_missing_media_are_counted_and_left_out_only_if_asked(media):
         ({"split": "half"}, "write random:TRAIN/VALID/TEST"),
         ({"split": "column:fold"}, "--split column:fold: no such column"),
         ({"split": "column:note"}, "40 of 40 cells name no split ('x' 40 times)"),
-        ({"split_by": "speaker"}, "--split-by speaker: no such column; possible are note"),
+        ({"split_by": "speaker"}, "--split-by speaker: no such column; choose from note"),
         ({"split": "column:part", "split_by": "note", "columns": "part=split"}, "1 are divided between splits already"),
         ({"media": "none"}, "is not a folder of media"),
-        ({"valid": 0.2}, "takes no such option"),
+        ({"valid": 0.2}, "has no such option"),
     ],
 )
 def test_splits_and_options_that_cannot_be_are_refused(media, options, message):

@@ -76,7 +76,7 @@ def test_sound_and_picture_may_be_two_files(media):
     ("text", "options", "message"),
     [
         ("filename,class\na,b\n", {}, "name them: --columns media=filename,label=class"),
-        ("media,label\na,b\n", {"columns": "label=clas"}, "has no column 'clas'; possible are media, label"),
+        ("media,label\na,b\n", {"columns": "label=clas"}, "has no column 'clas'; choose from media, label"),
         ("media,class\na,b\n", {"columns": "label=clas"}, "has no column 'clas'; did you mean 'class'?"),
         ("media,label\na,b\n", {"columns": "label"}, "write NEW=COLUMN"),
         ("file,x,media\na,b,c\n", {"columns": "media=file"}, "--columns media=file,old_media=media"),

@@ -116,7 +116,7 @@ def test_the_table_gives_extractors_with_their_dimensions():
 def test_the_table_refuses_unknown_names_and_options():
     for arguments, message in [
         (("log-mell", "audio"), "did you mean 'log-mel'"),
-        (("hog-color", "audio"), "no audio extractor 'hog-color'; there are: "),
+        (("hog-color", "audio"), "no audio extractor 'hog-color'; choose from "),
         (("hog-color", "visual", {"frames_per_secnd": 1}), "did you mean 'frames_per_second'"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -238,11 +238,11 @@ def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reduction": "pca"}, r"inception-v3\.reduction: \"pca\" given; one of none, own-pca, youtube-8m is possible"),
-        ({"pool_padding": "some"}, r"inception-v3\.pool_padding: .* one of counted, excluded or null is possible"),
-        ({"last_pool": "some"}, r"inception-v3\.last_pool: \"some\" given; one of average, max or null is possible"),
-        ({"transform_input": 1}, r"inception-v3\.transform_input: 1 given; true or false or null is possible"),
-        ({"precision": "float16"}, "one of float32, bfloat16, auto is possible"),
+        ({"reduction": "pca"}, r"inception-v3\.reduction: \"pca\" given; pass one of none, own-pca, youtube-8m"),
+        ({"pool_padding": "some"}, r"inception-v3\.pool_padding: .* pass one of counted, excluded or null"),
+        ({"last_pool": "some"}, r"inception-v3\.last_pool: \"some\" given; pass one of average, max or null"),
+        ({"transform_input": 1}, r"inception-v3\.transform_input: 1 given; pass true or false or null"),
+        ({"precision": "float16"}, "pass one of float32, bfloat16, auto"),
         ({"eight_bit": True}, "choose reduction own-pca or youtube-8m"),
         ({"matrices": "pca"}, "pca given, but reduction none reads none; choose youtube-8m"),
         ({"weights": "inception-v4"}, "neither a file nor the name of a published one"),

@@ -58,14 +58,14 @@ def test_numpy_values_become_python_values(value, expected):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"path": 3}, "^public: path of type int; possible are text, a path, None$"),
-        ({"path": ""}, "^public: path is empty; give a path, or leave it out$"),
-        ({"count": True}, "^public: count of type bool; possible is a whole number$"),
-        ({"count": 1.0}, "^public: count of type float"),
-        ({"share": "1"}, "^public: share of type str; possible is a number$"),
-        ({"mode": 3}, "^public: mode of type int; possible is 'a', 'b'$"),
-        ({"names": 3}, "^public: names of type int; possible is names$"),
-        ({"kind": 3}, "^public: kind of type int; possible are a kind, None$"),
+        ({"path": 3}, "^public: path has type int; pass text, a path or None$"),
+        ({"path": ""}, "^public: path is empty; pass a path, or leave it out$"),
+        ({"count": True}, "^public: count has type bool; pass a whole number$"),
+        ({"count": 1.0}, "^public: count has type float"),
+        ({"share": "1"}, "^public: share has type str; pass a number$"),
+        ({"mode": 3}, "^public: mode has type int; pass one of 'a', 'b'$"),
+        ({"names": 3}, "^public: names has type int; pass names$"),
+        ({"kind": 3}, "^public: kind has type int; pass a kind or None$"),
     ],
 )
 def test_wrong_types_are_refused(arguments, message):
@@ -97,7 +97,7 @@ def test_typed_names_of_code_are_consented_to_unless_they_are_paths():
 def test_a_wrapper_is_pickled_by_its_public_name():
     assert checked(function, __name__, "public") is public
     assert (public.__module__, public.__qualname__) == (__name__, "public")
-    with pytest.raises(InputError, match=r"^function: count of type str"):
+    with pytest.raises(InputError, match=r"^function: count has type str"):
         checked_call(function)(count="1")
     assert pickle.dumps(plain)
 
@@ -109,7 +109,7 @@ def with_callback(name: str | None = None, on_note: Callable[[str], None] | None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"on_note": 5}, "^f: on_note of type int; possible are a function, None$"),
+        ({"on_note": 5}, "^f: on_note has type int; pass a function or None$"),
         ({"name": ""}, "^f: name is empty; pass a name, or leave it out$"),
         ({"name": "\ud800"}, r"^f: name: '\\ud800' holds characters that are not Unicode; pass valid text$"),
         ({"output": "a\0b"}, r"^f: output: 'a\\x00b' holds a zero byte; no file has such a name$"),

@@ -94,7 +94,7 @@ def test_consent_lasts_as_long_as_the_call_and_is_not_seen_by_other_threads():
 
 @pytest.mark.parametrize("consented", ["yes", 1, None])
 def test_consent_is_true_or_false(consented):
-    with pytest.raises(InputError, match=r"trust_code of type .*; possible are True and False"):
+    with pytest.raises(InputError, match=r"trust_code has type .*; pass True or False"):
         with_consent()(lambda *, trust_code=False: None)(trust_code=consented)
 
 

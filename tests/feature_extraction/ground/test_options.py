@@ -60,7 +60,7 @@ def test_the_schema_holds_options_and_fields_of_groups():
     assert (options["size"].default, options["size"].sentence) == (REQUIRED, "number of units.")
     assert (options["rate"].default, options["rate"].sentence) == (0.25, "speed of learning.")
     assert (options["rate"].group, options["rate"].tuning) == ("group", (0.1, 0.2))
-    assert options["share"].company == "; acts with kind mixed"
+    assert options["share"].company == "; has an effect only with kind mixed"
     assert options["share"].written_default == "0.0"
     assert options["size"].facts()["required"]
     assert [(key, o.kind, o.default) for key, o in sections(entry).items()] == [("network", Group, Group())]
@@ -76,9 +76,12 @@ def test_values_are_completed_in_the_order_of_the_schema():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, r"here\.size: entry needs this option; a whole number is possible"),
-        ({"size": 3, "sahre": 1}, r"here\.sahre: entry takes no such option; did you mean 'share'\?"),
-        ({"size": 3, "old": 2}, r"here\.old: 2 given; this option of entry was removed, and only 1 is possible"),
+        ({}, r"here\.size: entry needs this option; pass a whole number"),
+        ({"size": 3, "sahre": 1}, r"here\.sahre: entry has no such option; did you mean 'share'\?"),
+        (
+            {"size": 3, "old": 2},
+            r"here\.old: 2 given, but this option of entry was removed, and its value is now always 1",
+        ),
     ],
 )
 def test_wrong_names_are_refused(values, message):
@@ -88,7 +91,9 @@ def test_wrong_names_are_refused(values, message):
 
 def test_an_option_without_effect_is_reported():
     values = {"size": 3, "rate": 0.25, "kind": "plain", "share": 0.5}
-    assert idle(entry, values, "here") == ["here.share=0.5 changes nothing: it acts with kind mixed, not plain"]
+    assert idle(entry, values, "here") == [
+        "here.share=0.5 changes nothing: it has an effect only with kind mixed, not plain"
+    ]
     assert idle(entry, values | {"kind": "mixed"}, "here") == []
     assert idle(entry, values | {"share": 0.0}, "here") == []
 

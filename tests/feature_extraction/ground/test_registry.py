@@ -142,16 +142,16 @@ def test_without_a_group_no_guest_is_asked(install):
 )  # fmt: skip
 def test_only_a_similar_spelling_is_offered(name, choices, expected):
     assert nearest(name, choices) == expected
-    possible = f"possible are {', '.join(choices)}" if choices else "it takes none"
+    possible = f"choose from {', '.join(choices)}" if choices else "there are none"
     assert suggestion(name, choices) == (f"did you mean '{expected}'?" if expected else possible)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("betta", "no thing 'betta'; did you mean 'beta'[?] There are: alpha, beta$"),
-     ("zzz", "no thing 'zzz'; there are: alpha, beta$"),
-     ([], r"no thing \[\]; there are"), (3, "no thing 3; there are"),
-     (None, "no thing None; there are")],
+    [("betta", "no thing 'betta'; did you mean 'beta'[?] Choose from alpha, beta$"),
+     ("zzz", "no thing 'zzz'; choose from alpha, beta$"),
+     ([], r"no thing \[\]; choose from"), (3, "no thing 3; choose from"),
+     (None, "no thing None; choose from")],
 )  # fmt: skip
 def test_a_wrong_name_is_answered_with_the_possible_ones(name, message):
     with pytest.raises(InputError, match=message):

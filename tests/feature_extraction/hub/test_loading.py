@@ -154,7 +154,7 @@ def test_neither_a_folder_nor_a_name_on_the_hub_is_an_error(network, tmp_path):
     refused("hf-audio", "audio", "no model given; write hf:MODEL")
     refused("hf:laion/clap-htsat-unfused", "audio", "the Hugging Face Hub is unreachable .*hf download")
     refused(f"hf:{network('clap')}@main", "audio", "a folder has no revision, but 'main' given")
-    refused(f"hf:{network('clap')}#max", "audio", "no pooling of this network 'max'; there are: projection")
+    refused(f"hf:{network('clap')}#max", "audio", "no pooling of this network 'max'; choose from projection")
     refused(f"hf:{network('clap')}", "audio", "did you mean 'pooling'", poling="mean")
 
 

@@ -79,7 +79,7 @@ def test_reads_raw_content_and_refuses_compressed_blocks(tmp_path):
     path.write_bytes(table([(b"", meta), (b"x", data)], 0))
     np.testing.assert_array_equal(read_tf_checkpoint(path)["x"], values)
     path.write_bytes(table([(b"", meta), (b"x", data)], 1))
-    with pytest.raises(InputError, match="compressed; save the checkpoint again"):
+    with pytest.raises(InputError, match=r"small\.ckpt: its blocks are compressed; save the checkpoint again"):
         read_tf_checkpoint(path)
 
 
@@ -108,6 +108,23 @@ def test_a_data_file_that_ends_early_is_named(tmp_path):
     data.unlink()
     with pytest.raises(InputError, match="not a complete TensorFlow checkpoint"):
         read_tf_checkpoint(tmp_path / "version2.ckpt")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\x80" * 60, "the table's magic number is missing"),
+        (b"\x80" * 52 + bytes.fromhex("57fb808b247547db"), "a number is too long"),
+        (table([(b"", b"\x0b")], 0), "wire type 3 is unknown"),
+        (table([(b"", b"\x0a\x09x")], 0), "a field extends beyond the end"),
+    ],
+)
+def test_errors_name_the_damaged_checkpoint(tmp_path, content, problem):
+    path = tmp_path / "damaged.ckpt"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read_tf_checkpoint(path)
+    assert str(refused.value) == f"{path}: not a complete TensorFlow checkpoint ({problem})"
 
 
 def test_other_files_are_no_checkpoints(tmp_path):

@@ -1,4 +1,4 @@
-"""PROTOCOLS: ways to evaluate a split, by the name that every number carries."""
+"""PROTOCOLS: ways to evaluate a split, by name; every score carries the name of its protocol."""
 
 from typing import TYPE_CHECKING
 
@@ -27,4 +27,4 @@ PROTOCOLS: Registry["Protocol"] = Registry(
     group="aadml.protocols",
     of="aadml.protocols.protocol:Protocol",
 )
-"""Protocols without `legacy:` are honest; the leaks exist to measure their inflation."""
+"""Registry of protocols. Those named `legacy:` leak information, and exist to measure how much a leak inflates MAP."""

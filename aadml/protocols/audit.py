@@ -1,4 +1,4 @@
-"""Audit: checks whether a score depends on information that must be hidden, each with its evidence."""
+"""Audit: checks, each with evidence, whether a score depends on information that must be hidden."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +19,7 @@ Embed = Callable[[Clips], Embeddings]
 
 
 class Verdict(StrEnum):
-    """Result of a check; `NOT_CHECKABLE` where the check could not be done."""
+    """Result of a check; `NOT_CHECKABLE` if the check could not be run."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -27,17 +27,17 @@ class Verdict(StrEnum):
 
 
 class Pipeline(Interface):
-    """Subject of an audit: from a data set to embeddings, and to a score."""
+    """Subject of an audit: computes embeddings, and optionally a score, from a data set."""
 
     @property
     def preparation(self) -> str:
-        """What `embedder` does with a data set ("the model is trained again"), for evidence; empty for nothing."""
+        """Preparation by `embedder`, for evidence ("the model is trained again"); empty if there is none."""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Prepare all that depends on the data set; return a function that embeds clips of one or more modalities."""
+        """Prepare what depends on the data set; return a function that embeds clips of one or more modalities."""
 
     def reported_map(self, splits: Splits, split: str) -> float | None:
-        """Return the MAP that is reported for a split; None where the pipeline computes no score."""
+        """Return the reported MAP of a split, or None if the pipeline computes no score."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Finding:
     Attributes:
         check: name of the check.
         verdict: pass, fail or not checkable.
-        evidence: action and outcome, or the reason why the check could not be done; one sentence.
+        evidence: one sentence with the action and its outcome, or with the reason why the check could not be run.
     """
 
     check: str
@@ -61,7 +61,7 @@ class Finding:
 
 
 class AuditReport(list[Finding]):
-    """Findings of an audit, one per check; printing one shows the table of `aadml audit`."""
+    """Findings of an audit, one per check; printed as the table of `aadml audit`."""
 
     def __repr__(self) -> str:
         rows = [f"{finding.verdict:<13}  {finding.check:<19}  {finding.evidence}" for finding in self]
@@ -74,7 +74,7 @@ class AuditReport(list[Finding]):
 
     @property
     def summary(self) -> str:
-        """Counts of passed, failed and impossible checks, in one sentence."""
+        """Number of checks by verdict, in one sentence."""
         checks = {verdict: [f.check for f in self if f.verdict is verdict] for verdict in Verdict}
         parts = [f"{len(checks[Verdict.PASS])} checks passed"]
         for verdict, word in ((Verdict.FAIL, "failed"), (Verdict.NOT_CHECKABLE, "not checkable")):
@@ -106,16 +106,16 @@ class Case:
         return self.splits[self.split]
 
     def embed(self, *requests: Clips, splits: Splits | None = None) -> list[Vectors]:
-        """Embed clips in a fresh process that has embedded noise before, so that nothing is fitted on the clips first.
+        """Embed noise and then the clips in a fresh process, so that no state is fitted on the clips in a first call.
 
         Args:
-            requests: clips of one call each, in this order.
-            splits: data set for which the pipeline prepares; by default the unchanged one.
+            requests: clips of each call, in order.
+            splits: data set on which the pipeline is prepared; by default the unchanged one.
         """
 
         def work() -> list[Vectors]:
             embed = self.pipeline.embedder(splits or self.splits, self.split)
-            # an encoder may refuse noise
+            # an encoder may reject noise
             with suppress(InputError, ValueError, RuntimeError, KeyError, IndexError, TypeError):
                 embed(noise(self.clips))
             return [_vectors(embed(clips)) for clips in requests]
@@ -123,12 +123,12 @@ class Case:
         return list(in_fresh_process(work, seconds=self.seconds))
 
     def embed_each(self, requests: Mapping[Modality, Clips]) -> Vectors:
-        """Return the embeddings of each modality of the clips given for this modality."""
+        """Embed each modality of the clips in `requests` under that modality."""
         results = zip(requests, self.embed(*requests.values()), strict=True)
         return {modality: vectors[modality] for modality, vectors in results}
 
     def numbers(self, compute: Callable[[Embed], Sequence[float]]) -> list[float]:
-        """Return numbers that `compute` makes of the pipeline's embedding function in a fresh process."""
+        """Call `compute` with the pipeline's embedding function in a fresh process and return its numbers."""
 
         def work() -> list[Vectors]:
             values = compute(self.pipeline.embedder(self.splits, self.split))
@@ -169,19 +169,19 @@ def audit(
 
 
 def noise(clips: Clips) -> Clips:
-    """Return clips of the same sizes with noise as features, other ids and shuffled labels."""
+    """Return clips of the same shapes with noise as features, other ids and shuffled labels."""
     features = {m: noise_of(f) for m, f in clips.features.items()}
     return scrambled(replace(with_garbage_labels(clips, 5), features=features))
 
 
 def scrambled(clips: Clips) -> Clips:
-    """Return clips whose ids and class names, which may spell the label, are replaced by numbers."""
+    """Replace ids and class names by numbers, because they may contain the label."""
     ids = tuple(f"item-{i}" for i in range(len(clips)))
     return replace(clips, ids=ids, class_names=tuple(f"class-{i}" for i in range(len(clips.class_names))))
 
 
 def noise_of(features: Features) -> Features:
-    """Return noise of the same shape, mean and deviation; for sound and words, the items in another order."""
+    """Return noise of the same shape, mean and standard deviation; for sound and text, the items in random order."""
     generator = torch.Generator().manual_seed(3)
     if not isinstance(features, Tensor):
         return features.select(torch.randperm(len(features), generator=generator))
@@ -189,7 +189,7 @@ def noise_of(features: Features) -> Features:
 
 
 def with_garbage_labels(clips: Clips, seed: int) -> Clips:
-    """Return clips with the labels of other clips, drawn by `seed`; all labels of a clip where there are several."""
+    """Permute the labels of the clips by `seed`; several labels of a clip stay together."""
     order = torch.randperm(len(clips), generator=torch.Generator().manual_seed(seed))
     several = None if clips.all_labels is None else clips.all_labels[order]
     return replace(clips, labels=clips.labels[order], all_labels=several)
@@ -202,7 +202,7 @@ def _guarded(check: Check, case: Case) -> Outcome:
     try:
         return check(case)
     except InputError as error:
-        return Verdict.FAIL, f"could not be embedded: {error}"
+        return Verdict.FAIL, f"the clips could not be embedded: {error}"
 
 
 def _vectors(embeddings: Embeddings) -> Vectors:

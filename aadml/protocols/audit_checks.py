@@ -1,4 +1,4 @@
-"""Checks of the audit. The evidence of each states what was done and what came out, and nothing else."""
+"""Checks of the audit. The evidence of a check states only the action and its outcome."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ SHOWN = 3
 
 
 def label_blindness(case: Case) -> Outcome:
-    """Garbage labels must change no embedding."""
+    """Check that garbage labels change no embedding."""
     if not case.clips.class_names:
         return Verdict.NOT_CHECKABLE, "the clips have no labels"
     (after,) = case.embed(with_garbage_labels(case.clips, 2))
@@ -32,13 +32,13 @@ def label_blindness(case: Case) -> Outcome:
 
 
 def id_blindness(case: Case) -> Outcome:
-    """Numbers as ids and class names, which often spell the label, must change no embedding."""
+    """Check that no embedding depends on ids or class names, which often contain the label."""
     (after,) = case.embed(scrambled(case.clips))
     return _unchanged(case, after, "ids and class names were replaced by numbers")
 
 
 def partner_blindness(case: Case) -> Outcome:
-    """Noise in the other modalities must change no embedding."""
+    """Check that noise in the other modalities changes no embedding."""
     requests = {}
     for modality in case.clips.modalities:
         features = {m: f if m == modality else noise_of(f) for m, f in case.clips.features.items()}
@@ -47,13 +47,13 @@ def partner_blindness(case: Case) -> Outcome:
 
 
 def history(case: Case) -> Outcome:
-    """Items embedded before must not matter: nothing is fitted on the first call."""
+    """Check that no embedding depends on items embedded before, as with a scaler fitted on the first call."""
     (after,) = case.embed(case.clips)
     return _unchanged(case, after, "the scored clips were embedded after noise instead of first")
 
 
 def order_invariance(case: Case) -> Outcome:
-    """The order of the scored clips must change no embedding."""
+    """Check that the order of the scored clips changes no embedding."""
     order = torch.randperm(len(case.clips), generator=torch.Generator().manual_seed(1))
     (after,) = case.embed(case.clips.select(order))
     back = {m: v[torch.argsort(order)] if len(v) == len(order) else v for m, v in after.items()}
@@ -61,14 +61,14 @@ def order_invariance(case: Case) -> Outcome:
 
 
 def batch_invariance(case: Case) -> Outcome:
-    """Clips in small batches must have the same embeddings as in one batch."""
+    """Check that clips have the same embeddings in small batches as in one batch."""
     parts = case.embed(*(case.clips.select(rows) for rows in torch.arange(len(case.clips)).split(SUBSET)))
     joined = {m: torch.cat([_as_wide(part[m], rows) for part in parts]) for m, rows in case.reference.items()}
     return _unchanged(case, joined, f"clips were embedded {SUBSET} at a time")
 
 
 def other_items(case: Case) -> Outcome:
-    """Scaled features of some scored clips must not change the others: nothing is fitted on the scored split."""
+    """Check that scaling the features of some scored clips does not change the embeddings of the other clips."""
     changed = torch.arange(len(case.clips)) % 2 == 1
     clips = replace(case.clips, features={m: _stretched(f, changed) for m, f in case.clips.features.items()})
     (after,) = case.embed(clips, splits=case.splits.having(case.split, clips))
@@ -76,12 +76,12 @@ def other_items(case: Case) -> Outcome:
         m: torch.where(changed[:, None], rows, _as_wide(after[m], rows)) if len(after[m]) == len(rows) else after[m]
         for m, rows in case.reference.items()
     }
-    action = "every second scored clip was stretched tenfold (sound and words: exchanged), the others were compared"
+    action = "every second scored clip was scaled tenfold (sound and text: replaced), the others were compared"
     return _unchanged(case, others, action)
 
 
 def one_modality_alone(case: Case) -> Outcome:
-    """Each modality must be embedded without the other, as queries and gallery may differ in count."""
+    """Check that each modality can be embedded without the other, because queries and gallery may differ in count."""
     requests = {}
     for number, modality in enumerate(case.clips.modalities):
         clips = case.clips.select(torch.arange(max(len(case.clips) - number, 1)))
@@ -92,14 +92,14 @@ def one_modality_alone(case: Case) -> Outcome:
 
 
 def nothing_dropped(case: Case) -> Outcome:
-    """There must be as many embeddings as clips; otherwise `audit` fails every check with the counts."""
+    """Report that there are as many embeddings as clips; if the counts differ, `audit` fails every check beforehand."""
     return Verdict.PASS, f"{len(case.clips)} embeddings of {len(case.clips)} clips"
 
 
 def exact_rows(case: Case) -> Outcome:
-    """The score must not depend on the exact bits of the scored rows, as a table of memorized rows does."""
+    """Check that the score does not depend on the exact bits of the scored rows, as with a table of memorized rows."""
     if not all(isinstance(features, Tensor) for features in case.clips.features.values()):
-        return Verdict.NOT_CHECKABLE, "sound and words cannot be changed by a little"
+        return Verdict.NOT_CHECKABLE, "sound and text cannot be changed by a small amount"
     generator = torch.Generator().manual_seed(7)
     moved: dict[Modality, Features] = {}
     for modality in case.clips.modalities:
@@ -112,10 +112,10 @@ def exact_rows(case: Case) -> Outcome:
 
 
 def selection(case: Case) -> Outcome:
-    """Garbage labels on the scored split must change nothing that was trained, fitted or chosen."""
+    """Check that training, fitting and selection do not use the labels of the scored split."""
     others = case.splits["valid" if case.split != "valid" else "train"]
     if not case.pipeline.preparation:
-        return Verdict.NOT_CHECKABLE, "the training of the encoder is not visible; for a run, --retrain trains again"
+        return Verdict.NOT_CHECKABLE, "the training of the encoder is not visible; to train a run again, pass --retrain"
     if not len(others):
         return Verdict.NOT_CHECKABLE, "the data have no other split to compare"
     (before,) = case.embed(others)
@@ -129,7 +129,7 @@ def selection(case: Case) -> Outcome:
 
 
 def metric(case: Case) -> Outcome:
-    """The reported number must be the MAP of the embeddings: full gallery, all relevant items, exact ties."""
+    """Check that the reported number is the MAP of the embeddings: full gallery, all relevant items, exact ties."""
 
     def compute(embed: Embed) -> list[float]:
         number = case.pipeline.reported_map(case.splits, case.split)
@@ -142,9 +142,9 @@ def metric(case: Case) -> Outcome:
 
 
 def duplicates(case: Case) -> Outcome:
-    """No id, sound file or feature vector of the scored split may be in another split.
+    """Check that no id, sound file or feature vector of the scored split is also in another split.
 
-    Sound files are compared byte by byte. Feature vectors may not even be nearly equal.
+    Sound files are compared byte by byte. Nearly equal feature vectors count as equal.
     """
     others = {name: case.splits[name] for name in ("train", "valid", "test") if name != case.split}
     others = {name: clips for name, clips in others.items() if len(clips)}
@@ -213,7 +213,7 @@ def _verdict(change: float) -> Verdict:
 
 
 def _change(before: Tensor, after: Tensor) -> float:
-    """Return the largest change of a row, relative to its length; rows of zeros are relative to the mean length."""
+    """Return the largest change of a row, relative to its length, or to 0.001 of the mean length for shorter rows."""
     after = _as_wide(after, before)
     if before.shape != after.shape or not bool(torch.isfinite(after).all()):
         return float("inf")
@@ -225,13 +225,13 @@ def _change(before: Tensor, after: Tensor) -> float:
 
 
 def _as_wide(vectors: Tensor, reference: Tensor) -> Tensor:
-    """Pad rows with zeros to the width of the reference: packed sequences are as wide as the longest among them."""
+    """Pad rows with zeros to the width of the reference: a packed batch is as wide as its longest sequence."""
     missing = reference.shape[1] - vectors.shape[1] if vectors.ndim == reference.ndim == 2 else 0
     return torch.nn.functional.pad(vectors, (0, max(missing, 0)))
 
 
 def _stretched(features: Features, changed: Tensor) -> Features:
-    """Stretch the marked vectors; of sound and words, marked items become the item before."""
+    """Scale and shift the marked vectors; a marked item of sound or text is replaced by the item before it."""
     if isinstance(features, Tensor):
         return torch.where(changed[:, None], 10 * features + 3, features)
     rows = torch.arange(len(features))

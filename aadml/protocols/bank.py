@@ -10,7 +10,7 @@ ALPHAS = (0.0, 3.0)
 
 
 def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Replace every item by its proxy from the training bank; k is chosen on the validation clips; 0 uses no proxy."""
+    """Replace every item by its proxy from the training bank; k is chosen on valid, and k = 0 uses no proxy."""
     proxy = bank_proxy(subject.encoder, vectors)
     proxy.remember(_bank(subject))
 
@@ -45,7 +45,7 @@ def _score(subject: Subject, vectors: Vectors) -> float:
 
 
 BANK = Protocol(mix=anchor_aware, needs=BANK_SPLITS)
-"""Proxies from the training bank: own modality, no labels, no partner; k chosen on valid."""
+"""Proxies from the training bank: same modality, no labels, no partner; k chosen on valid."""
 
 BANK_EXPANSION = Protocol(mix=expansion, needs=BANK_SPLITS)
 """Average query expansion with the same training bank: the control of `bank`."""

@@ -1,4 +1,4 @@
-"""Protocol for classes that were never trained on."""
+"""Protocol for classes without training clips."""
 
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.feature_file import UNLABELLED
@@ -9,22 +9,26 @@ from aadml.protocols.protocol import Protocol, Subject
 def unseen_classes(subject: Subject, split: str) -> Subject:
     """Check that the model was trained on no class of the scored split; return the subject unchanged.
 
-    The training classes are those of the training clips; for a model that scores other data, also its class names.
+    The training classes are those of the training clips. For a model that scores other data, the class names of the
+    model are training classes too.
 
     Raises:
         InputError: a scored class was trained on, or the classes are unknown.
     """
     seen, scored = _classes(subject.splits.train), _classes(subject.splits[split])
     if not scored:
-        raise InputError(f"unseen-classes: the {split} split has no classes")
+        raise InputError(f"unseen-classes: the {split} split has no classes; pass labeled clips")
     if subject.retrain is None:
         if not subject.encoder.class_names:
-            raise InputError("unseen-classes: the model was trained without classes, so its classes are not known")
+            raise InputError(
+                "unseen-classes: the model stores no class names, so its classes are unknown; choose another protocol"
+            )
         seen += subject.encoder.class_names
     both = [name for name in scored if name in seen]
     if both:
         raise InputError(
-            f"unseen-classes: {', '.join(both[:5])} of the {split} split were trained on; train with unseen_classes=0.3"
+            f"unseen-classes: the model was trained on {', '.join(both[:5])} of the {split} split; "
+            "train with unseen_classes=0.3"
         )
     return subject
 
@@ -34,4 +38,4 @@ def _classes(clips: Clips) -> tuple[str, ...]:
 
 
 UNSEEN_CLASSES = Protocol(before=unseen_classes)
-"""As inductive, and no scored class was trained on."""
+"""The inductive protocol, restricted to models that were trained on no scored class."""

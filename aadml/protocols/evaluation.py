@@ -37,7 +37,7 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
 
 
 def prepare_subject(subject: Subject, name: str, split: str) -> tuple[Subject, Sequence[Protocol]]:
-    """Return the subject after the steps of a protocol before embedding, and the parts of the protocol.
+    """Apply the steps of a protocol that precede embedding; return the subject and the parts of the protocol.
 
     Raises:
         InputError: as `evaluate_under`.
@@ -46,7 +46,7 @@ def prepare_subject(subject: Subject, name: str, split: str) -> tuple[Subject, S
     for key, part in zip(name.split("+"), parts, strict=True):
         for needed in part.needs:
             if not len(subject.splits[needed]):
-                raise InputError(f"{key}: needs {needed} clips, and the data have none")
+                raise InputError(f"{key}: needs {needed} clips, but the data have none; choose another protocol")
         subject = part.before(subject, split) if part.before is not None else subject
     return subject, parts
 
@@ -55,7 +55,7 @@ def protocols_of(name: str) -> Sequence[Protocol]:
     """Return the protocols of a name, or of several names joined by "+".
 
     Raises:
-        InputError: a name is unknown or repeated, or `inductive` is joined with another.
+        InputError: a name is unknown or repeated, or `inductive` is joined with another protocol.
     """
     names = name.split("+")
     parts = [lookup(PROTOCOLS, part, "protocol") for part in names]
@@ -85,7 +85,7 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Replace MAP by its running variant, under every gallery; bounds of the variant are not known."""
+    """Replace MAP by its running variant, under every gallery; its bounds are unknown and set to its value."""
     results = []
     for result in evaluation.directions:
         direction, sample = result.direction, evaluation.sample

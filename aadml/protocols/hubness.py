@@ -1,4 +1,4 @@
-"""Protocols that correct hubs by the training clips, without labels, partners or other scored items."""
+"""Protocols that correct hubs with the training clips, without labels, partners or other scored items."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,7 +13,7 @@ NEIGHBORS = (1, 3, 10, 30, 100)
 
 
 def _best(subject: Subject, embeddings: Embeddings, choices: Sequence[Bias]) -> Embeddings:
-    """Apply the correction of the highest validation MAP; none where no correction improves it.
+    """Apply the correction with the highest validation MAP, or none if no correction improves MAP.
 
     Args:
         subject: subject whose training clips are the bank.

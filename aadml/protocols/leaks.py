@@ -1,6 +1,6 @@
-"""Leaks of published code, each under a name of its own, so that their inflation can be measured.
+"""Leaks of published code, each as a separate protocol, so that their inflation can be measured.
 
-Their numbers are not results, and every such number carries the name of its leak (L1 to L7).
+Scores under a leak are not results, and every such score carries the name of its leak (L1 to L7).
 """
 
 from dataclasses import replace
@@ -22,13 +22,14 @@ PARTNER_SHARE = 0.5
 
 
 def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
-    """Mix every item with neighbors of its true class among the scored items (L1: Equation 1 at test).
+    """Mix every item with neighbors of its true class among the scored items (L1: Equation 1 at test time).
 
-    Half the item, half its three neighbors weighted by softmax(cosine / 0.1): the effect needs no parameters.
+    The mixture is half the item and half its three neighbors, weighted by softmax(cosine / 0.1). It has no
+    parameters.
     """
     if clips.unlabelled:
         raise InputError(
-            f"legacy:label-graph needs a label of every clip; {clips.unlabelled} of {len(clips)} have none"
+            f"legacy:label-graph needs a label for every clip; {clips.unlabelled} of {len(clips)} clips have none"
         )
     largest = int(torch.bincount(clips.labels).max()) - 1
     proxy = parameterless_proxy(vectors, k=max(1, min(NEIGHBORS, largest)))
@@ -54,7 +55,7 @@ def _attended(values: Tensor) -> Tensor:
 def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """Mix every item with its own partner, so that a query contains its answer (L3)."""
     if len(vectors) != 2 or len({v.shape[1] for v in vectors.values()}) != 1:
-        raise InputError("legacy:partner mixes two modalities of one embedding space")
+        raise InputError("legacy:partner needs two modalities of equal embedding dimension; choose another protocol")
     (first, a), (second, b) = vectors.items()
     share = torch.zeros(len(clips), 1, dtype=a.dtype)  # items without a partner stay unchanged
     share[clips.whole] = PARTNER_SHARE
@@ -64,7 +65,7 @@ def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 def test_selection(subject: Subject, split: str) -> Subject:
     """Train again with the scored clips as validation clips, on which the epoch is chosen (L4)."""
     if subject.retrain is None:
-        raise InputError("legacy:test-selection trains again; pass a run on its own data")
+        raise InputError("legacy:test-selection trains the run again; evaluate a run on its own data")
     splits = replace(subject.splits, valid=subject.splits[split])
     return replace(subject, encoder=subject.retrain(splits))
 

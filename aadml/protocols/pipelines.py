@@ -37,7 +37,7 @@ class ProtocolPipeline:
 
     @property
     def preparation(self) -> str:
-        """What the protocol does with a data set before anything is embedded."""
+        """Preparation by the protocol before embedding, as a clause for the evidence; empty if there is none."""
         prepares = any(part.before is not None for part in protocols_of(self.protocol))
         return f"the protocol {self.protocol} was prepared again" if prepares else ""
 
@@ -57,7 +57,7 @@ class ProtocolPipeline:
 
 
 class _EncoderPipeline:
-    """An encoder made elsewhere, which depends on no data set and reports no number."""
+    """An external encoder, which depends on no data set and reports no score."""
 
     preparation: ClassVar[str] = ""
 
@@ -66,7 +66,7 @@ class _EncoderPipeline:
         return self._embed
 
     def reported_map(self, splits: Splits, split: str) -> None:
-        """Return None, as the encoder reports no number."""
+        """Return None, because the encoder reports no score."""
 
     def _embed(self, clips: Clips) -> Embeddings:
         features: dict[Modality, NDArray[Any]] = {m: clips.matrix(m).numpy() for m in clips.modalities}
@@ -92,7 +92,7 @@ class FunctionPipeline(_EncoderPipeline):
 
 @dataclass(frozen=True)
 class CommandPipeline(_EncoderPipeline):
-    """A user's command with {input} (a feature file) and {output} (HDF5 with a dataset for each modality); no shell.
+    """A user's command with {input} (feature file) and {output} (HDF5, one dataset per modality), run without a shell.
 
     Attributes:
         command: the command line.
@@ -117,9 +117,9 @@ class CommandPipeline(_EncoderPipeline):
         try:
             words = shlex.split(self.command)
         except ValueError as error:
-            raise InputError(f"--command {self.command}: cannot be read ({error})") from error
+            raise InputError(f"--command {self.command}: cannot be parsed ({error}); check its quotes") from error
         if not words or not all(any(name in word for word in words) for name in ("{input}", "{output}")):
-            raise InputError(f"--command {self.command}: write both {{input}} and {{output}} into it")
+            raise InputError(f"--command {self.command}: lacks {{input}} or {{output}}; write both into the command")
         return words
 
     def _run(self, words: Sequence[str]) -> None:
@@ -131,19 +131,19 @@ class CommandPipeline(_EncoderPipeline):
             raise InputError(f"the command {words[0]} cannot be started ({error})") from error
         if process.returncode:
             last = (process.stderr.strip().splitlines() or ["no message"])[-1]
-            raise InputError(f"the command ended with {process.returncode}: {last}")
+            raise InputError(f"the command ended with exit status {process.returncode}: {last}")
 
 
 def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
     if not output.is_file():
-        raise InputError("the command wrote no {output}")
+        raise InputError("the command did not write the file {output}")
     try:
         with open_hdf5(output) as file:
             for modality in clips.modalities:
                 if modality not in file:
-                    raise InputError(f"{output}: has no {modality}; it has {', '.join(file) or 'nothing'}")
+                    raise InputError(f"{output}: has no {modality}; it holds {', '.join(file) or 'nothing'}")
                 if not isinstance(file[modality], h5py.Dataset):
-                    raise InputError(f"{output}: {modality} is not an array")
+                    raise InputError(f"{output}: {modality} is not a dataset")
             return {m: np.asarray(file[m]) for m in clips.modalities}
     except InputError as error:
         raise type(error)(f"the command's output {str(error).removeprefix(f'{output}: ')}") from error
@@ -158,11 +158,15 @@ def _described(value: object) -> str:
 def _embeddings(clips: Clips, arrays: Mapping[Modality, NDArray[Any]]) -> Embeddings:
     for modality, values in arrays.items():
         if values.ndim != 2 or values.dtype.kind not in "fiu":
-            raise InputError(f"{modality}: {values.dtype} of shape {values.shape} returned; return numbers (n, e)")
+            raise InputError(
+                f"{modality}: {values.dtype} of shape {values.shape} returned; return numbers of shape (n, e)"
+            )
     counts = {len(values) for values in arrays.values()}
     count = min(counts)
     if len(counts) != 1 or count > len(clips):
-        raise InputError(f"{', '.join(map(str, sorted(counts)))} embeddings for {len(clips)} clips")
+        raise InputError(
+            f"{', '.join(map(str, sorted(counts)))} embeddings for {len(clips)} clips; return one per clip"
+        )
     vectors = {m: torch.from_numpy(np.array(values, dtype=np.float32)) for m, values in arrays.items()}
     # the audit reports missing rows; which ones are missing is not known
     return clips.select(torch.arange(count)).embedded(vectors)

@@ -1,4 +1,4 @@
-"""Protocols: how the items of a split become embeddings, and which number is called MAP."""
+"""Protocols: how the items of a split are embedded, and which metric is reported as MAP."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -24,7 +24,7 @@ class Subject:
     Attributes:
         encoder: the trained encoder.
         splits: the data, unscaled.
-        retrain: splits -> encoder trained again by the same config, for leaks that act in training.
+        retrain: splits -> encoder trained again with the same config, for leaks that act in training.
     """
 
     encoder: Model
@@ -34,15 +34,15 @@ class Subject:
 
 @dataclass(frozen=True)
 class Protocol:
-    """One way to evaluate; the default of each part is honest.
+    """One way to evaluate; the default of each part leaks no information.
 
     Attributes:
-        before: (subject, split) -> subject, applied before anything is embedded (another training or scaling).
+        before: (subject, split) -> subject, applied before embedding (training or scaling on other clips).
         mix: (subject, clips, vectors) -> vectors, applied between the encoder and the read-out.
-        correct: (subject, embeddings) -> embeddings, applied after the read-out, by statistics of other splits.
+        correct: (subject, embeddings) -> embeddings, applied after the read-out, with statistics of other splits.
         keep: embeddings -> embeddings, applied to the scored items.
-        metric: "map", or "running" for the variant of that name instead of MAP.
-        needs: splits besides the scored one that must not be empty.
+        metric: "map", or "running" for the running variant of MAP.
+        needs: splits other than the scored split that must not be empty.
     """
 
     before: Callable[[Subject, str], Subject] | None = None
@@ -54,28 +54,28 @@ class Protocol:
 
 
 BANK_SPLITS = ("train", "valid")
-"""Splits that a protocol with a bank needs: the bank, and the clips on which its strength is chosen."""
+"""Splits that a protocol with a bank needs: the bank, and the clips on which its parameters are chosen."""
 
 INDUCTIVE = Protocol()
-"""Every item embedded alone: no label, no partner, no other item. The default."""
+"""Every item is embedded without labels, partner or other items. The default."""
 
 
 def vectors_of(encoder: Model, clips: Clips) -> Vectors:
-    """Encode every modality of `clips` (n, d) alone, up to the read-out where there is one."""
+    """Encode each modality of `clips` (n, d) separately, without the read-out of the method."""
     scaled = encoder.scaling.clips(clips)
     return {m: encoder.method.encode(scaled, m) for m in clips.modalities}
 
 
 def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
-    """Return vectors as embeddings by the read-out of the method."""
+    """Apply the read-out of the method to vectors and return embeddings."""
     return clips.embedded({m: encoder.method.read_off(v) for m, v in vectors.items()}, encoder.method.similarity)
 
 
 def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
     """Return a copy of the trained proxy of a run, with the item itself as query, over a bank of embeddings.
 
-    A run without a proxy, or with reading R5, which has no proxy of a single item, gets `parameterless_proxy`: half
-    the item, half its neighbors weighted by softmax(cosine / 0.1).
+    If the run has no proxy, or has reading R5, which has no proxy of a single item, `parameterless_proxy` is returned:
+    half the item, half its neighbors weighted by softmax(cosine / 0.1).
     """
     trained = encoder.method.proxy()
     if isinstance(trained, AnchorAware) and trained.reading != "R5":

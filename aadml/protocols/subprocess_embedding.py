@@ -1,4 +1,4 @@
-"""Fresh processes for the audit, in which an encoder has not embedded anything before."""
+"""Fresh processes for the audit, in which an encoder has not yet embedded any item."""
 
 import multiprocessing
 import os
@@ -40,7 +40,9 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
             raise InputError(f"the encoder took longer than {seconds:g} s; raise --time-limit")
         tensors, facts = unpack_tensors(receiver.recv_bytes(), Path("embeddings"))
     except EOFError:
-        raise InputError("the process of the encoder ended without a result") from None
+        raise InputError(
+            "the process of the encoder ended without a result; check it for a crash or a lack of memory"
+        ) from None
     finally:
         process.kill()
         process.join()

@@ -37,18 +37,18 @@ HARMFUL = (
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("{python} -c 'raise SystemExit(3)' {input} {output}", "ended with 3"),
+        ("{python} -c 'raise SystemExit(3)' {input} {output}", "ended with exit status 3"),
         ("/no/such/program {input} {output}", "cannot be started"),
-        ("{python} -c pass {input} {output}", "wrote no {output}"),
-        ("{python} 'open quote {input} {output}", "cannot be read"),
-        ("{python} -c pass {foo}", "write both {input} and {output}"),
-        ("", "write both {input} and {output}"),
+        ("{python} -c pass {input} {output}", "did not write the file {output}"),
+        ("{python} 'open quote {input} {output}", "cannot be parsed"),
+        ("{python} -c pass {foo}", "lacks {input} or {output}"),
+        ("", "lacks {input} or {output}"),
         ('{python} -c \'import sys; open(sys.argv[2], "w").write("x")\' {input} {output}', "cannot be read as HDF5"),
         ("{python} -c 'import sys, h5py; h5py.File(sys.argv[2], \"w\")' {input} {output}", "has no audio"),
         ("{python} -c 'import time; time.sleep(60)' {input} {output}", "longer than"),
         (HARMFUL.format("m['audio'] = h5py.ExternalLink(sys.argv[1], 'visual')"), "is a link to another file"),
         (HARMFUL.format("m.create_dataset('audio', (10**12, 4))"), "declares 16,000,000,000,000 bytes"),
-        (HARMFUL.format("m.create_group('audio')"), "audio is not an array"),
+        (HARMFUL.format("m.create_group('audio')"), "audio is not a dataset"),
     ],
 )
 def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):

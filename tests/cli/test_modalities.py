@@ -96,7 +96,7 @@ def test_two_of_three_are_chosen_for_a_method_of_two_views(aadml, features, tmp_
     code, _, err = aadml("train", "--data", features, "--method", "cca", "--runs", tmp_path / "runs")
     assert code == 2
     assert (
-        "cca learns from two modalities, and these clips have audio, text, flow; choose two (--set modalities=" in err
+        "cca learns from two modalities, but the clips have audio, text, flow; choose two (--set modalities=" in err
     )
     assert "\n" not in err.strip().splitlines()[-1]
     arguments = ("--method", "cca", "--set", "method.dimension=3", "--runs", tmp_path / "runs")

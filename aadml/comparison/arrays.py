@@ -1,4 +1,4 @@
-"""Conversion of arrays of users to the tensors of methods, and back."""
+"""Conversion of users' arrays to the tensors of methods, and back."""
 
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
@@ -24,7 +24,7 @@ _PART = 1 << 22  # numbers tested at a time
 
 
 def all_finite(values: Tensor) -> bool:
-    """Return True if a matrix (n, d) has no NaN and no infinity, without a copy of the matrix."""
+    """Return whether a matrix (n, d) has no NaN and no infinity, without copying the matrix."""
     parts = values.split(max(1, _PART // max(1, values.shape[1])))
     return all(bool(torch.isfinite(part).all()) for part in parts)
 
@@ -34,21 +34,21 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
 
     Args:
         values: (d,) or (n, d).
-        name: of the argument, for the message.
+        name: name of the argument, for the message.
 
     Returns:
         (n, d) float32 on the CPU, and a function that returns a result (n, e) with the type and number of rows of
         `values`: NumPy for NumPy and lists, tensors for tensors, (e,) for (d,).
 
     Raises:
-        InputError: not numbers, NaN or infinity, or another shape.
+        InputError: `values` are not numbers, hold NaN or infinity, or have another shape.
     """
     is_tensor = isinstance(values, Tensor)
     numbers = _tensor(values, name)
     single = numbers.ndim == 1
     rows = (numbers[None] if single else numbers).detach().cpu().float()
     if rows.ndim != 2 or not rows.shape[1]:
-        raise InputError(f"{name}: of shape {tuple(numbers.shape)}; pass one row (d,) or many (n, d)")
+        raise InputError(f"{name}: shape {tuple(numbers.shape)} given; pass one row (d,) or many (n, d)")
     wrong = ~torch.isfinite(rows).all(1)
     if bool(wrong.any()):
         raise InputError(f"{name}: row {int(wrong.nonzero()[0])} holds NaN or infinity (in float32)")
@@ -61,7 +61,7 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
 
 
 def paths_of(values: object) -> tuple[list[str], bool] | None:
-    """Return one or several paths as a list, and True for a single path; None for other types."""
+    """Return one or several paths as a list, and whether it was a single path; None for other types."""
     if isinstance(values, str | Path):
         return [str(values)], True
     if isinstance(values, Sequence) and values and all(isinstance(path, str | Path) for path in values):
@@ -73,29 +73,29 @@ def to_flags(values: object, name: str) -> Tensor:
     """Return booleans, or zeros and ones, as booleans (n,).
 
     Raises:
-        InputError: other values or another shape.
+        InputError: `values` are not booleans, or not of shape (n,).
     """
     try:
         flags = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name}: not an array of booleans") from error
+        raise InputError(f"{name}: not an array of booleans; pass n booleans") from error
     if flags.ndim != 1 or flags.dtype.kind not in "biuf" or not np.isin(flags, (0, 1)).all():
-        raise InputError(f"{name}: {flags.dtype} of shape {flags.shape}; pass n booleans")
+        raise InputError(f"{name}: type {flags.dtype} and shape {flags.shape} given; pass n booleans")
     return torch.from_numpy(flags.astype(np.bool_))
 
 
 def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the number of each value in the sorted distinct values, and these as names.
+    """Return the position of each value among the sorted distinct values, and the distinct values as names.
 
     Args:
         values: n names or n whole numbers; None in a list for a row without a value.
-        name: of the argument, for the message.
+        name: name of the argument, for the message.
 
     Returns:
         (n,) numbers 0..C-1, -1 for None, and the C values as names.
 
     Raises:
-        InputError: other types, or names mixed with numbers.
+        InputError: `values` have other types, or names are mixed with numbers.
     """
     try:
         array = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
@@ -108,7 +108,8 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
         array = _of_one_kind([value for value in listed if value is not None])
     if array.ndim != 1 or array.dtype.kind not in "iuU":
         raise InputError(
-            f"{name}: {array.dtype} of shape {array.shape}; pass n names or n whole numbers, None for a row without"
+            f"{name}: type {array.dtype} and shape {array.shape} given; pass n names or n whole numbers, with "
+            "None for a row without a value"
         )
     distinct, codes = np.unique(array, return_inverse=True)
     numbers = np.full(len(known), -1, dtype=np.int64)
@@ -117,12 +118,12 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
 
 
 def is_whole(value: object) -> bool:
-    """Return True for a whole number of Python or NumPy, False for booleans."""
+    """Return whether a value is a whole number of Python or NumPy; False for booleans."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _of_one_kind(listed: list[object]) -> NDArray[Any]:
-    """Return an array of names or of whole numbers, for anything else an array of objects."""
+    """Return an array of names or of whole numbers; an array of objects for other values."""
     if all(isinstance(value, str) for value in listed):
         return np.asarray(listed, dtype=np.str_)
     if all(map(is_whole, listed)):
@@ -134,7 +135,7 @@ def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
     """Return numbers as a tensor of a real type.
 
     Raises:
-        InputError: not numbers, or complex, boolean or masked values.
+        InputError: `values` are not numbers, or are complex, boolean or masked.
     """
     if isinstance(values, Tensor):
         tensor = _dense(values, name)
@@ -145,14 +146,14 @@ def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
             raise InputError(f"{name}: not an array of numbers ({str(error).partition('.')[0]})") from error
         if array.dtype.kind not in "fiubc":
             kind = type(values).__name__ if array.dtype == object else str(array.dtype)
-            raise InputError(f"{name}: not an array of numbers, but {kind}")
+            raise InputError(f"{name}: {kind} is not an array of numbers; pass floats or integers")
         if np.ma.is_masked(values):
-            raise InputError(f"{name}: a masked array; fill its gaps first")
+            raise InputError(f"{name}: a masked array has gaps; fill the gaps, and pass a plain array")
         native = array.dtype.newbyteorder("=")
         exact = native in _KNOWN or native.kind == "c"
         tensor = torch.from_numpy(np.array(array, dtype=native if exact else np.float64))
     if tensor.is_complex() or tensor.dtype == torch.bool:
-        raise InputError(f"{name}: {str(tensor.dtype).removeprefix('torch.')} numbers; pass floats or integers")
+        raise InputError(f"{name} has type {str(tensor.dtype).removeprefix('torch.')}; pass floats or integers")
     return tensor
 
 
@@ -160,7 +161,7 @@ def _dense(values: Tensor, name: str) -> Tensor:
     kinds = {"sparse": values.layout != torch.strided, "quantized": values.is_quantized, "meta": values.is_meta}
     for kind, applies in kinds.items():
         if applies:
-            raise InputError(f"{name}: a {kind} tensor; pass a dense one of floats or integers")
+            raise InputError(f"{name}: a {kind} tensor given; pass a dense tensor of floats or integers")
     return values
 
 
@@ -172,4 +173,4 @@ def _plain(values: object) -> object:
 
 
 _KNOWN = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.bool_)
-"""Types that torch supports; of all others only float64 keeps the value."""
+"""Types that torch supports; numbers of other types become float64, which keeps their value."""

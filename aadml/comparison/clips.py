@@ -21,22 +21,22 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 
 @dataclass(frozen=True, repr=False)
 class Clips:
-    """Set of n clips: features per modality, labels and ids. Checked once, here.
+    """Set of n clips: features per modality, labels and ids, checked when the set is built.
 
     `clips["audio"]` is a modality, `clips[:5]` and `clips[[0, 3]]` are clips.
 
     Attributes:
-        features: modality -> (n, d) finite float tensor, the same as `StoredRows`, or a `Source` of n items.
-        labels: (n,) int64 in 0..C-1, UNLABELLED where a clip has no class. Of a clip with several, the first.
+        features: modality -> finite floats (n, d) as a tensor or as `StoredRows`, or a `Source` of n items.
+        labels: (n,) int64 in 0..C-1, UNLABELLED for a clip without a class; the first of several classes.
         ids: n names; equal names mean the same clip.
         class_names: C names, in the order of the labels; empty without classes.
-        all_labels: (n, C) bool, all classes of each clip; None where none has several.
-        relevance: rule of relevance. None selects one by the data: a shared class, the class, or the partner of the
-            clip where there are no classes.
+        all_labels: (n, C) bool, all classes of each clip; None if no clip has several.
+        relevance: rule of relevance. None selects a rule by the data: a shared class, the class, or, without
+            classes, the query's own partner.
         present: modality -> (n,) bool, False where a clip lacks the modality, whose features are then not read.
             A modality that all clips have is omitted.
-        texts: all texts of clips with several, before `aadml.data.captions.several_texts` makes rows of them.
-        drawn_by: n names; an epoch of training draws one of the rows that share a name. None draws all.
+        texts: all texts of clips with several, before `aadml.data.captions.several_texts` turns them into rows.
+        drawn_by: n names; an epoch of training draws one of the rows that share a name. None uses all rows.
     """
 
     IN_WORDS: ClassVar[str] = "Clips (of arrays: aadml.Clips.of(labels, audio=..., visual=...))"
@@ -64,14 +64,14 @@ class Clips:
         """Build clips from arrays.
 
         Args:
-            labels: n class names, or n whole numbers, whose values become the names; None for clips without classes, or
-                in a list for a clip without a label.
+            labels: n class names, or n whole numbers, which become the names. In a list, None marks a clip without a
+                label. None instead of a list means that no clip has a class.
             ids: n names or whole numbers; by default the row numbers.
-            present: by modality, n booleans, False where a clip lacks the modality.
-            features: by modality: (n, d), a NumPy array or tensor of any float or integer type, or lists.
+            present: modality -> n booleans, False where a clip lacks the modality.
+            features: modality -> (n, d), a NumPy array or tensor of any float or integer type, or lists.
 
         Raises:
-            InputError: values that are not numbers, NaN, unequal counts, or an unknown modality.
+            InputError: features are not numbers or hold NaN, counts differ, or a modality is unknown.
 
         Example:
             >>> clips = aadml.Clips.of(["dog", "cat", "dog"], audio=[[0, 1], [1, 0], [0, 2]], visual=[[1], [2], [1]])
@@ -79,7 +79,7 @@ class Clips:
             (('cat', 'dog'), [1, 0, 1], ('audio', 'visual'))
         """
         if present is not None and not isinstance(present, Mapping):
-            raise InputError(f"present is of type {type(present).__name__}; pass {{modality: n booleans}}")
+            raise InputError(f"present has type {type(present).__name__}; pass {{modality: n booleans}}")
         masks = {name: to_flags(flags, f"present: {name}") for name, flags in (present or {}).items()}
         matrices = {name: to_rows(values, name)[0] for name, values in features.items()}
         if labels is None:
@@ -91,18 +91,23 @@ class Clips:
         count = len(self.ids)
         if self.labels.shape != (count,) or self.labels.dtype != torch.int64:
             raise InputError(
-                f"clips: {count} ids but labels of shape {tuple(self.labels.shape)} and {self.labels.dtype}"
+                f"clips: labels have type {self.labels.dtype} and shape {tuple(self.labels.shape)}; pass "
+                "int64 ({count},), one label per id"
             )
         if count and not self._in_range():
             most = len(self.class_names) - 1
             raise InputError(f"clips: labels must lie in 0..{most}, or be {UNLABELLED} for a clip without a label")
         if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
-            raise InputError(f"clips: all_labels must be ({count}, {len(self.class_names)})")
+            raise InputError(
+                f"clips: all_labels has shape {tuple(self.all_labels.shape)}; pass ({count}, {len(self.class_names)})"
+            )
         for modality, features in self.features.items():
             check_features(modality, features, count)
         for modality, flags in self.present.items():
             if modality not in self.features:
-                raise InputError(f"present: there are no {modality} features; there are {', '.join(self.features)}")
+                raise InputError(
+                    f"present: the clips have no {modality} features; choose from {', '.join(self.features)}"
+                )
             check_present(modality, flags, count)
 
     def _in_range(self) -> bool:
@@ -128,7 +133,7 @@ class Clips:
 
     @property
     def one_label_each(self) -> bool:
-        """True if there are classes and no clip has several, as methods that learn classes require."""
+        """Whether there are classes and no clip has several, as methods that learn classes require."""
         return bool(self.class_names) and self.all_labels is None
 
     @property
@@ -138,7 +143,7 @@ class Clips:
 
     @property
     def relevant(self) -> Relevance:
-        """Rule of relevance: the one that was set, or the one selected by the data."""
+        """Rule of relevance: the rule that was set, or else the rule selected by the data."""
         return self.relevance or relevance_of(self)
 
     @property
@@ -158,7 +163,10 @@ class Clips:
         """
         features = self[modality]
         if not isinstance(features, Matrix):
-            raise InputError(f"clips: the {modality} features are computed batch by batch; this method needs vectors")
+            raise InputError(
+                f"clips: the {modality} features are computed batch by batch, but vectors are needed; extract features "
+                "(`aadml extract`)"
+            )
         return features
 
     def matrix(self, modality: Modality) -> Tensor:
@@ -186,11 +194,11 @@ class Clips:
         if isinstance(key, slice | list | tuple | np.ndarray | Tensor):
             return self.select(torch.arange(len(self))[torch.as_tensor(key) if not isinstance(key, slice) else key])
         if not isinstance(key, str) or key not in self.features:
-            raise InputError(f"clips: no {key} features; there are {', '.join(self.features)}")
+            raise InputError(f"clips: no {key} features; choose from {', '.join(self.features)}")
         return self.features[key]
 
     def keeping(self, modalities: Collection[Modality]) -> "Clips":
-        """Return the same clips with some of their modalities."""
+        """Return the same clips with only some of their modalities."""
         features = {m: values for m, values in self.features.items() if m in modalities}
         present = {m: flags for m, flags in self.present.items() if m in modalities}
         return replace(self, features=features, present=present, texts=self.texts if "text" in modalities else None)
@@ -251,7 +259,7 @@ def _names(ids: object, count: int) -> tuple[str, ...]:
     names = list(cast(Iterable[object], listed)) if known else [listed]
     wrong = [name for name in names if not isinstance(name, str) and not is_whole(name)]
     if wrong or not known:
-        raise InputError(f"ids are of type {type((wrong or names)[0]).__name__}; pass n names or n whole numbers")
+        raise InputError(f"ids have type {type((wrong or names)[0]).__name__}; pass n names or n whole numbers")
     return tuple(map(str, names))
 
 
@@ -280,7 +288,7 @@ class Splits:
         valid: clips to select epochs and options on.
         test: clips to score once.
         name: source of the data, for messages.
-        notes: how the splits were derived (a validation split drawn, clips dropped), one sentence each.
+        notes: how the splits were derived (a validation split drawn, clips dropped), one sentence per step.
         provenance: modality -> origin of its features, as in the feature file; empty if unknown.
     """
 
@@ -292,7 +300,7 @@ class Splits:
     provenance: Mapping[str, JsonObject] = field(default_factory=dict)
 
     def having(self, split: str, clips: Clips) -> "Splits":
-        """Return the same data with other clips in one part."""
+        """Return the same data with other clips in the part `split`."""
         part = {name: clips if name == split else self[name] for name in ("train", "valid", "test")}
         return replace(self, train=part["train"], valid=part["valid"], test=part["test"])
 
@@ -307,5 +315,5 @@ class Splits:
     def __getitem__(self, split: str) -> Clips:
         parts = {"train": self.train, "valid": self.valid, "test": self.test}
         if split not in parts:
-            raise InputError(f"no split '{split}'; there are {', '.join(parts)}")
+            raise InputError(f"no split '{split}'; choose from {', '.join(parts)}")
         return parts[split]

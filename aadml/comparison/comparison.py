@@ -19,13 +19,13 @@ MASKS = ("positives", "negatives", "within")
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of a loss by anchor; only `Objective` reduces anchors to one number.
+    """Terms of a loss per anchor; only `Objective` reduces anchors to one number.
 
     Attributes:
         total: (a,) sum of the terms of each anchor, differentiable.
         active: (a,) number of terms that are not zero.
         possible: (a,) number of terms.
-        penalty: optional scalar that belongs to no anchor (N-pair's L2).
+        penalty: scalar that belongs to no anchor (the L2 term of N-pair); None if the loss has none.
     """
 
     total: Tensor
@@ -40,18 +40,18 @@ class Comparison:
 
     An entry in neither mask is ignored. `negatives` is the result of a selection, not the complement of `positives`.
     Scores are computed once, on first access, in float32 or better (also under autocast). A mask may be set to a
-    function that computes rows of it (see `MaskCodes`): it is then computed on first access, and never if blocks of
-    rows suffice.
+    function that computes rows of it (see `MaskCodes`). The mask is then computed on first access, and never if blocks
+    of rows suffice.
 
     Attributes:
         anchors: (a, d) vectors.
         candidates: (c, d) vectors.
         positives: (a, c) bool.
         negatives: (a, c) bool, disjoint from `positives`.
-        own: (a,) int64, the candidate that is the partner of the anchor (same clip), or -1.
-        relevance: (a, c) a score that is not of two vectors (frame/word relevance); replaces `cosine` and `dot`.
-        shares: (a, c) weight of each positive among those of its anchor; None for equal weights. Only the losses in
-            WEIGHS_POSITIVES use it.
+        own: (a,) int64, column of the anchor's partner (same clip), or -1.
+        relevance: (a, c) scores not computed from vectors (frame/word relevance), which replace `cosine` and `dot`.
+        shares: (a, c) weight of each positive among the positives of its anchor; None for equal weights. Only losses in
+            WEIGHS_POSITIVES use the weights.
         guides: name -> (a, c) detached scores that a selection may use (within-modality similarity).
         within: (c,) or (a, c) bool, candidates of the anchor's own modality (CrossCLR).
         anchor_features: (a, f) penultimate features of the encoder (DAML, HDML).
@@ -66,7 +66,7 @@ class Comparison:
     candidates: Tensor
     positives: Mask[Tensor] = Mask()  # noqa: RUF009
     negatives: Mask[Tensor] = Mask()  # noqa: RUF009
-    own: Tensor  # type: ignore[misc]  # the masks before it have no default, though they look as if they had
+    own: Tensor  # type: ignore[misc]  # the masks above have no default, despite the assignment
     relevance: Tensor | None = None
     shares: Tensor | None = None
     guides: Mapping[str, Tensor] = field(default_factory=dict)
@@ -131,17 +131,17 @@ class Comparison:
         return cls(anchors, candidates, codes.positives, codes.negatives, partners)
 
     def with_vectors(self, anchors: Tensor, candidates: Tensor) -> "Comparison":
-        """Return the same comparison of other anchors (a, d) and candidates (c, d)."""
+        """Return the comparison with other vectors of the anchors (a, d) and candidates (c, d)."""
         masks: Any = self._masks()  # functions that compute rows are not called
         return replace(self, anchors=anchors, candidates=candidates, **masks)
 
     def rows_of(self, mask: str, rows: slice, kind: torch.dtype) -> Tensor | None:
-        """Return some rows (r, c) of "positives", "negatives" or "within" as zeros and ones; None if it is absent."""
+        """Return some rows (r, c) of "positives", "negatives" or "within" as zeros and ones; None without the mask."""
         value = self._masks()[mask]
         return None if value is None else rows_of(value, rows, kind)
 
     def covers_all_pairs(self) -> bool:
-        """Return True if every pair is known, without computing masks, to be either a positive or a negative."""
+        """Return whether every pair is known, without computing masks, to be either a positive or a negative."""
         masks = self._masks()
         codes, others = (getattr(masks[name], "__self__", None) for name in ("positives", "negatives"))
         return codes is others and isinstance(codes, MaskCodes) and codes.cover_all_pairs()
@@ -242,7 +242,9 @@ class Comparison:
         """
         value = getattr(self, name)
         if value is None:
-            raise InputError(f"{loss} needs '{name}', which this comparison does not have")
+            raise InputError(
+                f"{loss} needs '{name}', which this comparison does not have; pass {name}=... to Comparison"
+            )
         assert isinstance(value, Tensor)
         return value
 
@@ -256,7 +258,10 @@ class Comparison:
             InputError: the comparison has a relevance score instead of vectors.
         """
         if self.relevance is not None:
-            raise InputError(f"{user} needs vectors; this comparison has a relevance score instead")
+            raise InputError(
+                f"{user} needs vectors, but this comparison has a relevance instead; choose a score or loss that "
+                "uses only dot or cosine"
+            )
         return pairwise.at_least_float32(self.anchors), pairwise.at_least_float32(self.candidates)
 
 

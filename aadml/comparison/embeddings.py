@@ -22,12 +22,12 @@ class Embeddings:
         ids: n names.
         similarity: name of the similarity of two vectors (a key of SIMILARITIES in `aadml.retrieval`).
         class_names: C names in the order of the labels; empty if unknown.
-        once: modalities with repeated rows, of which one row per label is ranked (sound with five captions per clip).
+        once: modalities with repeated rows; only one row per label is ranked (sound with five captions per clip).
         rows: modality with shared vectors -> (n,) row of the vector of each clip.
         all_labels: (n, C) bool, all classes of each clip; None if no clip has several.
-        relevance: rule of relevance; None selects one by the data, as in `Clips`.
-        present: modality -> (n,) bool, False for a clip without the modality, which is then neither a query nor ranked
-            in it.
+        relevance: rule of relevance; None selects a rule by the data, as in `Clips`.
+        present: modality -> (n,) bool, False for a clip without the modality. Such a clip is neither a query nor a
+            result in that modality.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -46,12 +46,14 @@ class Embeddings:
         for modality, flags in self.present.items():
             check_present(modality, flags, count)
         if self.labels.shape != (count,):
-            raise InputError(f"embeddings: {count} ids but labels of shape {tuple(self.labels.shape)}")
+            raise InputError(
+                f"embeddings: labels have shape {tuple(self.labels.shape)}; pass ({count},), one label per id"
+            )
         for modality, vectors in self.vectors.items():
             rows = self.rows.get(modality)
             shared = rows is not None and rows.shape == (count,) and bool((rows < len(vectors)).all())
             if vectors.ndim != 2 or (len(vectors) != count if rows is None else not shared):
-                raise InputError(f"embeddings: {modality} must be ({count}, d), not {tuple(vectors.shape)}")
+                raise InputError(f"embeddings: {modality} has shape {tuple(vectors.shape)}; pass vectors ({count}, d)")
             if not all_finite(vectors):
                 raise InputError(f"embeddings: the {modality} vectors hold NaN or infinity")
 
@@ -60,7 +62,7 @@ class Embeddings:
 
     @property
     def relevant(self) -> Relevance:
-        """Rule of relevance: the one that was set, or the one selected by the data."""
+        """Rule of relevance: the rule that was set, or else the rule selected by the data."""
         return self.relevance or relevance_of(self)
 
     def of(self, modality: Modality, index: Tensor) -> Tensor:

@@ -48,7 +48,9 @@ Matrix = Tensor | StoredRows
 def check_present(modality: str, flags: Tensor, count: int) -> None:
     """Raise InputError if the presence flags of n clips are not (n,) bool."""
     if flags.shape != (count,) or flags.dtype != torch.bool:
-        raise InputError(f"{modality}: present is {flags.dtype} {tuple(flags.shape)}; pass bool ({count},)")
+        raise InputError(
+            f"{modality}: present has type {flags.dtype} and shape {tuple(flags.shape)}; pass bool ({count},)"
+        )
 
 
 def check_features(modality: str, features: Features, count: int) -> None:
@@ -57,13 +59,16 @@ def check_features(modality: str, features: Features, count: int) -> None:
     if hasattr(nn.ModuleDict, modality):  # networks are stored by the names of their modalities
         raise InputError(f"clips: '{modality}' is reserved by torch and cannot be a modality; choose another name")
     if not isinstance(features, Tensor | Source):
-        raise InputError(f"clips: the {modality} features are not a tensor but {type(features).__name__}; see Clips.of")
+        raise InputError(
+            f"clips: the {modality} features have type {type(features).__name__}; pass a tensor, or use Clips.of"
+        )
     if len(features) != count:
-        raise InputError(f"clips: {count} ids but {len(features)} {modality} features")
+        raise InputError(f"clips: {len(features)} {modality} features given for {count} ids; pass one row per id")
     if isinstance(features, Tensor):
         if features.ndim != 2 or not features.is_floating_point():
             raise InputError(
-                f"clips: {modality} features must be floats (n, d), not {features.dtype} {tuple(features.shape)}"
+                f"clips: the {modality} features have type {features.dtype} and shape {tuple(features.shape)}; pass "
+                "floats (n, d)"
             )
         if not all_finite(features):
             row = int((~torch.isfinite(features)).any(1).nonzero()[0])

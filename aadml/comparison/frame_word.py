@@ -32,7 +32,8 @@ def relevance(
         "max-word":   S = mean over t of  max over w of  f_t . g_w
 
     Either side may be of any modality: frames against frames is the similarity within audio. Memory is bounded by
-    `block`: products are computed for a block of pairs at a time, and again for the gradient. Float32 also in autocast.
+    `block`: products are computed for a block of pairs at a time, and again for the gradient. Scores are float32 or
+    better, also under autocast.
 
     Args:
         frames: (a, t, d), padded at the end.
@@ -40,7 +41,7 @@ def relevance(
         words: (c, w, d), padded at the end.
         word_lengths: (c,) int64.
         form: "mean" (the paper), "max-frame" or "max-word" (the authors' earlier code).
-        normalize: scale every frame and word to unit length first, as in the released code; the paper omits it.
+        normalize: scale every frame and word to unit length first, as in the released code; the paper omits this step.
         legacy_padding: average over the padding too, as the released code does in training.
         block: maximum number of products in memory.
 
@@ -48,10 +49,10 @@ def relevance(
         (a, c); 0 for a sequence of length 0.
 
     Raises:
-        InputError: an unknown form.
+        InputError: the form is unknown.
     """
     if form not in get_args(Form):
-        raise InputError(f"relevance: no form '{form}'; there are {', '.join(get_args(Form))}")
+        raise InputError(f"relevance: no form '{form}'; choose from {', '.join(get_args(Form))}")
     if legacy_padding:
         frame_lengths = torch.full_like(frame_lengths, frames.shape[1])
         word_lengths = torch.full_like(word_lengths, words.shape[1])
@@ -73,7 +74,7 @@ def relevance(
 
 
 def _cleaned(vectors: Tensor, lengths: Tensor, normalize: bool) -> Tensor:
-    """Set the padding to zero and scale to unit length."""
+    """Set the padding to zero and, if `normalize`, scale vectors to unit length."""
     values = vectors if vectors.dtype == torch.float64 else vectors.float()
     values = values.masked_fill(~_real(lengths, vectors.shape[1])[..., None], 0)
     return F.normalize(values, dim=-1, eps=1e-12) if normalize else values
@@ -84,7 +85,7 @@ def _real(lengths: Tensor, count: int) -> Tensor:
 
 
 class _Recomputed(torch.autograd.Function):
-    """Block of products that are not saved, but computed again for the gradient."""
+    """Scores of a block of pairs, whose products are recomputed for the gradient instead of saved."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:

@@ -18,16 +18,16 @@ Lines = Annotated[tuple[Literal["same-class", "anchor-negative"], ...], Len(0, 2
 def interpolated(comparison: Comparison, generator: torch.Generator, *, shares: Shares, lines: Lines) -> Comparison:
     """Add points on lines between embeddings to the candidates; gradients flow into both ends.
 
-        same-class:       s y_i + (1 - s) y_j,  y_j a random other candidate of the class of i; has the class of i
-        anchor-negative:  s x_i + (1 - s) y_n,  y_n the nearest negative of the anchor; a negative of that anchor alone
+        same-class:       s y_i + (1 - s) y_j,  y_j a random other candidate of the class of i; the point has that class
+        anchor-negative:  s x_i + (1 - s) y_n,  y_n the nearest negative of the anchor; a negative of that anchor only
 
     Distance is convex, so the farthest positive of a same-class line is always an end, but the nearest negative may be
     between the ends. The distance of a point on an anchor-negative line is (1 - s) times that of the negative.
 
     Args:
         comparison: a anchors against c candidates with classes.
-        generator: draws the partners on same-class lines.
-        shares: s, each in 0..1.
+        generator: generator of the random y_j.
+        shares: values of s, each in 0..1.
         lines: kinds of lines.
 
     Returns:
@@ -62,7 +62,7 @@ def interpolated(comparison: Comparison, generator: torch.Generator, *, shares: 
 
 
 def _other_of_the_class(comparison: Comparison, generator: torch.Generator) -> Tensor:
-    """Draw another candidate of its class for each candidate, or itself if there is none: -> (c,) int64."""
+    """Draw for each candidate another candidate of its class; the candidate itself if there is none: -> (c,) int64."""
     classes = comparison.need("candidate_class", "interpolation")
     itself = torch.eye(len(classes), dtype=torch.bool, device=classes.device)
     others = (classes[:, None] == classes[None, :]) & ~itself

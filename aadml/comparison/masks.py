@@ -16,7 +16,7 @@ class Mask(Generic[M]):
     """Field of a dataclass that is set to a mask (a, c), or to a function that computes its rows, and read as a mask.
 
     Args:
-        optional: the default of the field is None.
+        optional: whether the default of the field is None.
     """
 
     def __init__(self, *, optional: bool = False) -> None:
@@ -45,9 +45,10 @@ class MaskCodes:
 
     Attributes:
         groups: (a,) and (c,) codes; candidates of other groups are negatives.
-        clips: (a,) and (c,) codes; candidates of equal code are positives. None uses the groups.
-        itself: (a,) column of the anchor itself, which is neither, or -1; None if no anchor is a candidate.
-        sides: (a,) and (c,) modalities for the mask `within`; None without this mask.
+        clips: (a,) and (c,) codes; candidates with an equal code are positives. None uses the groups.
+        itself: (a,) column of the anchor itself, which is neither a positive nor a negative, or -1 if the anchor is not
+            a candidate. None if no anchor is a candidate.
+        sides: (a,) and (c,) modalities for the mask `within`; None if this mask is not needed.
     """
 
     groups: tuple[Tensor, Tensor]
@@ -59,7 +60,7 @@ class MaskCodes:
     )  # cache of converted codes for all blocks of rows
 
     def cover_all_pairs(self) -> bool:
-        """Return True if every candidate that is not a positive is a negative."""
+        """Return whether every candidate that is not a positive is a negative."""
         return self.clips is None and self.itself is None
 
     def positives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
@@ -80,9 +81,9 @@ class MaskCodes:
         return self._compared(torch.eq, "sides", rows, kind)
 
     def _compared(self, compare: Callable[..., Tensor], codes: str, rows: slice, kind: torch.dtype) -> Tensor:
-        """Compare codes, with zeros and ones in the type of scores as output, which is several times as fast as bits.
+        """Compare codes -> (r, c) zeros and ones.
 
-        The cache is not filled in compiled code.
+        An output in the type of scores is several times as fast as booleans. Compiled code does not fill the cache.
         """
         cached = self._prepared.get((codes, kind))
         left, right = _as_numbers(getattr(self, codes), kind) if cached is None else cached
@@ -93,7 +94,7 @@ class MaskCodes:
 
 
 def _as_numbers(codes: tuple[Tensor, Tensor], kind: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return codes (a, 1) and (1, c), on the CPU in the type of scores if it represents them exactly."""
+    """Return codes (a, 1) and (1, c); on the CPU in the type of scores, if that type represents the codes exactly."""
     left, right = codes[0][:, None], codes[1][None, :]
     if kind != torch.bool and left.device.type == "cpu" and _are_small(codes):
         return left.to(kind), right.to(kind)
@@ -101,7 +102,7 @@ def _as_numbers(codes: tuple[Tensor, Tensor], kind: torch.dtype) -> tuple[Tensor
 
 
 def _are_small(codes: tuple[Tensor, Tensor]) -> bool:
-    """Return True if codes are whole numbers that every type of scores represents exactly."""
+    """Return whether codes are whole numbers that every type of scores represents exactly."""
     if torch.compiler.is_compiling():  # values are unknown
         return False
     integers = not any(side.is_floating_point() for side in codes)

@@ -29,18 +29,18 @@ LearningRate = Annotated[float, Interval(ge=0, le=10)]
 Length = Annotated[float, Interval(ge=1e-4, le=1e4)]
 """Euclidean norm of a vector."""
 Width = Annotated[int, Interval(ge=1, le=65_536)]
-"""Units of a layer, or dimensions of a vector."""
+"""Number of units of a layer, or of dimensions of a vector."""
 Layers = Annotated[tuple[Width, ...], Len(0, 64)]
-"""Widths of hidden layers, may be empty."""
+"""Widths of hidden layers; may be empty."""
 SomeLayers = Annotated[tuple[Width, ...], Len(1, 64)]
 """Widths of layers, at least one."""
 Count = Annotated[int, Interval(ge=1, le=1_000_000)]
 """Positive count."""
 CountOrZero = Annotated[int, Interval(ge=0, le=1_000_000)]
-"""Count or 0, whose meaning the option describes."""
+"""Count, or 0, whose meaning each option describes."""
 Size = Annotated[int, NoOption()]
 """Width or number of classes of the data, not an option."""
 Fidelity = Literal["source", "repaired"]
-"""Formula of the released code, or without its errors; the option describes the difference."""
+"""Formula as in the released code, or without its errors; each option describes the difference."""
 Seed = Annotated[int, Interval(ge=0, le=2**63 - 1)]
 """Seed of random draws."""

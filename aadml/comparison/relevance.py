@@ -21,7 +21,7 @@ class Items(Protocol):
 
     @property
     def labels(self) -> Tensor:
-        """Class of each item (n,); UNLABELLED for none."""
+        """Class of each item (n,); UNLABELLED for an item without a class."""
 
     @property
     def all_labels(self) -> Tensor | None:
@@ -172,16 +172,16 @@ class Relevance(ABC):
         return self.between(items, queries, gallery)
 
     def groups(self, items: Items) -> NDArray[np.int64] | None:
-        """Return the class (n,) for tables by class; None without classes, or with several per clip."""
+        """Return the class of each item (n,) for tables by class; None if items have no class or several."""
         return None
 
 
 @dataclass(frozen=True)
 class OwnPartner(Relevance):
-    """Relevance of the own partner of a query alone: the rows with its name."""
+    """Relevance of only the query's own partner: the rows with the query's name."""
 
     name = "own"
-    words = "the query's own partner alone"
+    words = "the query's own partner only"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Apply the rule."""
@@ -191,10 +191,10 @@ class OwnPartner(Relevance):
 
 @dataclass(frozen=True)
 class SameLabel(Relevance):
-    """Relevance of items of the class of the query; an unlabelled clip is relevant to nothing."""
+    """Relevance of items of the class of the query; an unlabelled clip is relevant to no query."""
 
     name = "label"
-    words = "of the query's class"
+    words = "an item of the query's class"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Apply the rule."""
@@ -213,7 +213,7 @@ class SharedLabels(Relevance):
 
     graded: ClassVar[bool] = False
     name = "labels"
-    words = "what shares a class with the query"
+    words = "an item that shares a class with the query"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Apply the rule."""
@@ -223,16 +223,16 @@ class SharedLabels(Relevance):
 
 @dataclass(frozen=True)
 class GradedLabels(SharedLabels):
-    """Relevance of items that share a class with the query, graded by the share of common classes."""
+    """Relevance of items that share a class with the query, graded by the share of their classes in common."""
 
     graded = True
     name = "labels-graded"
-    words = "what shares a class with the query, by the share of their classes in common"
+    words = "an item that shares a class with the query, graded by the share of their classes in common"
 
 
 @dataclass(frozen=True)
 class Judgments(Relevance):
-    """Relevance by judgments of a file.
+    """Relevance by the judgments in a file.
 
     Attributes:
         grades: name of a query -> name of an item -> grade above 0.
@@ -240,7 +240,7 @@ class Judgments(Relevance):
 
     grades: Mapping[str, Mapping[str, float]]
     name = "file"
-    words = "what a file of judgments names"
+    words = "an item that the file of judgments lists for the query"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Apply the rule."""
@@ -258,23 +258,23 @@ class Judgments(Relevance):
 
 @dataclass(frozen=True)
 class Perceived(Relevance):
-    """Relevance of items that share an event with the query that is perceptible in the modalities of both.
+    """Relevance of items that share an event with the query, if the event is perceptible in the modalities of both.
 
     An event that is heard but not seen is not an event of the picture of the clip. In a gallery of pictures, the clip
     is then not relevant to sounds of this event, not even to its own.
 
     Attributes:
-        events: modality -> name of a clip -> events perceptible in that modality; an absent clip is relevant to
-            nothing.
+        events: modality -> name of a clip -> events perceptible in that modality; a clip that is absent is
+            relevant to no query.
     """
 
     events: Mapping[str, Mapping[str, frozenset[str]]]
     name = "events"
-    words = "what lets an event be perceived that the query lets be perceived"
+    words = "an item in which an event of the query is perceptible too"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Raise InputError, since this rule depends on the modalities."""
-        raise InputError("relevance 'events': what is relevant depends on the modalities of queries and gallery")
+        raise InputError("relevance 'events' depends on the modalities of queries and gallery; call `along`")
 
     def along(self, direction: tuple[str, str], items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Apply the rule to queries of one modality and a gallery of another."""
@@ -290,7 +290,7 @@ class Perceived(Relevance):
 
     def _of(self, modality: str, items: Items, rows: Rows) -> list[frozenset[str]]:
         if modality not in self.events:
-            raise InputError(f"relevance 'events': no events of {modality}; there are {', '.join(self.events)}")
+            raise InputError(f"relevance 'events': there are no events of {modality}, only of {', '.join(self.events)}")
         return [self.events[modality].get(items.ids[row], frozenset()) for row in rows.tolist()]
 
 
@@ -300,7 +300,7 @@ RULES: dict[str, Relevance] = {rule.name: rule for rule in (OWN, LABEL, LABELS, 
 
 
 def relevance_of(items: Items) -> Relevance:
-    """Return the rule for the data: a shared class, the class, or the own partner without classes."""
+    """Return the rule for the data: a shared class, the class, or, without classes, the query's own partner."""
     if items.all_labels is not None:
         return LABELS
     labels = items.labels
@@ -319,7 +319,7 @@ def check_relevance(rule: Relevance, items: Items, place: str) -> None:
     """Check that a rule can be applied to data.
 
     Raises:
-        InputError: the rule needs classes but no item has one, or one class but some items have several.
+        InputError: the rule needs classes but no item has any, or needs one class per item but some have several.
     """
     unlabelled = bool((items.labels == UNLABELLED).all())
     if rule.name in RULES and rule is not OWN and unlabelled:

@@ -56,15 +56,15 @@ def chosen_positives(
     Args:
         comparison: a anchors against c candidates.
         positive: one of `Positive`.
-        generator: of the random choice.
+        generator: generator of the random choice.
         far: (a, c) dissimilarity; required for "hardest" and "easiest".
 
     Returns:
-        (a, c) bool; at most one per row unless `positive` is "all". With "own", an anchor whose partner is absent or
-        not a positive has none.
+        (a, c) bool; at most one positive per row unless `positive` is "all". With "own", an anchor whose partner is
+        absent or not a positive has no positive.
 
     Raises:
-        InputError: an unknown value of `positive`.
+        InputError: `positive` is unknown, or needs `far`.
     """
     positives = comparison.positives
     if positive == "all":
@@ -76,7 +76,7 @@ def chosen_positives(
     if far is not None and positive in ("hardest", "easiest"):
         return lowest(-far if positive == "hardest" else far, positives)
     possible = get_args(Positive) if far is not None else ("all", "random", "own")
-    raise InputError(f"selection.positive: no '{positive}' here; there are {', '.join(possible)}")
+    raise InputError(f"selection.positive: this selection has no '{positive}'; choose from {', '.join(possible)}")
 
 
 def value_at(values: Tensor, mark: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Features of many clips: rows of one array, which may be in a file, loaded a batch at a time."""
+"""Features of many clips: rows of one array, which may be in a file, loaded batch by batch."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class StoredRows:
     Attributes:
         array: (m, d) finite numbers, float32 for features; may be mapped from a file, at any address.
         index: (n,) int64, row numbers, in order.
-        change: transformation of a batch (b, d) row by row (a scaling); None for none.
+        change: transformation of each row of a batch (b, d), such as a scaling; None if rows are not transformed.
     """
 
     array: NDArray[Any]
@@ -60,7 +60,7 @@ class StoredRows:
             yield self.batch(torch.arange(start, min(start + size, len(self))))
 
     def changed(self, change: Callable[[Tensor], Tensor]) -> "StoredRows":
-        """Return the same rows with another transformation after the present one."""
+        """Return the same rows with a further transformation after the present one."""
         before = self.change
         return replace(self, change=change if before is None else lambda rows: change(before(rows)))
 

@@ -42,7 +42,7 @@ METHODS: Registry["MethodFactory"] = Registry(
     of="aadml.methods.method:MethodFactory",
 )
 """name -> `(context, settings, *, options) -> Method`. A keyword-only argument with the name of a section of the config
-is that section; all others are options of the section `method`."""
+receives that section; all others are options of the section `method`."""
 
 READOUTS: Registry["ReadoutFactory"] = Registry(
     "readout",
@@ -54,4 +54,4 @@ READOUTS: Registry["ReadoutFactory"] = Registry(
     group="aadml.readouts",
     of="aadml.methods.label_space.readouts:ReadoutFactory",
 )
-"""name -> `(*, options) -> read-outs`, from which one is chosen on the validation clips."""
+"""name -> `(*, options) -> read-outs`; the validation clips choose one of the read-outs."""

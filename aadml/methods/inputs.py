@@ -1,4 +1,4 @@
-"""Scaling of input features by statistics of the training clips alone."""
+"""Scaling of input features by statistics of only the training clips."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class Scaling:
     unit: bool = False
 
     def features(self, features: Features, modality: Modality) -> Features:
-        """Scale the features (n, d) of one modality; features that are made batch by batch stay unchanged.
+        """Scale the features (n, d) of one modality; features that are computed batch by batch stay unchanged.
 
         Rows outside memory are scaled when they are read.
         """
@@ -46,7 +46,7 @@ class Scaling:
 
     def scaled(self, features: Tensor, modality: Modality) -> Tensor:
         """Scale the features (n, d) of one modality."""
-        # in the memory of one copy: a million clips are gigabytes
+        # in place, for the memory of a single copy: a million clips are gigabytes
         scaled = (features - self.shift[modality]).div_(self.scale[modality])
         scaled = scaled.clamp_(-self.clamp, self.clamp) if self.clamp else scaled
         return F.normalize(scaled, dim=1) if self.unit else scaled
@@ -94,7 +94,7 @@ class Inputs:
 
     Attributes:
         scaling: "none", "standard" (mean 0, deviation 1; a constant column becomes 0), "minmax" (to 0..1), "l2".
-        clamp: with "standard", the largest number of standard deviations; 0 for no limit.
+        clamp: largest number of standard deviations, for "standard"; 0 for no limit.
     """
 
     scaling: ScalingName = "standard"
@@ -125,7 +125,7 @@ def _present(train: Clips, modality: Modality) -> Matrix:
     """Return the features (m, d) of the clips that have a modality.
 
     Raises:
-        InputError: no clip has it.
+        InputError: no clip has the modality.
     """
     rows = train.rows(modality)
     if not len(rows):

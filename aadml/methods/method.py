@@ -1,4 +1,4 @@
-"""The contract of every method: fit on clips, embed one modality alone."""
+"""The contract of every method: fit on clips, embed one modality independently of the others."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -21,19 +21,19 @@ from aadml.proxies.contract import Proxy
 
 @dataclass(frozen=True)
 class Context:
-    """The data and the device that a method is built for.
+    """Facts about data and device for which a method is built.
 
     Attributes:
         dimensions: modality -> number of feature dimensions, in the order of the modalities. 0 for features that are
-            made batch by batch.
-        classes: number of classes C; 0 where the clips do not have one class each.
-        seed: of initial weights, batch order, dropout and draws.
-        device: on which neural methods compute.
-        clips: number of training clips; 0 where it is unknown.
-        features: modality -> provenance of its features, as in `Facts`; empty where it is unknown.
-        unlabelled: number of training and validation clips without a label, where others have one.
+            computed batch by batch.
+        classes: number of classes C; 0 if the clips do not have one class each.
+        seed: seed of initial weights, batch order, dropout and draws.
+        device: device of neural methods.
+        clips: number of training clips; 0 if unknown.
+        features: modality -> provenance of its features, as in `Facts`; empty if unknown.
+        unlabelled: number of training and validation clips without a label, if others have one.
         architecture: networks of a saved model whose shape was read from files (see `Method.architecture`). None for a
-            method that is built to be trained and reads those files itself.
+            new method, which reads those files itself.
     """
 
     dimensions: Mapping[Modality, int]
@@ -54,11 +54,11 @@ class Context:
         """Check that the features of all modalities are vectors.
 
         Raises:
-            InputError: the features of a modality are made batch by batch.
+            InputError: the features of a modality are computed batch by batch.
         """
         for modality, dimension in self.dimensions.items():
             if not dimension:
-                raise InputError(f"{method} needs features as vectors; the {modality} features are made batch by batch")
+                raise InputError(f"{method} needs vectors, but the {modality} features are computed batch by batch")
 
     def need_pair(self, method: str) -> tuple[Modality, Modality]:
         """Return the two modalities of a method of two views.
@@ -68,8 +68,8 @@ class Context:
         """
         if len(self.modalities) != 2:
             raise InputError(
-                f"{method} learns from two modalities, and these clips have {', '.join(self.modalities)}; choose two "
-                f"(--set modalities={','.join(self.modalities[:2])}), or a method of any number of modalities (pairs, "
+                f"{method} learns from two modalities, but the clips have {', '.join(self.modalities)}; choose two "
+                f"(--set modalities={','.join(self.modalities[:2])}), or a method for any number of modalities (pairs, "
                 "clip, aadml)"
             )
         self.need_vectors(method)
@@ -77,25 +77,25 @@ class Context:
         return first, second
 
     def need_classes(self, method: str, *, of_all: bool = True) -> int:
-        """Return the number of classes for a method that learns them.
+        """Return the number of classes for a method that learns classes.
 
         Args:
             method: name of the method, for the message.
             of_all: whether the method needs the class of every clip.
 
         Raises:
-            InputError: the clips have no classes or several each, or `of_all` and some clips have none.
+            InputError: the clips have no classes or several each, or `of_all` is set and some clips have none.
         """
         if self.classes and self.unlabelled and of_all:
             raise InputError(
-                f"{method} learns from one class a clip, and {self.unlabelled} training or validation clips have no "
-                "label; leave them out (--set unlabelled=drop), or choose few-labels or pairs (--method), which learn "
-                "from unlabelled clips too"
+                f"{method} needs one class per clip, but {self.unlabelled} training or validation clips have no label; "
+                "omit these clips (--set unlabelled=drop), or choose few-labels or pairs (--method), which learn from "
+                "unlabelled clips too"
             )
         if not self.classes:
             raise InputError(
-                f"{method} learns from one class a clip, and these clips have none, or several; choose pairs, clip, "
-                "cca, kcca, dcca, bic-net or dcil (--method), or keep the first of several labels "
+                f"{method} needs one class per clip, but the clips have none, or several; choose pairs, clip, cca, "
+                "kcca, dcca, bic-net or dcil (--method), or keep the first of several labels "
                 "(`aadml convert IN OUT --first-label`)"
             )
         return self.classes
@@ -108,8 +108,8 @@ class MetricLoss:
     Attributes:
         loss: comparison -> terms.
         directions: (anchors, candidates) of each comparison of a step.
-        features: f of the penultimate features.
-        batch: clips of a step.
+        features: width f of the penultimate features.
+        batch: number of clips of a step.
     """
 
     loss: Callable[..., Any]
@@ -123,9 +123,9 @@ class Prior:
     """A model that is trained before a method, on the same data, with the same seed and options.
 
     Attributes:
-        name: role of the model, in a word ("ancillary").
-        method: its name in METHODS; of the options it receives those that it has.
-        training: its `training` section.
+        name: role of the model in one word ("ancillary").
+        method: name of the model in METHODS; the model receives the options that it has.
+        training: `training` section of the model.
     """
 
     name: str
@@ -137,9 +137,9 @@ class Embedder(ABC):
     """Embedding of clips and checks of training clips, shared by methods and learners.
 
     Attributes:
-        takes_missing: whether clips that lack a modality are trained on; otherwise such clips are left out.
-        needs_same_texts: reason why the texts of the training clips may not change from epoch to epoch; "" where they
-            may.
+        takes_missing: whether clips that lack a modality are used in training; otherwise they are omitted.
+        needs_same_texts: reason why the texts of the training clips may not change from epoch to epoch; "" if they may
+            change.
     """
 
     takes_missing: bool = False
@@ -154,13 +154,13 @@ class Embedder(ABC):
         """Check that the method can be trained on the clips.
 
         Raises:
-            InputError: training is not possible; the message states the reason.
+            InputError: the method cannot be trained, for the reason in the message.
         """
         return
 
     @abstractmethod
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality, each alone -> (n, dimension) float32 on the CPU."""
+        """Embed n items of one modality, each independently -> (n, dimension) float32 on the CPU."""
 
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`, one at a time."""
@@ -168,7 +168,7 @@ class Embedder(ABC):
         return clips.embedded(vectors, self.similarity)
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips`, each item alone, into the outputs (n, o) from which embeddings are read."""
+        """Encode one modality of `clips`, each item independently, into the outputs (n, o) that `read_off` converts."""
         return self.embed_all(clips[modality], modality)
 
     def read_off(self, outputs: Tensor) -> Tensor:
@@ -176,85 +176,85 @@ class Embedder(ABC):
         return outputs
 
     def proxy(self) -> Proxy | None:
-        """Return the proxy that replaces clips in training; None without one."""
+        """Return the proxy that replaces clips in training, or None."""
         return None
 
     def architecture(self) -> JsonObject:
-        """Describe networks whose shape was read from files, so that a saved model is built without those files."""
+        """Return networks whose shape was read from files, so that a saved model can be built without those files."""
         return {}
 
     def readout(self) -> JsonObject:
-        """Describe the chosen read-out (name, temperature) for people; empty without a choice."""
+        """Return name and temperature of the chosen read-out, for reports; empty if there is no choice."""
         return {}
 
 
 class Method(Embedder):
-    """A model that is fitted on training clips and embeds items of one modality, each alone.
+    """A model that is fitted on training clips and embeds items of one modality, each independently.
 
     Attributes:
-        fits_validation: whether `fit` learns from the validation clips too, as closed forms do, which have no epoch to
-            choose.
+        fits_validation: whether `fit` learns from the validation clips too, as closed forms do, since they choose no
+            epoch.
         takes_statistics: whether inputs may be scaled by statistics of the training clips.
         divides_batches: whether several processes may train the method, each on its own rows of a batch.
-        precision: of the training: `training.precision`, resolved for method and machine.
+        precision: precision of the training: `training.precision`, resolved for method and machine.
     """
 
     fits_validation: bool = True
     takes_statistics: bool = True
-    needs_same_texts = "learns by no epochs"
+    needs_same_texts = "does not train in epochs"
     divides_batches: bool = False
     precision: Precision = "float32"
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Learn from `train`; `valid` serves to choose (epoch, temperature), never to fit.
+        """Fit on `train`; `valid` is used to choose (epoch, temperature), not to fit, except with `fits_validation`.
 
         Args:
             train: clips to fit on.
             valid: clips to choose on.
-            session: destination of progress, checkpoints and logs; None keeps them in memory.
+            session: destination of progress, checkpoints and logs; None keeps these in memory.
         """
 
     @abstractmethod
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality, each alone: no label, partner or other item has an effect.
+        """Embed n items of one modality, each independently of labels, partners and other items.
 
         Args:
             features: (n, d) or a source of n items.
-            modality: of the items.
+            modality: modality of the items.
 
         Returns:
             (n, dimension) float32 on the CPU.
         """
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items; rows outside memory are read block by block. Arguments as of `embed`."""
+        """Embed n items; rows outside memory are read block by block. Arguments as in `embed`."""
         if not isinstance(features, StoredRows):
             return self.embed(features, modality)
         return torch.cat([self.embed(rows, modality) for rows in features.split(BLOCK)])
 
     @abstractmethod
     def state(self) -> dict[str, Tensor]:
-        """Return everything fitted, as tensors."""
+        """Return all fitted numbers as tensors."""
 
     @abstractmethod
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Load what `state` returned."""
+        """Load the result of `state`."""
 
     def prior(self) -> Prior | None:
-        """Return the model that must be trained first; None without one."""
+        """Return the model that must be trained first, or None."""
         return None
 
     def take_prior(self, trained: "Method") -> None:
         """Use the trained model of `prior` in the next `fit`, which otherwise trains that model itself."""
-        raise InputError(f"{type(self).__name__}: needs no other model trained first")
+        raise InputError(f"{type(self).__name__} needs no other model trained first; call fit directly")
 
     def metric_loss(self) -> MetricLoss | None:
-        """Return the metric loss of the training; None where there is none to estimate."""
+        """Return the metric loss of the training; None if the method has none to estimate."""
         return None
 
     def parameters_count(self) -> int:
-        """Count the fitted numbers."""
+        """Return the number of fitted numbers."""
         return sum(tensor.numel() for tensor in self.state().values())
 
 
@@ -270,8 +270,8 @@ def as_vectors(features: Features, method: str) -> Tensor:
     """Return features as a tensor (n, d).
 
     Raises:
-        InputError: the features are made batch by batch.
+        InputError: the features are computed batch by batch.
     """
     if not isinstance(features, Tensor):
-        raise InputError(f"{method} needs features as vectors; these are made batch by batch")
+        raise InputError(f"{method} needs vectors, but the features are computed batch by batch")
     return features

@@ -1,4 +1,4 @@
-"""Networks of vectors for several methods."""
+"""Networks on feature vectors, shared by several methods."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 class PerModality(nn.ModuleDict, Generic[Module]):
-    """Networks of one type by modality."""
+    """Networks of one type, by modality."""
 
     def __getitem__(self, modality: Modality) -> Module:
         """Return the network of a modality."""
@@ -63,7 +63,7 @@ class Layers(nn.Sequential):
 
     Attributes:
         rows_at_once: number of rows that pass at a time in training, and again for the gradient, so that activations
-            are kept for these rows alone; 0 passes the whole batch once.
+            of only these rows are stored; 0 passes the whole batch once.
     """
 
     __call__: Callable[..., Tensor]
@@ -84,7 +84,7 @@ class NetworkOptions:
 
     Attributes:
         hidden: sizes of the hidden layers (3 x 1024: AADML, section 5.2).
-        activation: after each hidden layer; the paper does not state it, the first author's other code uses tanh.
+        activation: activation after each hidden layer; not stated in the paper, tanh in the first author's other code.
         dropout: share of hidden units dropped (0.1: AADML, section 5.2).
         input_noise: standard deviation of noise added to the inputs while training (docs/lab/findings.md).
     """
@@ -112,7 +112,7 @@ class LabelSpaceEncoder(nn.Module):
         self.input_noise = options.input_noise
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Return the last hidden layer (b, hidden[-1]) of inputs (b, d), with noise added to the inputs in training."""
+        """Return the last hidden layer (b, hidden[-1]) of inputs (b, d), which get noise in training."""
         if self.training and self.input_noise:
             rows, local = group.drawn_rows(len(inputs))
             inputs = inputs + self.input_noise * torch.randn(rows, inputs.shape[1], device=inputs.device)[local]
@@ -138,7 +138,7 @@ def heads(
         last: whether the output has an activation (and dropout) too.
 
     Returns:
-        modality -> (b, d) to (b, sizes[-1]).
+        modality -> network from (b, d) to (b, sizes[-1]).
 
     Raises:
         InputError: the features of a modality are not vectors.
@@ -159,5 +159,5 @@ def all_directions(context: Context) -> list[str]:
         InputError: there are fewer than two modalities.
     """
     if len(context.modalities) < 2:
-        raise InputError(f"two modalities are needed; the data have {', '.join(context.modalities)} alone")
+        raise InputError(f"the data have only {', '.join(context.modalities)}; pass data of at least two modalities")
     return ["-".join(pair) for pair in permutations(context.modalities, 2)]

@@ -34,7 +34,7 @@ def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
 
 
 def same_class_losses(vectors: Mapping[Modality, Tensor], labels: Tensor) -> Tensor:
-    """Sum `same_class_loss` over every pair of modalities and within each: vectors (b, d) a modality -> a scalar."""
+    """Sum `same_class_loss` over all pairs of modalities, each with itself too: modality -> (b, d), to a scalar."""
     pairs = combinations_with_replacement(vectors.values(), 2)
     return torch.stack([same_class_loss(first, second, labels) for first, second in pairs]).sum()
 
@@ -54,13 +54,13 @@ def weighted_loss(parts: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
 def triplet_objective(
     context: Context, width: int, *, selection: SelectionSection = ALL_PAIRS, **options: float | str
 ) -> Objective:
-    """Build the objective of triplets in all directions.
+    """Build a triplet objective in all directions.
 
     Args:
         context: modalities and classes.
         width: d of the vectors.
-        selection: of the triplets.
-        options: of the loss `triplet`.
+        selection: selection of the triplets.
+        options: options of the loss `triplet`.
     """
     space = Space(context.modalities, width, classes=context.classes)
     loss = LossSection.of("triplet", **options)

@@ -95,9 +95,7 @@ def test_a_model_embeds_a_modality_of_any_name_by_its_keyword(run, features):
 def test_two_of_three_are_chosen_for_a_method_of_two_views(aadml, features, tmp_path):
     code, _, err = aadml("train", "--data", features, "--method", "cca", "--runs", tmp_path / "runs")
     assert code == 2
-    assert (
-        "cca learns from two modalities, and these clips have audio, text, flow; choose two (--set modalities=" in err
-    )
+    assert "cca learns from two modalities, but the clips have audio, text, flow; choose two (--set modalities=" in err
     assert "\n" not in err.strip().splitlines()[-1]
     arguments = ("--method", "cca", "--set", "method.dimension=3", "--runs", tmp_path / "runs")
     code, out, err = aadml("train", "--data", features, "--modalities", "flow,audio", *arguments)

@@ -20,7 +20,7 @@ def unlabelled(tmp_path):
 
 @pytest.mark.slow
 def test_ablations_comparisons_and_pages_name_what_is_relevant(aadml, unlabelled, tmp_path):
-    own = "relevant is the query's own partner alone (own), protocol inductive, "
+    own = "relevant is the query's own partner only (own), protocol inductive, "
     own += "chance 0.180 (recall@5 0.250, mean-rank 10.500)"
     rest = ["--data", unlabelled, "--seeds", 1, "--workers", 0, "--metric", "recall@5", "--metric", "mean-rank"]
     small = ["--set", "network.hidden=[8]", "--set", "training.criterion=map", "--epochs", 1]
@@ -33,7 +33,7 @@ def test_ablations_comparisons_and_pages_name_what_is_relevant(aadml, unlabelled
     run = next((tmp_path / "a" / "runs").iterdir())
     code, out, err = aadml("report", run)
     assert code == 0, err
-    assert "Relevant is the query's own partner alone." in unescape((run / "report.html").read_text())
+    assert "Relevant is the query's own partner only." in unescape((run / "report.html").read_text())
 
 
 @pytest.mark.slow

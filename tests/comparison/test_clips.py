@@ -32,7 +32,7 @@ def test_ids_are_kept_as_text(ids):
 
 @pytest.mark.parametrize("ids", ["abcdef", [None] * N, [0.5] * N, [True] * N, FEATURES, 3, np.float64(3)])
 def test_other_ids_are_refused(ids):
-    with pytest.raises(InputError, match=r"^ids are of type \w+; pass n names or n whole numbers$"):
+    with pytest.raises(InputError, match=r"^ids have type \w+; pass n names or n whole numbers$"):
         clips(ids=ids)
 
 
@@ -44,12 +44,12 @@ def test_whether_a_clip_has_a_modality_is_said_by_truth_values_or_zeros_and_ones
 @pytest.mark.parametrize(
     ("present", "said"),
     [
-        ({"adio": [True] * N}, "present: there are no adio features; there are audio, visual"),
-        ({"audio": CODES}, r"present: audio: int64 of shape \(6,\); pass n booleans"),
-        ({"audio": ["yes"] * N}, r"present: audio: <U3 of shape \(6,\); pass n booleans"),
-        ({"audio": [[True], [True, False]]}, "present: audio: not an array of booleans"),
-        ([True] * N, "present is of type list; pass {modality: n booleans}"),
-        ({"audio": [True]}, r"audio: present is torch.bool \(1,\); pass bool \(6,\)"),
+        ({"adio": [True] * N}, "present: the clips have no adio features; choose from audio, visual"),
+        ({"audio": CODES}, r"present: audio: type int64 and shape \(6,\) given; pass n booleans"),
+        ({"audio": ["yes"] * N}, r"present: audio: type <U3 and shape \(6,\) given; pass n booleans"),
+        ({"audio": [[True], [True, False]]}, "present: audio: not an array of booleans; pass n booleans"),
+        ([True] * N, "present has type list; pass {modality: n booleans}"),
+        ({"audio": [True]}, r"audio: present has type torch.bool and shape \(1,\); pass bool \(6,\)"),
     ],
 )
 def test_other_masks_are_refused(present, said):
@@ -63,7 +63,7 @@ def test_some_of_the_clips_are_clips():
     assert clips[[2, 0]].ids == clips[np.array([2, 0])].ids == ("2", "0")
     assert clips[torch.tensor([True, False, True])].ids == ("0", "2")
     assert clips[1:].labels.tolist() == clips.labels[1:].tolist()
-    with pytest.raises(InputError, match=r"no text features; there are audio, visual"):
+    with pytest.raises(InputError, match=r"no text features; choose from audio, visual"):
         clips["text"]
 
 

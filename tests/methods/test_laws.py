@@ -138,7 +138,7 @@ def test_the_shipped_config_names_the_method_and_runs_one_step_as_it_is(name):
 def test_refuses_features_that_are_made_batch_by_batch_before_anything_is_trained(name):
     complete = config(name, *QUICK, *SMALL.get(name, ()))
     context = Context({"audio": 0, "visual": 40}, 4, clips=80)
-    with pytest.raises(InputError, match="needs features as vectors"):  # the random baseline says so once it is asked
+    with pytest.raises(InputError, match="needs vectors"):  # the random baseline says so once it is asked
         build_method(name, complete.arguments(), complete.training, context).embed(object(), "audio")
 
 

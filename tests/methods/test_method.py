@@ -11,11 +11,9 @@ from aadml.methods.training.settings import Training
 
 def test_a_method_of_two_views_needs_exactly_two_modalities_of_vectors():
     assert Context({"audio": 5, "visual": 7}, 0).need_pair("cca") == ("audio", "visual")
-    with pytest.raises(
-        InputError, match=r"two modalities, and these clips have audio, visual, text.*modalities=audio,"
-    ):
+    with pytest.raises(InputError, match=r"two modalities, but the clips have audio, visual, text.*modalities=audio,"):
         Context({"audio": 5, "visual": 7, "text": 3}, 0).need_pair("cca")
-    with pytest.raises(InputError, match="the audio features are made batch by batch"):
+    with pytest.raises(InputError, match="the audio features are computed batch by batch"):
         Context({"audio": 0, "visual": 7}, 0).need_pair("cca")
 
 
@@ -31,7 +29,7 @@ def test_a_method_of_classes_needs_one_class_a_clip_unless_it_learns_from_some()
 def test_features_that_are_vectors_are_returned_and_others_refused():
     vectors = torch.zeros(2, 3)
     assert as_vectors(vectors, "cca") is vectors
-    with pytest.raises(InputError, match="cca needs features as vectors"):
+    with pytest.raises(InputError, match="cca needs vectors"):
         as_vectors(object(), "cca")
 
 

@@ -74,7 +74,7 @@ def test_a_method_of_pairs_trains_and_is_scored_without_labels(unlabelled, name)
 
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_a_method_of_classes_refuses_in_one_line_and_says_what_to_take(unlabelled, name):
-    with pytest.raises(InputError, match=r"one class a clip.*choose pairs, clip, cca") as caught:
+    with pytest.raises(InputError, match=r"one class per clip.*choose pairs, clip, cca") as caught:
         aadml.fit(unlabelled, method=name, epochs=1)
     assert "\n" not in str(caught.value)
 
@@ -83,7 +83,7 @@ def test_a_method_of_classes_refuses_in_one_line_and_says_what_to_take(unlabelle
 def test_an_option_that_asks_for_classes_is_refused_too(unlabelled, setting):
     method, option = setting.split(".")
     value = "class" if option == "instance" else True
-    with pytest.raises(InputError, match=rf"method\.{option}.*one class a clip"):
+    with pytest.raises(InputError, match=rf"method\.{option}.*one class per clip"):
         aadml.fit(unlabelled, method=method, epochs=1, settings={f"method.{option}": value})
 
 
@@ -99,7 +99,7 @@ def test_losses_of_pairs_train_without_a_further_word(unlabelled, loss):
 @pytest.mark.slow
 def test_a_run_without_labels_is_scored_audited_and_reported(unlabelled, tmp_path):
     model = aadml.fit(unlabelled, settings=SMALL, runs=tmp_path / "runs")
-    assert "Relevant is the query's own partner alone." in model.card()
+    assert "Relevant is the query's own partner only." in model.card()
     assert "classes: none" in model.card()
     again = aadml.evaluate(model.folder, metrics=["recall@3"]).record()
     assert again.relevance == "own"
@@ -108,7 +108,7 @@ def test_a_run_without_labels_is_scored_audited_and_reported(unlabelled, tmp_pat
     with pytest.raises(InputError, match="relevance 'label' needs class labels"):
         aadml.evaluate(model.folder, relevance="label")
     page = aadml.report(model.folder).read_text()
-    assert "A hit is the query's own partner alone" in html.unescape(page)
+    assert "A hit is the query's own partner only" in html.unescape(page)
     other = aadml.evaluate(aadml.load(model.folder), data=unlabelled, split="valid")
     assert other.relevance == "own"
 

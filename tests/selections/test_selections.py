@@ -137,9 +137,9 @@ def test_selections_of_one_positive_refuse_all(name):
 
 
 def test_another_positive_is_refused_with_what_there_is():
-    with pytest.raises(InputError, match="no 'nearest' here; there are all, random, own, hardest, easiest"):
+    with pytest.raises(InputError, match="no 'nearest'; choose from all, random, own, hardest, easiest"):
         SELECTIONS["hardest"](line([1.0, 2.0], [0, 1]), dice(), positive="nearest")
-    with pytest.raises(InputError, match=r"no 'hardest' here; there are all, random, own$"):
+    with pytest.raises(InputError, match=r"no 'hardest'; choose from all, random, own$"):
         SELECTIONS["random"](line([1.0, 2.0], [0, 1]), dice(), positive="hardest")
 
 

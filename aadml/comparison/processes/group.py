@@ -5,7 +5,7 @@ worker then computes its part of a sum. The loss of a batch is therefore the sum
 gradient the sum of their gradients, and the dropout of a row does not depend on the worker that encodes it.
 
 Workers connect inside `joined`; rows are divided only inside `divided`, the training loop. All workers call the
-functions of this module in the same order; work for one worker goes through `by_first` or `alone`.
+functions of this module in the same order; work of a single worker goes through `by_first` or `alone`.
 """
 
 import json
@@ -31,7 +31,7 @@ TIMEOUT = timedelta(minutes=30)
 """Maximum wait for other workers, including validation on rank 0, before the job ends."""
 
 
-_FACTS = ":facts"  # key beside tensors named after Python attributes
+_FACTS = ":facts"  # no tensor has this name, since tensors are named after Python attributes
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def count() -> int:
 
 
 def is_first() -> bool:
-    """Return True on rank 0, which reads and writes the run."""
+    """Return whether this worker has rank 0, which reads and writes the run."""
     return _job.get().rank == 0
 
 
@@ -122,7 +122,8 @@ def together(total: int, encode: Callable[[], dict[Name, Tensor]]) -> dict[Name,
 
     Args:
         total: rows of the batch, b.
-        encode: returns the outputs of the rows of this worker by name, each (own, d), with the same names everywhere.
+        encode: returns the outputs of the rows of this worker by name, each (own, d), with the same names on
+            all workers.
 
     Returns:
         Outputs of all rows, each (b, d).
@@ -138,7 +139,8 @@ def together(total: int, encode: Callable[[], dict[Name, Tensor]]) -> dict[Name,
 def drawn_rows(rows: int) -> tuple[int, slice]:
     """Return the number of rows to draw random numbers for, and the slice of the draws for `rows`.
 
-    Every worker draws for the whole batch and uses the draws of its rows, which are then independent of the division.
+    Every worker draws for the whole batch and uses the draws of its own rows, so that draws do not depend on the
+    division.
     """
     total = _encoding.get()
     return (rows, slice(None)) if total is None else (total, own(total))
@@ -154,7 +156,7 @@ def gathered(part: Tensor, total: int) -> Tensor:
 
 
 def portion(value: Tensor) -> Tensor:
-    """Return the part of this worker of a value that all workers compute."""
+    """Return this worker's share of a value that all workers compute."""
     return value / _place.get().count if _is_divided() else value
 
 
@@ -173,7 +175,7 @@ def largest(values: Tensor) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Sum the gradients of parameters over all workers; a parameter without any gradient keeps none."""
+    """Sum the gradients of parameters over all workers; a parameter without a gradient on any worker keeps none."""
     if not _is_divided():
         return
     trained = [parameter for parameter in parameters if parameter.requires_grad]
@@ -186,7 +188,7 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def by_first(compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-    """Compute a result that is valid JSON on rank 0 alone, and return it on all workers."""
+    """Compute a result that is valid JSON on rank 0 only, and return the result on all workers."""
     if count() == 1:
         return dict(compute())
     data = b""
@@ -260,4 +262,4 @@ def _answered() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise ProcessLost("a process of the training ended, or did not answer") from error
+        raise ProcessLost("a process of the training ended, or does not respond") from error

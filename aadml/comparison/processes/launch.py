@@ -16,7 +16,7 @@ class ProcessLost(Exception):  # noqa: N818 - an event of the job, not a defect 
 
 
 def started() -> bool:
-    """Return True if `torchrun` started this process as one of several workers."""
+    """Return whether `torchrun` started this process as one of several workers."""
     return process_count() > 1 and {"RANK", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
 
 
@@ -50,13 +50,13 @@ def one_voice() -> None:
 
 
 def claim_last_word() -> bool:
-    """Return True if this worker is the first of the job to report why it ends, and enable its stderr."""
+    """Return whether this worker is the first of the job to report why it ends; if so, enable its stderr."""
     return not started() or _claim()
 
 
 @cache
 def _claim() -> bool:
-    _ignore_stop()  # this worker ends already, with its own reason
+    _ignore_stop()  # this worker is already ending, for its own reason
     won = _first_in_store()
     sys.stderr = sys.__stderr__ if won else open(os.devnull, "w")  # noqa: SIM115, PTH123
     if won and process_rank() and sys.stderr is not None:

@@ -22,7 +22,7 @@ from aadml.methods.training.learner import Batch, Epoch, Learner, Player
 
 
 def reversal(epoch: Epoch) -> float:
-    """Return the strength of the adversarial term: 2 / (1 + exp(-10 p)) - 1, p the share of epochs done."""
+    """Return the strength of the adversarial term: 2 / (1 + exp(-10 p)) - 1, p the share of finished epochs."""
     return 2 / (1 + math.exp(-10 * epoch.number / epoch.total)) - 1
 
 
@@ -35,25 +35,25 @@ def lookalike_triplet(
     positive_weight: float,
     fidelity: Fidelity = "repaired",
 ) -> Tensor:
-    """Compute triplets of partners and the clips of another class that are most similar before the encoders.
+    """Compute triplet losses: partner against the clip of another class whose inputs are most similar to the anchor's.
 
         repaired:  sum over directions (m, o) of  mean over i of  max(0, margin + w |m_i - o_i|^2 - |m_i - o_n|^2)
         source:    sum over directions (m, o) of  max(0, margin + sum over i of (w |m_i - o_i|^2 - |m_i - o_n|^2) / 2)
         n = argmax over j of another class of cos(x_i, x_j),   x the inputs of modality m
 
-    In the source the cosine of a clip of the same class counts as 0, so that such a clip is chosen if all cosines of
-    other classes are negative.
+    In the source, the cosine of clips of the same class counts as 0. Such a clip is therefore chosen if the cosines of
+    all other classes are negative.
 
     Args:
         vectors: modality -> embeddings (b, d).
         inputs: modality -> features (b, f).
         labels: (b,) int64.
-        margin: of the hinge, in squared distance.
-        positive_weight: w, of the distance between partners.
-        fidelity: "source" for one hinge a batch, as in the released code, or "repaired" for one a clip.
+        margin: margin of the hinge, in squared distance.
+        positive_weight: w, weight of the distance between partners.
+        fidelity: "source" for one hinge per batch, as in the released code, or "repaired" for one per clip.
 
     Returns:
-        A scalar; 0 if all clips have one class.
+        A scalar; 0 if all clips have the same class.
     """
     other_class = labels[:, None] != labels[None, :]
     has_negative = other_class.any(1)
@@ -72,29 +72,29 @@ def lookalike_triplet(
 
 
 class AdversarialLearner(Learner):
-    """Encoders for classes and partners that hide the modality from a classifier (Wang et al., 2017).
+    """Encoders trained for classes and partners, and against a classifier of modalities (Wang et al., 2017).
 
         encoders:             min  label_weight sum over modalities of CE(W x, y) + triplets - adv_weight lambda D
         modality classifier:  min  D = sum over modalities of CE(classifier(x), modality)
-        lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of epochs done;   triplets: see `lookalike_triplet`
+        lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of finished epochs;   triplets: see `lookalike_triplet`
 
-    Both are trained in turn on every batch, each with its own optimizer; subtracting D is equivalent to a layer that
-    reverses the gradient. In the released code D is minimized over the variables of the modality classifier alone and
-    the step of the encoders omits D, so that no adversarial gradient reaches the encoders; `adv_weight: 0` reproduces
-    that. The code also sums the norms of the triplets over the batch into one hinge (`fidelity: source`), where here
-    each clip has its own (`repaired`), and its step of the encoders leaves the label classifier at its initial weights,
-    where here both learn. The modality classifier has three linear layers without activation, as in the code.
+    Both are trained in turn on every batch, each with its own optimizer. Subtracting D is equivalent to a layer that
+    reverses the gradient. In the released code, only the modality classifier minimizes D and the step of the encoders
+    omits D, so that no adversarial gradient reaches the encoders; `adv_weight: 0` reproduces this. That code also sums
+    the norms of the triplets over the batch into one hinge (`fidelity: source`); the toolkit has one hinge per clip
+    (`repaired`). Its step of the encoders leaves the label classifier at its initial weights; the toolkit trains both.
+    The modality classifier has three linear layers without activation, as in the released code.
 
     Args:
         context: dimensions and classes.
         dimension: size of the embedding (40: released code).
         visual_hidden: hidden layers of the visual encoder, tanh after each and the output (512, 100: same source).
         hidden: hidden layers of every other modality's encoder (40, 100: same source, for its text).
-        label_weight: of the label loss (100: same source).
-        margin: of the triplets (0.1: same source).
-        positive_weight: of the distance between partners in the triplets (5: same source).
-        adv_weight: of the adversarial term; 0 reproduces the released code.
-        fidelity: of the triplets: "source" for one hinge a batch, "repaired" for one a clip.
+        label_weight: weight of the label loss (100: same source).
+        margin: margin of the triplets (0.1: same source).
+        positive_weight: weight of the distance between partners in the triplets (5: same source).
+        adv_weight: weight of the adversarial term; 0 reproduces the released code.
+        fidelity: form of the triplets: "source" for one hinge per batch, "repaired" for one per clip.
     """
 
     def __init__(

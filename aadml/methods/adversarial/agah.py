@@ -32,33 +32,35 @@ class HashingLearner(Learner):
     """Binary codes of both modalities, with critics that align the features (Gu et al., ICMR 2019).
 
         f = encoder(x) / |.|,   f' = 0.8 f + 0.2 (share of each class) M,   share ~ sigmoid(5 f M^T),   h = tanh(W f')
-        J = triplets of h both ways, over all of a batch, in cosine, with `margin`
+        J = triplets of h in both directions, over a whole batch, in cosine, with `margin`
             + balance_weight sum of 1 / (1 + exp(cos(|h|, 1))) + class_weight sum of binary cross-entropies of f'
             + code_weight sum of (h . b_c - k S_c)^2 + quantization_weight sum of |h - sign h|^2
             - adv_weight sum over modalities m, o of mean D_m(f_o)
         critic D_m: scores features of m above those of o (see `critic_loss`)
 
-    M holds the mean feature of each class over both modalities, b_c the code of class c (see `fitted_codes`); both are
-    computed anew before each epoch from the training clips, and are constants at test. Codes are compared by Hamming
-    distance. Critics and hashing are trained in turn on each batch. The released network begins with a CNN on pixels;
-    here the encoders are fully connected. The released code divides features by the norm of the *whole batch*, at test
-    too, so that a code depends on the rest of the batch; here each item is divided by its own norm. Its penalty draws a
-    point for each component, here for each clip. Its M and its target codes come from the vectors during an epoch, here
-    from the weights at the end of the epoch.
+    M holds the mean feature of each class over both modalities, and b_c is the code of class c (see `fitted_codes`).
+    Both are recomputed from the training clips before each epoch, and are constant at test. Codes are compared by
+    Hamming distance. Critics and hashing are trained in turn on each batch.
+
+    The released code differs in four points. Its network begins with a CNN on pixels; the toolkit's encoders are fully
+    connected. It divides features by the norm of the *whole batch*, at test too, so that a code depends on the rest of
+    the batch; the toolkit divides each item by its own norm. Its penalty draws a point for each component; the toolkit
+    draws a point for each clip. Its M and target codes come from the vectors during an epoch; the toolkit computes them
+    with the weights at the end of the epoch.
 
     Args:
         context: dimensions and classes.
         dimension: number of bits (64: released code).
         hidden: sizes of the encoders' layers; the last is the size of f (4096, 512: the last two of the released
             image network).
-        margin: of the triplets, in cosine (0.3: released code).
-        balance_weight: of the balance of magnitudes (1: same source).
-        class_weight: of the classifiers (0: same source).
-        code_weight: of the asymmetric code loss (0.001: same source).
-        quantization_weight: of the distance to sign codes (1: same source).
-        adv_weight: of the critics' scores (1: same source).
-        penalty: of the critics' gradient norm (10: same source).
-        critic_learning_rate: of the critics' Adamax, with betas 0.5, 0.9 and weight decay 1e-4 (all: same
+        margin: margin of the triplets, in cosine (0.3: released code).
+        balance_weight: weight of the balance of magnitudes (1: same source).
+        class_weight: weight of the classifiers' loss (0: same source).
+        code_weight: weight of the asymmetric code loss (0.001: same source).
+        quantization_weight: weight of the distance to sign codes (1: same source).
+        adv_weight: weight of the critics' scores (1: same source).
+        penalty: weight of the penalty on the critics' gradient norm (10: same source).
+        critic_learning_rate: learning rate of the critics' Adamax, with betas 0.5, 0.9 and weight decay 1e-4 (all: same
             source).
     """
 
@@ -100,7 +102,7 @@ class HashingLearner(Learner):
         self.objective = triplet_objective(
             context, dimension, score="cosine", margin=margin, reduction="sum", combine="sum"
         )
-        # both are refreshed once an epoch, from training clips alone, and saved with the weights
+        # both are recomputed once per epoch, from training clips only, and saved with the weights
         self.register_buffer("class_features", torch.zeros(classes, width))
         self.register_buffer("class_codes", signs(torch.rand(classes, dimension) - 0.5))
 
@@ -109,7 +111,7 @@ class HashingLearner(Learner):
         critics = list(self.critics.parameters())
         critic_ids = set(map(id, critics))
         rest = [parameter for parameter in self.parameters() if id(parameter) not in critic_ids]
-        settings = partial(  # of the released code
+        settings = partial(  # settings of the released code
             replace, optimizer="adamax", learning_rate=self.critic_learning_rate, betas=(0.5, 0.9), weight_decay=1e-4,
             schedule="constant",
         )  # fmt: skip
@@ -117,7 +119,7 @@ class HashingLearner(Learner):
 
     @torch.no_grad()
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Compute the mean feature of every class, and fit the codes of the classes to those of the clips."""
+        """Compute the mean feature of every class, and fit the codes of the classes to the codes of the clips."""
         features = {
             m: torch.cat([self._features(part, m) for part in self.in_batches(train.vectors(m))])
             for m in train.modalities

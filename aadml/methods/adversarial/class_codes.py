@@ -29,7 +29,7 @@ def code_loss(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
 
 
 def fitted_codes(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
-    """Lower `code_loss` by one round of coordinate descent: each bit in turn is optimal with the others fixed.
+    """Lower `code_loss` by one round of coordinate descent, which optimizes each bit in turn with the others fixed.
 
     Args:
         vectors: h (n, k).
@@ -37,7 +37,7 @@ def fitted_codes(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
         codes: (C, k) initial codes, plus and minus one.
 
     Returns:
-        (C, k) codes whose loss is not above that of `codes`; a bit without effect stays unchanged.
+        (C, k) codes whose loss is not above that of `codes`; a bit without effect on the loss stays unchanged.
     """
     exact, fitted = vectors.double(), codes.double().clone()
     gram = exact.T @ exact  # (k, k)

@@ -5,16 +5,16 @@ from torch import Tensor, nn
 
 
 def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, generator: torch.Generator, *, penalty: float) -> Tensor:
-    """Compute the loss of a critic that scores `real` above `fake`, with gradients of norm 1 between them.
+    """Compute the loss of a critic: `real` scores above `fake`, and gradients between them have norm 1.
 
         mean of D(fake) - mean of D(real) + penalty  mean of (|grad D(x)| - 1)^2
-        x = s real + (1 - s) fake,   s uniform in 0..1, one a row
+        x = s real + (1 - s) fake,   s uniform in 0..1, one per row
 
     Args:
         critic: (b, d) -> (b, 1).
         real: (b, d), to be scored high; without gradient.
         fake: (b, d), to be scored low; without gradient.
-        generator: draws s.
+        generator: generator of s.
         penalty: weight of the deviation of the gradient norm from 1.
 
     Returns:

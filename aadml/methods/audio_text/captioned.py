@@ -1,4 +1,4 @@
-"""Methods of sound and captions: the vocabulary is learned from the training captions, then the learner is trained."""
+"""Methods of sound and captions, which build a vocabulary from the training captions before training."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -24,7 +24,7 @@ class CaptionedLearner(Learner):
 
     @abstractmethod
     def learn_words(self, captions: Captions) -> None:
-        """Learn the vocabulary from the training captions."""
+        """Build the vocabulary from the training captions."""
 
     @abstractmethod
     def prepared(self, clips: Clips) -> Clips:
@@ -39,7 +39,7 @@ class AudioText(LearnedMethod):
     """A learner of sound and captions as a method.
 
     Args:
-        learner: to be trained.
+        learner: learner to train.
         context: seed and device.
         settings: the `training` section.
         start: a run folder of initial weights, or "".
@@ -52,7 +52,7 @@ class AudioText(LearnedMethod):
         self.start = start
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Learn the words of `train`, then train; see `aadml.methods.training.loop.train`."""
+        """Build the vocabulary of `train`, then train; see `aadml.methods.training.loop.train`."""
         for modality in ("audio", "text"):
             if modality not in train.modalities:
                 raise InputError(
@@ -68,7 +68,7 @@ class AudioText(LearnedMethod):
         super().fit(settled(prepare(train)), settled(with_sound(prepare(valid))), session)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; clips whose sound cannot be decoded are left out, and named in a warning."""
+        """Embed sound and captions; clips whose sound cannot be decoded are omitted, with a warning."""
         return self.learner.embed_clips(with_sound(self.learner.prepared(clips)))
 
 
@@ -80,12 +80,14 @@ def _load_run(learner: Learner, run: Path) -> None:
     """
     path, facts = run / "model.safetensors", run / "model.json"
     if not path.is_file() or not facts.is_file():
-        raise InputError(f"method.start: {run} is not a trained run or model (no {path.name} and {facts.name} in it)")
+        raise InputError(f"method.start: {run} has no {path.name} and {facts.name}; pass a trained run or model")
     data = path.read_bytes()
     read_as(FileSum, unseal(facts.read_bytes(), facts)["weights"], facts).check(data, path)
     weights = {key.removeprefix("method."): value for key, value in load(data).items() if key.startswith("method.")}
     for key, value in learner.state_dict().items():
         fits = key in weights and (weights[key].shape == value.shape or not value.is_floating_point())
         if not key.startswith("curriculum.") and not fits:
-            raise InputError(f"method.start: {run} holds other networks ('{key}' is missing or of another size)")
+            raise InputError(
+                f"method.start: '{key}' in {run} is missing or has another size; pass a run of the same networks"
+            )
     learner.load_state_dict({key: value for key, value in weights.items() if not key.startswith("curriculum.")}, False)

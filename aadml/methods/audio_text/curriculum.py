@@ -1,4 +1,4 @@
-"""The three stages of 3CMLF: their trained sides, their batches, and what the paper leaves open."""
+"""The three stages of 3CMLF: trained sides, batches, and the choices that the paper leaves open."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
@@ -23,20 +23,20 @@ STAGES = {"easy": "audio", "median": "text", "hard": "all"}
 """Stage -> trained side; the other side is frozen."""
 
 Described = Callable[[Clips], tuple[Tensor, Tensor, Tensor]]
-"""Training clips -> unit vectors of sound and of captions (n, d), and whether each pair is present (n,)."""
+"""Training clips -> unit vectors of sound and of captions (n, d), and flags (n,) of present pairs."""
 
 
 class Curriculum(ResizedBuffers):
     """Stages easy, median and hard; easy and hard batches are built from the vectors of the pairs.
 
-    The vectors come from an ancillary model that is trained before (see `ancillary`); without it, from the network at
-    the beginning of the easy stage.
+    The vectors come from an ancillary model that is trained before (see `ancillary`). Without it, they come from the
+    network at the beginning of the easy stage.
 
     Attributes:
-        batch: pairs a batch.
+        batch: pairs per batch.
         options: see `CurriculumOptions`.
-        seed: of the batches.
-        described: vectors of the pairs by the trained ancillary model; None without one.
+        seed: seed of the batches.
+        described: function of the trained ancillary model, which computes vectors of pairs; None if there is none.
     """
 
     resized = ("easy", "hard")
@@ -77,7 +77,7 @@ class Curriculum(ResizedBuffers):
         return self.options.mining and epoch.stage in self.builders and due
 
     def pair_vectors(self, audio: Tensor, text: Tensor) -> Tensor:
-        """Compute one vector for each pair from unit vectors (n, d) of both sides."""
+        """Compute a vector for each pair from the unit vectors (n, d) of both sides."""
         if self.options.pair in ("audio", "text"):
             return audio if self.options.pair == "audio" else text
         return F.normalize(audio + text, dim=1) if self.options.pair == "sum" else torch.cat([audio, text], 1)
@@ -95,22 +95,22 @@ class Curriculum(ResizedBuffers):
             setattr(self, name, rows[batches].to(self.get_buffer(name).device))
 
     def check_clips(self, train: Clips) -> None:
-        """Check that batches can be built of the training clips, before the ancillary model is trained."""
+        """Check that batches can be built from the training clips, before the ancillary model is trained."""
         if self.options.mining:
             check_partition(len(train), self.batch, self._codes(train), seed=self.seed)
 
     def _codes(self, train: Clips) -> list[Tensor]:
-        """Return codes (n,) of clips and of captions; equal codes are kept apart in hard batches."""
+        """Return codes (n,) of clips and of captions; hard batches do not combine pairs with equal codes."""
         return [train.labels.cpu(), _codes_of_captions(train)] if self.options.dedupe else []
 
     def batches(self, train: Clips, epoch: Epoch, generator: torch.Generator) -> Iterable[Tensor]:
-        """Return the batches of a stage in a random order of this epoch."""
+        """Yield the batches of a stage in random order."""
         plan = self.get_buffer(epoch.stage).cpu()
         return (plan[i] for i in torch.randperm(len(plan), generator=generator))
 
 
 def divided(epochs: int, shares: Sequence[float]) -> list[int]:
-    """Divide epochs by shares into whole numbers of at least one with that sum, by largest remainder."""
+    """Divide epochs by shares into whole numbers, each at least 1, by the method of largest remainders."""
     exact = [epochs * share / sum(shares) for share in shares]
     counts = [max(1, int(part)) for part in exact]
 
@@ -125,10 +125,10 @@ def divided(epochs: int, shares: Sequence[float]) -> list[int]:
 
 
 def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
-    """Return the model whose vectors build the batches: the plain method, trained before; None without one.
+    """Return the model whose vectors build the batches, which is trained before; None if there is no such model.
 
     Args:
-        options: of the curriculum.
+        options: options of the curriculum.
         training: the `training` section of the curriculum.
     """
     if not options.mining or not options.ancillary_epochs:
@@ -141,7 +141,7 @@ def _codes_of_captions(train: Clips) -> Tensor:
     """Return a code (n,) for each caption; equal captions have equal codes."""
     text: Any = train["text"]
     if isinstance(text, NetworkItems):
-        return text.items  # equal captions are one text
+        return text.items  # equal captions have the same item
     if isinstance(text, Captions):
         return _numbered(text.texts)
     if not hasattr(text, "offsets"):

@@ -37,16 +37,16 @@ class CrnnInput(Crnn):
 
 
 class FramesAgainstWords(CaptionedLearner):
-    """Frames of a CRNN against frozen word vectors, compared by relevance instead of one vector an item.
+    """Frames of a CRNN against frozen word vectors, compared by relevance instead of one vector per item.
 
     Args:
-        audio: the CRNN.
-        text: the word vectors.
-        objective: to be minimized; its scores are relevances of frames and words.
-        options: of the relevance.
-        guides: modalities within which pairs are scored too, for selections that use such scores.
+        audio: CRNN.
+        text: word vectors.
+        objective: objective to minimize; its scores are relevances of frames and words.
+        options: options of the relevance.
+        guides: modalities within which pairs are scored too, for selections that need such scores.
         loading: how sound is decoded and cached.
-        batch: pairs a batch, for the validation loss.
+        batch: pairs per batch, for the validation loss.
     """
 
     similarity = FRAME_WORD
@@ -72,11 +72,11 @@ class FramesAgainstWords(CaptionedLearner):
         self._warnings: list[str] = []
 
     def learn_words(self, captions: Captions) -> None:
-        """Look up the words of the training captions."""
+        """Build the vocabulary from the training captions."""
         self.text.learn_words(captions)
 
     def warnings(self, valid: Validation) -> Iterable[str]:
-        """Return a warning if the relevance of all validation pairs has become equal."""
+        """Return a warning if all validation pairs have nearly the same relevance."""
         return self._warnings
 
     def prepared(self, clips: Clips) -> Clips:
@@ -93,7 +93,7 @@ class FramesAgainstWords(CaptionedLearner):
         return pack(values, lengths, side="frames" if modality == "audio" else "words", form=self.form)
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items as packed sequences, each sound once -> (n, 4 + t d) on the CPU.
+        """Embed n items as packed sequences, each distinct sound once -> (n, 4 + t d) on the CPU.
 
         With `score_rate: pooled`, frames have a quarter of the frame rate, as in the output of the GRU.
         """
@@ -101,14 +101,14 @@ class FramesAgainstWords(CaptionedLearner):
         return packed[inverse]
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; a sound is stored and ranked once a clip, whatever the number of captions."""
+        """Embed sound and captions; a clip's sound is stored and ranked once, whatever the number of captions."""
         embedded = {modality: self._each_once(clips[modality], modality) for modality in clips.modalities}
         vectors = {modality: packed for modality, (packed, _) in embedded.items()}
         rows = {modality: inverse for modality, (packed, inverse) in embedded.items() if len(packed) < len(inverse)}
         return clips.embedded(vectors, self.similarity, once=("audio",), rows=rows)
 
     def _each_once(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
-        """Return distinct sounds or captions as packed sequences (m, 4 + t d), and the position of each item (n,)."""
+        """Return distinct sounds or captions as packed sequences (m, 4 + t d), and each item's position (n,)."""
         inputs = self._prepared(features, modality)
         distinct, inverse = distinct_items(inputs)
         parts: list[Tensor] = []

@@ -34,10 +34,10 @@ class TwoTowers(CachingLearner, CaptionedLearner):
     Args:
         audio: the audio tower.
         text: the text tower.
-        objective: to be minimized, on unit vectors, pairs by id.
-        recall: reading of the recall sum that chooses the epoch.
+        objective: objective to minimize, on unit vectors, with pairs by id.
+        recall: directions of the recall sum that chooses the epoch.
         loading: how sound is decoded and cached.
-        curriculum: stages and batches, or None for one stage of shuffled batches.
+        curriculum: stages and batches; None for one stage of shuffled batches.
     """
 
     criterion = "recall_sum"
@@ -55,24 +55,24 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         super().__init__()
         self.towers: PerModality[CaptionTower] = PerModality({"audio": audio, "text": text})
         self.objective, self.recall, self.loading, self.curriculum = objective, recall, loading, curriculum
-        self.needs_same_texts = "" if curriculum is None else "makes its batches of all pairs"
+        self.needs_same_texts = "" if curriculum is None else "builds its batches from all pairs"
         self._heads_frozen = curriculum is not None and curriculum.options.freeze_scope == "encoder"
         self._frozen: dict[Modality, Tensor] = {}  # vectors of all training rows on the frozen side of a stage
 
     def tower(self, modality: Modality) -> CaptionTower:
         """Return the tower of a modality."""
         if modality not in self.towers:
-            raise InputError(f"audio-text: there is no tower for {modality}; there are audio, text")
+            raise InputError(f"audio-text: there is no tower for {modality}; choose from audio, text")
         return self.towers[modality]
 
     def learn_words(self, captions: Captions) -> None:
-        """Learn the vocabulary from the training captions."""
+        """Build the vocabulary from the training captions."""
         network = self.tower("text").network
-        if isinstance(network, BertInput | WordInput):  # a network of `transformers` has a vocabulary
+        if isinstance(network, BertInput | WordInput):  # a network of `transformers` has its own vocabulary
             network.learn_words(captions)
 
     def architecture(self) -> JsonObject:
-        """Describe the networks whose shape was read from a folder."""
+        """Return the architectures of networks that were read from a folder."""
         networks = {m: self.towers[m].network for m in self.towers}
         hubs = {m: network.architecture() for m, network in networks.items() if isinstance(network, HubInput)}
         return hubs | dict(networks["text"].architecture() if isinstance(networks["text"], BertInput) else {})
@@ -83,7 +83,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return replace(clips, features=inputs)
 
     def settled(self, clips: Clips) -> Clips:
-        """Return clips with the vectors of settled networks; clips whose sound cannot be decoded are left out."""
+        """Return clips with the vectors of settled networks; clips whose sound cannot be decoded are omitted."""
         for modality in clips.modalities:
             tower = self.tower(modality)
             if tower.settled and not isinstance(clips[modality], Tensor):
@@ -99,7 +99,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
             self.curriculum.check_clips(train)
 
     def players(self) -> Mapping[str, Player]:
-        """Return a player of all that is not frozen, and one for each side that a curriculum trains alone."""
+        """Return a player of all parameters that are not frozen, and a player for each single side of a curriculum."""
         players = {"all": Player(self._trained("audio", "text"), self._loss)}
         if self.curriculum is not None:
             for side, other in (("audio", "text"), ("text", "audio")):
@@ -108,7 +108,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return players
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return the stages of the curriculum, or one."""
+        """Return the stages of the curriculum, or a single stage without a curriculum."""
         return super().stages(epochs) if self.curriculum is None else self.curriculum.stages(epochs)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
@@ -140,7 +140,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return replace(super().embed_clips(clips), once=("audio",))
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items in evaluation mode, each sound once -> (n, dimension) on the CPU.
+        """Embed n items in evaluation mode, each distinct sound once -> (n, dimension) on the CPU.
 
         Raises:
             InputError: a sound cannot be decoded; the message names its file.
@@ -158,7 +158,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return vectors
 
     def validate(self, valid: Validation) -> dict[str, float]:
-        """Score the validation pairs: recall sums and MAP both ways."""
+        """Score the validation pairs: recall sums and MAP in both directions."""
         return recall_sums(valid.embeddings, self.recall)
 
     def _trained(self, *sides: Modality) -> list[nn.Parameter]:
@@ -170,7 +170,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return F.normalize(vectors, dim=1), present
 
     def describe_pairs(self, train: Clips) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute unit vectors of sound and captions of all pairs (n, d), and whether each pair is present (n,)."""
+        """Compute unit vectors (n, d) of sound and captions of all pairs, and flags (n,) of present pairs."""
         vectors, present = {}, torch.ones(len(train), dtype=torch.bool)
         for modality in train.modalities:
             features = train[modality]
@@ -182,7 +182,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return vectors["audio"], vectors["text"], present
 
     def _frozen_vectors(self, features: Features, side: Modality) -> Tensor:
-        """Compute the embeddings of all training rows on a frozen side, or the vectors of its network alone."""
+        """Compute embeddings of all training rows on a frozen side, or its network's vectors if heads are trained."""
         if isinstance(features, Tensor):
             vectors = self.embed_all(features, side) if self._heads_frozen else features
         elif self._heads_frozen:

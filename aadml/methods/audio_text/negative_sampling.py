@@ -32,7 +32,7 @@ STRATEGIES: Mapping[str, SelectionSection] = MappingProxyType(
         "audio-based-easy": SelectionSection.of("audio-based-easy"),
     }
 )
-"""The eight strategies of the paper, each a selection."""
+"""The eight strategies of the paper as selections."""
 GUIDES: tuple[Modality, ...] = ("text", "audio")
 
 
@@ -50,16 +50,16 @@ def xie(
     loss: LossSection = RANKING,
     directions: Directions = ("audio-text", "text-audio"),
 ) -> Method:
-    """Build the model of Xie et al.: frames of a CRNN against frozen word vectors, with one of eight strategies.
+    """Build the model of Xie et al.: frames of a CRNN against frozen word vectors, with one of eight selections.
 
     Args:
         context: seed and device; sound and captions have no dimensions.
         settings: the `training` section.
         strategy: a key of STRATEGIES.
-        channels: of the CRNN's wide convolutions; 128 is the published size.
-        dropout: before the GRU.
-        text_weights: a Word2Vec file, or "untrained" for a random vector a word.
-        text_dimension: of a word's vector, and of a frame's.
+        channels: number of channels of the CRNN's wide convolutions (128: published size).
+        dropout: share of units dropped before the GRU.
+        text_weights: a Word2Vec file, or "untrained" for a random vector per word.
+        text_dimension: dimension of the vectors of words and frames.
         scoring: see `RelevanceOptions`.
         captioned: see `CaptionedOptions`.
         loss: `name` (a key of LOSSES) and its options.

@@ -21,17 +21,18 @@ Part = Annotated[float, Interval(gt=0, le=1e6)]
 
 @dataclass(frozen=True, kw_only=True)
 class CaptionedOptions:
-    """How sound and captions are read.
+    """Options of reading sound and captions.
 
     Attributes:
-        memory_mib: memory for spectrograms, which are not decoded again.
-        disk_mib: disk space in `$AADML_CACHE/decoded` for spectrograms of sound files, or for media that trained
-            networks of `transformers` decode, in all.
-        workers: processes that decode sound outside memory for the next steps; 0 decodes between two steps.
-        log_mel: where spectrograms are computed: once each on the "processor", or batch by batch on the "device", from
-            sounds that are cached in memory instead (five times as large), not on disk; equal up to rounding.
-        cleaning: of captions, a key of CLEANINGS.
-        captions: largest number of captions of a clip that are used.
+        memory_mib: memory that caches spectrograms, so that sound is decoded once.
+        disk_mib: total disk space in `$AADML_CACHE/decoded` for spectrograms of sound files, or for decoded media of
+            trained networks of `transformers`.
+        workers: processes that decode sound for the next steps, if not in memory; 0 decodes between two steps.
+        log_mel: where spectrograms are computed: once each on the "processor", or batch by batch on the "device". On
+            the device, sounds are cached instead of spectrograms, in memory only, and are five times as large. Both
+            spectrograms are equal up to rounding.
+        cleaning: cleaning of captions, a key of CLEANINGS.
+        captions: largest number of captions that are used per clip.
     """
 
     memory_mib: Mebibytes = 1024
@@ -51,13 +52,13 @@ class CaptionedOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RelevanceOptions:
-    """How frames are scored against words.
+    """Options of scoring frames against words.
 
     Attributes:
-        form: of the relevance: "mean" (the paper), "max-frame" or "max-word".
-        score_rate: "native", or "pooled": frames at a quarter of the rate, before they are interpolated.
-        legacy_padding: average over the padding while training, as the released code does.
-        choose: score that chooses the epoch: the validation "loss" (the paper) or "map".
+        form: form of the relevance: "mean" (the paper), "max-frame" or "max-word".
+        score_rate: "native", or "pooled" for frames at a quarter of the rate, before interpolation.
+        legacy_padding: whether to average over the padding in training, as the released code does.
+        choose: validation score that chooses the epoch: "loss" (the paper) or "map".
     """
 
     form: Form = "mean"
@@ -72,23 +73,24 @@ class TowerOptions:
 
     Attributes:
         audio: "resnet38", "cnn14", "cnn10", or hf:MODEL for a pretrained network of `transformers` with its weights and
-            windows (docs/encoders.md), for which the options of the other networks have no effect.
+            windows (docs/encoders.md). With hf:MODEL, the options of the other networks have no effect.
         audio_weights: "untrained", or a published PANNs file.
         audio_width: channels of the first block; 64 is the published size.
-        augment: whether SpecAugment acts while training.
+        augment: whether to apply SpecAugment in training.
         text: "bert", "word2vec" (the mean of frozen word vectors), or hf:MODEL as `audio`.
         text_weights: "untrained", a local BERT folder, or a Word2Vec file.
-        text_layers: of an untrained BERT.
-        text_dimension: of an untrained BERT (a multiple of 64, or less than 128), or of word vectors (300).
-        vocabulary: word pieces of an untrained BERT, learned from the training captions.
-        dropout: of the audio network and of BERT.
-        blocks: trained blocks of hf:MODEL, from the end, with the layers after them; 0 trains the layers after the
-            blocks alone (its own projection), "all" the whole network. It has no effect on frozen networks.
-        heads: "layers" for two new layers on each network (Mei et al.), or "none" to compare the networks' outputs.
-        hidden: width of the heads' hidden layer; 0 for that of the paper.
-        dimension: of the common space; without heads, that of both networks.
+        text_layers: number of layers of an untrained BERT.
+        text_dimension: width of an untrained BERT (a multiple of 64, or less than 128), or of word vectors (300).
+        vocabulary: number of word pieces of an untrained BERT, trained on the training captions.
+        dropout: share of units dropped in the audio network and BERT.
+        blocks: number of trained blocks of hf:MODEL, counted from the end; the layers after them are trained too. 0
+            trains only the layers after the blocks (the network's own projection), "all" the whole network. The option
+            has no effect on frozen networks.
+        heads: "layers" for two new layers after each network (Mei et al.), or "none" to compare the networks' outputs.
+        hidden: width of the heads' hidden layer; 0 for the width in the paper.
+        dimension: dimension of the common space; without heads, the dimension of both networks.
         recall: directions of the recall sum that chooses the epoch: "text-audio" (the released code) or "both".
-        start: a run folder of the same networks, for the initial weights; "" for none.
+        start: run folder of the same networks with the initial weights; "" for new weights.
     """
 
     audio: Annotated[str, Choice(PANNS_NETWORKS)] | HubModel = "resnet38"
@@ -111,11 +113,11 @@ class TowerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Freezing:
-    """Networks that are not trained; heads always are.
+    """Options of frozen networks; heads are always trained.
 
     Attributes:
-        freeze: "none", "audio", "text" or "both".
-        frozen_mode: "eval", or "train" as in the released code (see `Tower`).
+        freeze: frozen networks: "none", "audio", "text" or "both".
+        frozen_mode: mode of frozen networks: "eval", or "train" as in the released code (see `CaptionTower`).
     """
 
     freeze: Literal["none", "audio", "text", "both"] = "none"
@@ -127,19 +129,19 @@ class CurriculumOptions:
     """Division of the training into an easy, a median and a hard stage, and construction of their batches.
 
     Attributes:
-        shares: epochs of the stages easy, median and hard, as parts of training.epochs; each has at least one.
-        ancillary_epochs: of the model whose vectors of the pairs build the batches, the method `audio-text` with the
-            same options; 0 uses the initial network.
-        ancillary_batch: pairs a batch of that model; 0 for training.batch.
-        mining: whether batches are built; otherwise all stages have shuffled ones (the paper's "without mining").
-        pair: vector of a pair: "sum" of both unit vectors, "audio", "text" or "concatenation".
-        easy_builder: of easy batches; "auto" is "stratified".
-        hard_builder: of hard batches; "auto" is "seeded-nearest".
-        dedupe: keep equal captions and clips apart in hard batches.
-        rebuild_every: epochs after which a stage rebuilds its batches; 0 never.
+        shares: shares of training.epochs for the stages easy, median and hard; each stage has at least one epoch.
+        ancillary_epochs: epochs of the model whose vectors of the pairs build the batches: the method `audio-text` with
+            the same options; 0 uses the initial network.
+        ancillary_batch: pairs per batch of that model; 0 for training.batch.
+        mining: whether batches are built from vectors; otherwise all stages shuffle (the paper's "without mining").
+        pair: vector of a pair: "sum" or "concatenation" of both unit vectors, "audio" or "text".
+        easy_builder: builder of easy batches; "auto" is "stratified".
+        hard_builder: builder of hard batches; "auto" is "seeded-nearest".
+        dedupe: whether hard batches separate pairs with equal captions or clips.
+        rebuild_every: epochs after which a stage rebuilds its batches; 0 never rebuilds them.
         freeze_scope: frozen part of the other side: "encoder" (all) or "backbone" (all but its head).
         until: last stage of the training.
-        score_stages: score the best weights of the easy and the median stage too, beside those of the last.
+        score_stages: whether to score the best weights of every stage, not only of the last.
     """
 
     shares: tuple[Part, Part, Part] = (10.0, 10.0, 30.0)

@@ -1,4 +1,4 @@
-"""Validation scores of audio-text retrieval: recall in both directions, with several captions a clip."""
+"""Validation scores of audio-text retrieval: recall in both directions, with several captions per clip."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ ONCE: tuple[Modality, ...] = ("audio",)
 
 
 def recall_sums(embeddings: Embeddings, reading: Literal["text-audio", "both"]) -> dict[str, float]:
-    """Sum R@1, R@5 and R@10 (hit rates, in 0..3 each way), with one row a clip on the audio side.
+    """Sum R@1, R@5 and R@10 (hit rates, 0..3 per direction), with one row per clip on the audio side.
 
     Args:
         embeddings: `audio` and `text`, with the clip as label.

@@ -29,11 +29,11 @@ _SHOWN = 10
 
 
 class BertInput(ResizedBuffers):
-    """BERT with its tokenizer, which is saved with the weights, as bytes.
+    """BERT with its tokenizer, which is saved as bytes with the weights.
 
     Attributes:
-        dimension: d of a caption's vector.
-        source: "untrained", or the folder of the weights, which is not read if a saved model has the `config`.
+        dimension: dimension d of a caption's vector.
+        source: "untrained", or the folder of the weights, which is not read if `config` is passed.
     """
 
     __call__: Callable[..., Tensor]
@@ -66,11 +66,11 @@ class BertInput(ResizedBuffers):
         self.register_buffer("words", _as_bytes(tokenizer))
 
     def architecture(self) -> JsonObject:
-        """Describe a network whose shape was read from a folder; that of an untrained one follows from its options."""
+        """Return the configuration of a network that was read from a folder; empty for an untrained network."""
         return {} if self.source == UNTRAINED else {"bert": configuration_of(self.network)}
 
     def learn_words(self, captions: Captions) -> None:
-        """Train the vocabulary on the training captions, unless it was read with the weights."""
+        """Train the vocabulary on the training captions, unless the vocabulary was read with the weights."""
         if self.source == UNTRAINED:
             vocabulary = train_vocabulary(captions.texts, size=self.size)[: self.size]
             self.words = _as_bytes(word_piece_tokenizer(vocabulary).to_str()).to(self.words.device)
@@ -78,7 +78,7 @@ class BertInput(ResizedBuffers):
     def tokens(self, captions: Captions) -> Tokens:
         """Return the word pieces of captions as ids."""
         if not len(self.words):
-            raise InputError("audio-text: the vocabulary is not learned yet; fit the method first")
+            raise InputError("audio-text: the vocabulary is empty; fit the method first")
         return tokens(captions, self._encode, longest=self.longest)
 
     def forward(self, batch: Padded) -> Tensor:
@@ -107,8 +107,8 @@ class WordInput(ResizedBuffers):
     """Frozen word vectors of the vocabulary of the training captions; all other words share one vector.
 
     Attributes:
-        dimension: d of a word's vector.
-        source: "untrained" (a random vector a word), or a Word2Vec file.
+        dimension: dimension d of a word's vector.
+        source: "untrained" (a random vector per word), or a Word2Vec file.
     """
 
     __call__: Callable[..., Tensor]
@@ -123,7 +123,7 @@ class WordInput(ResizedBuffers):
         self.register_buffer("vectors", torch.zeros(0, dimension))
 
     def learn_words(self, captions: Captions) -> None:
-        """Look up the words of the training captions."""
+        """Build the vocabulary and its vectors from the training captions."""
         words = {word for text in captions.texts for word in text.split()}
         if self.source == UNTRAINED:
             vocabulary = untrained_table(words, dimension=self.dimension, seed=self.seed)
@@ -131,14 +131,17 @@ class WordInput(ResizedBuffers):
             spellings = {spelling for word in words for spelling in variants(word)}
             vocabulary = table(words, read_vectors(self.source, spellings), seed=self.seed)
         if (width := vocabulary.vectors.shape[1]) != self.dimension:
-            raise InputError(f"{self.source}: the vectors have {width} dimensions, not {self.dimension}")
+            raise InputError(
+                f"{self.source}: the vectors have {width} dimensions, not {self.dimension}; set "
+                f"method.text_dimension to {width}"
+            )
         self.words = _as_bytes("\n".join(vocabulary.words)).to(self.words.device)
         self.vectors = torch.from_numpy(vocabulary.vectors).to(self.vectors.device)
 
     def tokens(self, captions: Captions) -> Tokens:
         """Return the ids of the words of captions."""
         if not len(self.words):
-            raise InputError("audio-text: the vocabulary is not learned yet; fit the method first")
+            raise InputError("audio-text: the vocabulary is empty; fit the method first")
         names = bytes(self.words.tolist()).decode().split("\n")
         index = {word: number for number, word in enumerate(names)}
         last = len(names) - 1
@@ -149,7 +152,7 @@ class WordInput(ResizedBuffers):
         return tokens(captions, lambda texts: [[index.get(word, last) for word in text.split()] for text in texts])
 
     def forward(self, batch: Padded) -> Tensor:
-        """Return the vectors (b, w, d) of ids (b, w), or with `pooled` their mean over the words (b, d)."""
+        """Return the vectors (b, w, d) of ids (b, w); with `pooled`, the mean vectors over words (b, d)."""
         vectors = self.vectors[batch.values]
         if not self.pooled:
             return vectors

@@ -44,7 +44,7 @@ class PannsInput(nn.Module):
         self.dimension = self.network.dimension
         if weights != UNTRAINED:
             if not Path(weights).is_file():
-                raise InputError(f"{weights}: no such file; the weights of PANNs are in Zenodo record 3987831")
+                raise InputError(f"{weights}: the file does not exist; weights of PANNs are in Zenodo record 3987831")
             load_published(self.network, read_tensors(Path(weights)))
 
     def forward(self, batch: Padded) -> Tensor:
@@ -59,10 +59,10 @@ class CaptionTower(nn.Module):
 
     Attributes:
         network: padded batch -> (b, f).
-        head: (b, f) -> (b, d).
-        frozen: whether the network is not trained; the head, if there is one, always is.
+        head: vectors (b, f) -> (b, d).
+        frozen: whether the network is frozen; a head is always trained.
         frozen_mode: mode of a frozen network: "eval" (fixed statistics, no draws), or "train" as in the released code,
-            where batch norm statistics move and dropout and SpecAugment act.
+            which updates batch norm statistics and applies dropout and SpecAugment.
     """
 
     __call__: Callable[..., Tensor]
@@ -79,7 +79,7 @@ class CaptionTower(nn.Module):
 
     @property
     def settled(self) -> bool:
-        """Whether the network computes the same vector for an item each time, so that vectors can be cached."""
+        """Whether the network always computes the same vector for an item, so that vectors can be cached."""
         return self.frozen and self.frozen_mode == "eval"
 
     def train(self, mode: bool = True) -> "CaptionTower":
@@ -101,7 +101,7 @@ def build_tower(
     """Build the tower of a modality from the options of a method.
 
     Raises:
-        InputError: the towers have no heads, and the network's dimension is not that of the common space.
+        InputError: the towers have no heads, and the network's dimension differs from that of the common space.
     """
     source, architecture, hidden = getattr(options, modality), context.architecture or {}, 1024
     if source.startswith(PREFIX):
@@ -127,8 +127,8 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
     assert isinstance(width, int)
     if options.heads == "none" and width != options.dimension:
         raise InputError(
-            f"method.dimension: {options.dimension} given; without heads it must be that of the {modality} network, "
-            f"{width}"
+            f"method.dimension: {options.dimension} given; without heads, pass {width}, the dimension of the "
+            f"{modality} network"
         )
     sizes = (width, hidden, options.dimension)
     head = layers(sizes, last=False) if options.heads == "layers" else nn.Identity()
@@ -141,7 +141,7 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
     if isinstance(network, HubInput):
         if network.modality == "audio" and loading.log_mel == "device":
             raise InputError(
-                "method.log_mel: device given; a network of transformers prepares its own sound, omit the option"
+                "method.log_mel: device given, but a network of transformers prepares its own sound; omit the option"
             )
         return network.prepared(features, loading)
     if isinstance(features, Captions):
@@ -155,9 +155,9 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
 
 
 def describe(features: Features, network: nn.Module, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Compute the vectors (n, f) of all items of a source, each sound once, and whether each is present (n,).
+    """Compute the vectors (n, f) of all items of a source, each distinct sound once; and flags of decoded items.
 
-    The row of a sound that cannot be decoded is zero.
+    The vector of a sound that cannot be decoded is zero.
 
     Raises:
         InputError: no sound can be decoded.
@@ -186,9 +186,9 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
 
 
 def with_sound(clips: Clips) -> Clips:
-    """Return the clips whose sound can be decoded; a warning has named each other file.
+    """Return the clips whose sound can be decoded; a warning has already named the other files.
 
-    Spectrograms are cached in memory and on disk within their budgets, so that sound is not decoded twice.
+    Spectrograms are cached in memory and on disk within the configured budgets, so that sound is not decoded twice.
 
     Raises:
         InputError: no sound can be decoded.
@@ -203,13 +203,13 @@ def with_sound(clips: Clips) -> Clips:
 
 
 def nothing_to_learn(index: Tensor) -> dict[str, Tensor]:
-    """Return the loss of a batch (b,) without any sound that can be decoded: zero."""
+    """Return zero, the loss of a batch (b,) in which no sound can be decoded."""
     zero = torch.zeros((), device=index.device)
     return {"loss": zero, "active": zero}
 
 
 def distinct_items(features: Features) -> tuple[Tensor, Tensor]:
-    """Return one row (m,) of every distinct sound, and for each item (n,) the position of its sound among them."""
+    """Return one row (m,) per distinct sound, and for each item (n,) the position of its sound among these rows."""
     if isinstance(features, LogMels | NetworkItems):
         return at_most_once(features.items), features.items.unique(return_inverse=True)[1]
     rows = torch.arange(len(features))
@@ -223,22 +223,22 @@ def input_batch(features: Features, rows: Tensor, device: torch.device) -> Any:
         InputError: the features are vectors.
     """
     if isinstance(features, Tensor):
-        raise InputError("audio-text: needs sound and captions, and these features are vectors")
+        raise InputError("audio-text: vectors given; pass sound and captions")
     return on_device(features, rows, device)
 
 
 def _check_any_present(features: Features, present: Tensor) -> None:
     if not bool(present.any()):
         path, reason = next(iter(getattr(features, "failures", {}).items()), ("", ""))
-        raise InputError(f"audio-text: no sound can be decoded: {path} ({reason}), ...")
+        raise InputError(f"audio-text: no sound can be decoded; the first file is {path} ({reason})")
 
 
 def check_present(features: Features, present: Tensor) -> None:
     """Check that all sound could be decoded.
 
     Raises:
-        InputError: a sound is not present (n,); the message names its file.
+        InputError: some flags of `present` (n,) are False; the message names the files.
     """
     if not bool(present.all()):
         failures = ", ".join(getattr(features, "failures", {}))
-        raise InputError(f"audio-text: cannot embed sound that cannot be decoded: {failures}")
+        raise InputError(f"audio-text: sound cannot be decoded: {failures}; omit or restore these files")

@@ -34,7 +34,7 @@ class ThreeStages(AudioText):
         context: seed and device.
         settings: the `training` section.
         start: a run folder of initial weights, or "".
-        build_prior: builds the ancillary model, untrained, from its `training` section.
+        build_prior: function that builds the untrained ancillary model from its `training` section.
     """
 
     def __init__(
@@ -107,11 +107,11 @@ def three_stages(
 ) -> Method:
     """Build 3CMLF: the model of `audio_text`, trained in three stages on easy, random and hard batches.
 
-    The paper leaves much open (see `Curriculum`); each open choice has an option here.
+    The paper leaves many choices open (see `Curriculum`); each such choice has an option.
 
     Args:
         context: see `audio_text`.
-        settings: the `training` section; its batch is that of the curriculum, its epochs are divided by `shares`.
+        settings: the `training` section; the curriculum uses its batch, and divides its epochs by `shares`.
         towers: see `TowerOptions`.
         captioned: see `CaptionedOptions`.
         curriculum: see `CurriculumOptions`.
@@ -143,5 +143,8 @@ def _learner(
         towers = replace(towers, audio_weights=UNTRAINED)  # a saved model has all of its weights
     audio, text = build_tower("audio", towers, freezing, context), build_tower("text", towers, freezing, context)
     if context.architecture is None and not any(p.requires_grad for tower in (audio, text) for p in tower.parameters()):
-        raise InputError("method.freeze: both networks are frozen and have no heads, so nothing is left to train")
+        raise InputError(
+            "method.freeze: both networks are frozen and have no heads, so nothing can be trained; "
+            "train one network, or set method.heads to layers"
+        )
     return TwoTowers(audio, text, objective, towers.recall, captioned.loading, curriculum)

@@ -1,1 +1,1 @@
-"""Methods that make the two modalities correlate."""
+"""Methods that maximize the correlation of two modalities."""

@@ -20,7 +20,7 @@ class Canonical:
 
     Attributes:
         first: (d1, k) projection of the first modality.
-        second: (d2, k) projection of the second.
+        second: (d2, k) projection of the second modality.
         correlations: (k,) canonical correlations, descending.
     """
 
@@ -48,7 +48,7 @@ def cross_covariance(first: Tensor, second: Tensor) -> Tensor:
 
 
 def cluster_cross_covariance(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """Compute the cross-covariance over all pairs of a class (cluster CCA, Rasiwasia et al., 2014), by class means.
+    """Compute, from class means, the cross-covariance over all pairs of a class (cluster CCA, Rasiwasia et al., 2014).
 
         (1/M) sum over c of sum over i, j in c of x_i y_j'  =  (1/M) sum over c of n_c^2 m_c^x m_c^y',   M = sum n_c^2
 
@@ -74,7 +74,7 @@ def mixed_cross_covariance(first: Tensor, second: Tensor, labels: Tensor, pair_w
 def inverse_square_root(matrix: Tensor, floor: float = EIGENVALUE_FLOOR) -> Tensor:
     """Compute the symmetric inverse square root of a positive semi-definite matrix (d, d).
 
-    Directions whose eigenvalue is below `floor` times the largest are left out (pseudo-inverse).
+    Directions whose eigenvalue is below `floor` times the largest are omitted (pseudo-inverse).
     """
     eigenvalues, vectors = torch.linalg.eigh(matrix)
     large = eigenvalues > floor * eigenvalues[-1].clamp_min(torch.finfo(matrix.dtype).tiny)
@@ -88,7 +88,7 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
 
     Args:
         first: (d1, d1) covariance of the first modality.
-        second: (d2, d2) covariance of the second.
+        second: (d2, d2) covariance of the second modality.
         cross: (d1, d2) cross-covariance.
         dimension: number of directions, k.
 
@@ -97,7 +97,7 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
     """
     possible = min(cross.shape)
     if not 1 <= dimension <= possible:
-        raise InputError(f"method.dimension: {dimension} given; 1 to {possible} canonical directions are possible")
+        raise InputError(f"method.dimension: {dimension} given; pass a whole number from 1 to {possible}")
     root_first, root_second = inverse_square_root(first), inverse_square_root(second)
     left, correlations, right = torch.linalg.svd(root_first @ cross @ root_second, full_matrices=False)
     projections = root_first @ left[:, :dimension], root_second @ right[:dimension].T
@@ -105,6 +105,6 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
 
 
 def _signed(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Return directions with a positive largest weight, so that equal data give equal bytes."""
+    """Return directions whose largest weight is positive, so that equal data lead to equal bytes."""
     signs = first.gather(0, first.abs().argmax(0, keepdim=True)).sign()
     return first * signs, second * signs

@@ -25,10 +25,10 @@ def cca(
 
     Args:
         context: dimensions of the two modalities.
-        settings: not used; the solution is closed.
+        settings: not used, since the solution has a closed form.
         dimension: number of directions (10 was the best of 10 to 50 in the sweep of the AADML paper's group).
-        ridge: added to the diagonals of both covariances.
-        weight_by_correlation: multiply every direction by its correlation, which improves cosine retrieval.
+        ridge: constant added to the diagonals of both covariances.
+        weight_by_correlation: whether to multiply every direction by its correlation, which improves cosine retrieval.
 
     Returns:
         A method whose embeddings are compared by cosine.
@@ -46,19 +46,19 @@ def c_cca(
     pair_weight: Share = 0.2,
     weight_by_correlation: bool = False,
 ) -> Method:
-    """Cluster CCA: every audio clip of a class is paired with every visual clip of it (Rasiwasia et al., 2014).
+    """Cluster CCA: every audio clip is paired with every visual clip of its class (Rasiwasia et al., 2014).
 
-    The cross-covariance is beta S_pair + (1 - beta) S_cluster. S_cluster has rank C - 1 at most, so that C or more
+    The cross-covariance is beta S_pair + (1 - beta) S_cluster. S_cluster has rank C - 1 at most, so C or more
     directions need some weight on the pairs. Covariances are unweighted, as in the code of the AADML paper's group; the
     original paper weights clips by the size of their class.
 
     Args:
         context: dimensions of the two modalities.
-        settings: not used; the solution is closed.
+        settings: not used, since the solution has a closed form.
         dimension: number of directions (10: AADML paper's group).
-        ridge: added to the diagonals of both covariances.
-        pair_weight: beta (0.2: AADML paper's group).
-        weight_by_correlation: multiply every direction by its correlation.
+        ridge: constant added to the diagonals of both covariances.
+        pair_weight: beta, weight of the pairs (0.2: AADML paper's group).
+        weight_by_correlation: whether to multiply every direction by its correlation.
     """
     names = context.need_pair("c-cca")
     context.need_classes("c-cca")

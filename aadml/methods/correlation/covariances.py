@@ -13,7 +13,7 @@ from aadml.comparison.stored_rows import StoredRows
 Names = tuple[Modality, Modality]
 
 _NUMBERS_AT_ONCE = 1 << 25
-"""Numbers of a block in double precision: 256 MiB. Sums over several blocks differ from one block in the last bits."""
+"""Numbers of a block in double precision: 256 MiB. The number of blocks changes the last bits of sums."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Covariances:
     Attributes:
         means: (d1,) and (d2,).
         first: (d1, d1) covariance of the first modality, with `ridge` on its diagonal.
-        second: (d2, d2) of the second.
+        second: (d2, d2) the same for the second modality.
         cross: (d1, d2) cross-covariance over pairs.
     """
 
@@ -37,9 +37,9 @@ def covariances_of(parts: Sequence[Clips], names: Names, ridge: float) -> Covari
     """Compute means and covariances in two passes over the clips.
 
     Args:
-        parts: sets of clips, taken as one.
-        names: of two modalities that all sets have.
-        ridge: added to the diagonals of both covariances.
+        parts: sets of clips, treated as one set.
+        names: names of two modalities that all sets have.
+        ridge: constant added to the diagonals of both covariances.
     """
     means = means_of(parts, names)
     d1, d2 = (len(mean) for mean in means)
@@ -59,9 +59,9 @@ def between_classes(parts: Sequence[Clips], names: Names, means: tuple[Tensor, T
     """Compute the cross-covariance (d1, d2) of clusters: `algebra.cluster_cross_covariance`, block by block.
 
     Args:
-        parts: sets of clips, taken as one.
-        names: of two modalities.
-        means: of the modalities (d1,), (d2,).
+        parts: sets of clips, treated as one set.
+        names: names of two modalities.
+        means: means of the modalities (d1,), (d2,).
     """
     classes = 1 + max(int(part.labels.max()) for part in parts)
     first, second = (torch.zeros(classes, len(mean), dtype=torch.float64) for mean in means)

@@ -31,9 +31,9 @@ class CorrelationOptions:
 
     Attributes:
         dimension: number of directions of the linear solution on the encoders' outputs (10: code of AADML's group).
-        outputs: size of the encoders' last layer (10, in the cluster form 100: same source).
-        dropout: share of the units dropped (same source).
-        ridge: added to the covariances (1e-3 to 1e-4: same source).
+        outputs: size of the encoders' last layer (10, or 100 in the cluster form: same source).
+        dropout: share of units dropped (same source).
+        ridge: constant added to the diagonals of the covariances (1e-3 to 1e-4: same source).
         objective: "trace", "squared" or "source" (see `total_correlation`).
     """
 
@@ -58,16 +58,16 @@ def total_correlation(
 ) -> Tensor:
     """Compute the sum of the canonical correlations, or of their squares, with a finite gradient.
 
-        T = S_aa^{-1/2} S_av S_vv^{-1/2} with the singular values s;   "trace": sum of s;   "squared": sum of s^2
+        T = S_aa^{-1/2} S_av S_vv^{-1/2}, with singular values s;   "trace": sum of s;   "squared": sum of s^2
         "source": sum of sqrt(s^2 + ridge) over the `top` largest, as in the code of docs/fidelity.md
 
     Args:
         first: (d, d) covariance of the first modality, with its ridge.
-        second: (d, d) of the second.
+        second: (d, d) the same for the second modality.
         cross: (d, d) cross-covariance.
         objective: "trace" (Andrew et al., 2013), "squared" or "source".
-        top: of "source": number of singular values; 0 for all.
-        ridge: of "source".
+        top: number of singular values for "source"; 0 for all.
+        ridge: ridge in the formula of "source".
 
     Returns:
         A scalar in the precision of the arguments.
@@ -94,7 +94,7 @@ class CorrelationLearner(Learner):
         context: dimensions of the two modalities.
         hidden: modality -> sizes of the hidden layers.
         options: see `CorrelationOptions`.
-        pair_weight: of the pairs in the cross-covariance, beside clusters; None for pairs alone.
+        pair_weight: weight of the pairs in the cross-covariance, beside clusters; None for only pairs.
     """
 
     in_bfloat16 = "no"
@@ -111,7 +111,8 @@ class CorrelationLearner(Learner):
         outputs, dimension = options.outputs, options.dimension
         if dimension > outputs:
             raise InputError(
-                f"method.dimension: {dimension} given; it may not exceed the {outputs} outputs of the encoders"
+                f"method.dimension: {dimension} given, but the encoders have only {outputs} outputs; lower it, or "
+                "raise method.outputs"
             )
         self.names = tuple(hidden)
         self.ridge, self.objective, self.dimension = options.ridge, options.objective, dimension
@@ -137,7 +138,7 @@ class CorrelationLearner(Learner):
         self._solve()
 
     def before_epoch(self, train: Clips, epoch: object) -> None:
-        """Store the training clips for the linear problem."""
+        """Store the training clips, on which the linear problem is solved."""
         self._train = train
 
     def finish(self, train: Clips, valid: Clips) -> None:
@@ -186,7 +187,7 @@ def dcca(
 
     Args:
         context: dimensions of audio and visual.
-        settings: the batch must be well above `outputs`.
+        settings: the `training` section; its batch must be well above `outputs`.
         options: see `CorrelationOptions`.
         hidden_audio: hidden layers of the first modality (code of the AADML paper's group).
         hidden_visual: hidden layers of the second (same source).
@@ -209,7 +210,7 @@ def c_dcca(
 
     Args:
         context: dimensions of audio and visual.
-        settings: the batch must be well above `outputs`.
+        settings: the `training` section; its batch must be well above `outputs`.
         options: see `CorrelationOptions`.
         hidden: hidden layers of both encoders (code of the AADML paper's group).
         pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
@@ -229,6 +230,6 @@ def _encoder(dimension: int, hidden: tuple[int, ...], outputs: int, dropout: flo
 def _check_batch(settings: Training, outputs: int, method: str) -> None:
     if settings.batch <= outputs:
         raise InputError(
-            f"training.batch: {settings.batch} clips do not determine the covariance of {outputs} outputs; {method} "
-            f"needs a batch well above method.outputs, for example {4 * outputs}"
+            f"training.batch: {settings.batch} given, but {method} needs a batch well above its {outputs} outputs to "
+            f"estimate their covariance; choose for example {4 * outputs}"
         )

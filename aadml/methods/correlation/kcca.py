@@ -26,12 +26,12 @@ _PARTS = ("landmarks", "whitening", "parameter")
 
 
 def rbf(values: Tensor, landmarks: Tensor, gamma: Tensor) -> Tensor:
-    """exp(-gamma |x - z|^2): (n, d), (m, d) -> (n, m)."""
+    """Compute exp(-gamma |x - z|^2) of all pairs: (n, d), (m, d) -> (n, m)."""
     return torch.exp(-gamma * squared_distance(values, landmarks))
 
 
 def polynomial(values: Tensor, landmarks: Tensor, gamma: Tensor) -> Tensor:
-    """(1 + gamma x . z)^3: (n, d), (m, d) -> (n, m)."""
+    """Compute (1 + gamma x . z)^3 of all pairs: (n, d), (m, d) -> (n, m)."""
     return (1 + gamma * (values @ landmarks.T)) ** 3
 
 
@@ -39,17 +39,17 @@ KERNELS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"rbf": rbf, "p
 
 
 class KernelFeatures:
-    """Kernel values against landmarks, whitened by the landmarks' own kernel: their inner products are kernels.
+    """Kernel values against landmarks, whitened by the landmarks' kernel, so that their inner products are kernels.
 
-    With every training clip a landmark this is kernel PCA without loss; with fewer it is Nystroem's approximation
-    (Williams and Seeger, NIPS 2000).
+    If every training clip is a landmark, the features are exact (kernel PCA). With fewer landmarks, they are Nystroem's
+    approximation (Williams and Seeger, NIPS 2000).
     """
 
     def __init__(self, kernel: str, landmarks: Tensor, whitening: Tensor, parameter: Tensor) -> None:
         self.kernel, self.landmarks, self.whitening, self.parameter = kernel, landmarks, whitening, parameter
 
     def __call__(self, values: Tensor) -> Tensor:
-        """Map (n, d) to (n, r), in double precision, block by block."""
+        """Map features (n, d) -> (n, r), in double precision, block by block."""
         function = KERNELS[self.kernel]
         blocks = values.double().split(BLOCK)
         return torch.cat([function(block, self.landmarks, self.parameter) @ self.whitening for block in blocks])
@@ -72,7 +72,7 @@ class KernelProjection(Projection):
         return super().state() | maps
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Load what `state` returned."""
+        """Load the result of `state`."""
         super().load(state)
         for name in self.weights:
             self.maps[name] = KernelFeatures(self.kernel, *(state[f"kernel_{part}.{name}"] for part in _PARTS))
@@ -93,11 +93,11 @@ def kcca(
 
     Args:
         context: dimensions of the two modalities, seed of the choice of landmarks.
-        settings: not used; the solution is closed.
+        settings: not used, since the solution has a closed form.
         dimension: number of directions.
         kernel: "rbf" with gamma = 1 / (median distance)^2, or "polynomial" of degree 3.
-        ridge: c above; without it kernel CCA correlates any two views perfectly.
-        landmarks: clips that the kernels are computed against; with as many clips or fewer the solution is exact.
+        ridge: constant c above; without a ridge, kernel CCA correlates any two views perfectly.
+        landmarks: number of clips against which kernels are computed; with at most as many clips, the result is exact.
     """
     lookup(KERNELS, kernel, "kernel")
     names = context.need_pair("kcca")
@@ -121,14 +121,16 @@ def _fit(
     (first, mean_first), (second, mean_second) = (centered(maps[name](values[name])) for name in names)
     limit = min(first.shape[1], second.shape[1])
     if dimension > limit:
-        raise InputError(f"method.dimension: {dimension} given; these clips span {limit} directions, choose fewer")
+        raise InputError(
+            f"method.dimension: {dimension} given, but the clips span {limit} directions; pass at most {limit}"
+        )
     covariances = _regularized(first, ridge), _regularized(second, ridge)
     solution = canonical(*covariances, cross_covariance(first, second), dimension)
     return KernelProjection(kernel, maps).solved(names, (mean_first, mean_second), solution)
 
 
 def _regularized(values: Tensor, ridge: float) -> Tensor:
-    """Compute (1 - c) K^2 + c K of kernel CCA, in the space where K is an inner product."""
+    """Compute (1 - c) K^2 + c K of kernel CCA, in the space in which K is an inner product."""
     count = max(len(values) - 1, 1)
     product = values.T @ values / count
     return (1 - ridge) * product + ridge / count * torch.eye(len(product), dtype=product.dtype)

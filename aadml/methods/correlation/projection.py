@@ -13,7 +13,7 @@ from aadml.methods.method import Method, as_vectors
 
 
 class Projection:
-    """x -> (x - mean) W in double precision, for each modality alone."""
+    """Projection x -> (x - mean) W in double precision, fitted per modality."""
 
     def __init__(self) -> None:
         self.mean: dict[Modality, Tensor] = {}
@@ -27,7 +27,7 @@ class Projection:
         *,
         weighted: bool = False,
     ) -> Self:
-        """Store a solution; with `weighted`, each direction times its correlation."""
+        """Store a solution; with `weighted`, multiply each direction by its correlation."""
         for name, mean, weights in zip(names, means, (solution.first, solution.second), strict=True):
             self.mean[name] = mean.double()
             self.weights[name] = (weights * solution.correlations if weighted else weights).double()
@@ -40,7 +40,9 @@ class Projection:
             InputError: the projection is not fitted on the modality.
         """
         if modality not in self.weights:
-            raise InputError(f"not fitted on {modality}; there are {', '.join(self.weights) or 'none'}")
+            raise InputError(
+                f"the projection is not fitted on {modality}, only on {', '.join(self.weights) or 'no modality'}"
+            )
         return ((self.inputs(features, modality) - self.mean[modality]) @ self.weights[modality]).float()
 
     def inputs(self, features: Tensor, modality: Modality) -> Tensor:
@@ -53,7 +55,7 @@ class Projection:
         return state | {f"weights.{m}": value for m, value in self.weights.items()}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Load what `state` returned."""
+        """Load the result of `state`."""
         for key, value in state.items():
             part, modality = key.rsplit(".", 1)
             if part in ("mean", "weights"):
@@ -64,8 +66,8 @@ class LinearMethod(Method):
     """A method in closed form.
 
     Args:
-        fitted: sets of clips, taken as one -> projection.
-        projection: unfitted, of the same type, for `load`.
+        fitted: sets of clips, treated as one set -> projection.
+        projection: unfitted projection of the same type, for `load`.
     """
 
     def __init__(self, fitted: Callable[[Sequence[Clips]], Projection], projection: Projection | None = None) -> None:
@@ -73,7 +75,7 @@ class LinearMethod(Method):
         self.projection = projection or Projection()
 
     def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
-        """Fit on training and validation clips together: there is nothing to choose."""
+        """Fit on training and validation clips together, since there is nothing to choose."""
         self.projection = self._fitted([part for part in (train, valid) if len(part)])
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
@@ -97,13 +99,13 @@ def solve_buffers(
     ridge: float,
     dimension: int,
 ) -> None:
-    """Solve the correlation problem of paired values into the buffers `mean_MODALITY` and `weights_MODALITY`.
+    """Solve the correlation problem of paired values, and store it in buffers `mean_MODALITY`, `weights_MODALITY`.
 
     Args:
-        module: that has the buffers.
+        module: module that has the buffers.
         values: modality -> (n, d).
         cross: centered values (n, d1), (n, d2) -> cross-covariance (d1, d2).
-        ridge: added to the diagonals of both covariances.
+        ridge: constant added to the diagonals of both covariances.
         dimension: number of directions.
     """
     (first, mean_first), (second, mean_second) = (centered(vectors) for vectors in values.values())

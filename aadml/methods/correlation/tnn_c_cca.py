@@ -32,7 +32,7 @@ class ClusterSolution(nn.Module):
     Args:
         sizes: modality -> number of input dimensions.
         dimension: number of directions.
-        ridge: added to the diagonals of both covariances.
+        ridge: constant added to the diagonals of both covariances.
         pair_weight: weight of the pairs in the cross-covariance.
     """
 
@@ -40,7 +40,7 @@ class ClusterSolution(nn.Module):
         super().__init__()
         if not 1 <= dimension <= min(sizes.values()):
             raise InputError(
-                f"method.dimension: {dimension} given; 1 to {min(sizes.values())} canonical directions are possible"
+                f"method.dimension: {dimension} given; pass a whole number from 1 to {min(sizes.values())}"
             )
         self.ridge, self.pair_weight, self.dimension = ridge, pair_weight, dimension
         for modality, size in sizes.items():
@@ -48,7 +48,7 @@ class ClusterSolution(nn.Module):
             self.register_buffer(f"weights_{modality}", torch.eye(size, dimension, dtype=torch.float64))
 
     def solve(self, values: Mapping[Modality, Tensor], labels: Tensor) -> None:
-        """Fit to paired values (n, d) a modality and their labels (n,)."""
+        """Fit to paired values, modality -> (n, d), and their labels (n,)."""
 
         def cross(first: Tensor, second: Tensor) -> Tensor:
             return mixed_cross_covariance(first, second, labels.to(first.device), self.pair_weight)
@@ -62,7 +62,7 @@ class ClusterSolution(nn.Module):
 
 
 def without_partners(selection: Selection) -> Selection:
-    """Return a selection that first excludes the own partner of an anchor from its positives."""
+    """Return a selection that first excludes an anchor's partner from its positives."""
 
     def select(comparison: Comparison, generator: torch.Generator) -> Comparison:
         column = torch.arange(comparison.positives.shape[1], device=comparison.own.device)
@@ -75,29 +75,29 @@ def without_partners(selection: Selection) -> Selection:
 class TripletLearner(Learner):
     """Triplet networks after cluster CCA: anchors audio, positives and negatives visual (Zeng et al., TOMM 2020).
 
-    Cluster CCA (see `c_cca`) is solved on the training clips; a branch for each modality maps its projections through
-    hidden layers and an output layer (tanh, dropout), then a sigmoid; triplets of a batch train the branches. The
+    Cluster CCA (see `c_cca`) is solved on the training clips. A branch for each modality maps the projections through
+    hidden layers and an output layer (tanh, dropout), then a sigmoid. Triplets of a batch train the branches. The
     released code has the other order too (`order: tnn-first`): branches on the features, cluster CCA on their outputs.
-    That code also passes a flag that omits the cluster part, and accumulates it in the wrong shape; here the cluster
-    part is always included. The code does not settle the distance of the triplets; with the cosine, a margin of 0.5
-    could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. The triplets of that code
-    never have the own partner of an anchor as positive (`fidelity: source`); here they do (`repaired`), because the
-    partner is the item to be retrieved. Its batch-hard form mines over a list of triplets, and is not reproduced. The
-    published schedule has 500 batches an epoch and 10 epochs.
+    That code also passes a flag that omits the cluster part, and accumulates this part in the wrong shape; the toolkit
+    always includes it. The code does not determine the distance of the triplets. With the cosine, a margin of 0.5 could
+    not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. Its triplets never have an
+    anchor's partner as positive (`fidelity: source`). The toolkit's triplets do (`repaired`), because the partner is
+    the item to be retrieved. Its batch-hard form mines over a list of triplets, and is not reproduced. The published
+    schedule has 10 epochs of 500 batches.
 
     Args:
         context: dimensions of the two modalities.
-        dimension: of the cluster CCA and of the embedding (10: code of the AADML paper's group).
+        dimension: dimensions of the cluster CCA and of the embedding (10: code of the AADML paper's group).
         hidden: hidden layers of a branch (same source).
-        dropout: share of units dropped, of the output layer too (same source).
-        share: one branch for both modalities (a variant of the code) instead of one each.
+        dropout: share of units dropped, in the output layer too (same source).
+        share: whether both modalities share one branch (a variant of the code) instead of having one each.
         order: "cca-first" or "tnn-first".
-        margin: of the triplets (0.5: the peak of the published sweep from 0.1 to 1.1).
-        score: of the triplets, see `aadml.losses.triplet.triplet`.
-        selection: the section of that name: "all" triplets of a batch, or "batch-hard" (both in the code).
-        ridge: added to the covariances of the cluster CCA.
-        pair_weight: weight of the pairs in its cross-covariance (0.2: same source).
-        fidelity: "source" to exclude the partner of an anchor from its positives, "repaired" to include it.
+        margin: margin of the triplets (0.5: the peak of the published sweep from 0.1 to 1.1).
+        score: score of the triplets, see `aadml.losses.triplet.triplet`.
+        selection: the `selection` section: "all" triplets of a batch, or "batch-hard" (both in the code).
+        ridge: constant added to the diagonals of the covariances of the cluster CCA.
+        pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
+        fidelity: "source" to exclude an anchor's partner from its positives, "repaired" to include the partner.
     """
 
     _train: Clips
@@ -126,7 +126,8 @@ class TripletLearner(Learner):
         inputs = {m: dimension if cca_first else sizes[m] for m in names}
         if share and len(set(inputs.values())) > 1:
             raise InputError(
-                "method.share: one branch for both modalities needs features of equal dimensions, or order: cca-first"
+                "method.share: one branch for both modalities needs features of equal dimensions; set method.share to "
+                "false, or method.order to cca-first"
             )
         solution = ClusterSolution(
             sizes if cca_first else dict.fromkeys(names, dimension),
@@ -151,7 +152,7 @@ class TripletLearner(Learner):
         return {"branches": Player(list(self.parameters()), self._loss)}
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Solve the cluster CCA before the networks once, or store the clips for the one after them."""
+        """Solve the cluster CCA before the networks once, or store the clips for a cluster CCA after the networks."""
         self._train = train
         if self.cca_first and epoch.number == 0:
             self.solution.solve({m: train.matrix(m) for m in self.names}, train.labels)

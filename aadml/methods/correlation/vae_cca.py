@@ -17,10 +17,10 @@ from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 
 LOG_VARIANCE_LIMIT = 10.0
-"""Largest absolute value of a log-variance, so that its exponential cannot overflow."""
+"""Largest absolute value of a log-variance, so that the variance cannot overflow."""
 
 CENTER_FACTOR = 0.25
-"""Half of the lambda 0.5 that the released center loss multiplies with half a squared distance."""
+"""Factor of the squared distance: 1/2 of the squared distance times lambda = 0.5, as in the released center loss."""
 
 
 def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
 
 
 def center_loss(vectors: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
-    """Compute the squared distance of vectors to their class center, with equal weight for each class of a batch.
+    """Compute the squared distance of vectors to their class center, with equal weight per class of a batch.
 
         J = 1/4 mean over i of |z_i - c_i|^2 / n_i,   c_i the center of i's class, n_i its size in the batch
 
@@ -60,7 +60,7 @@ class VariationalLearner(Learner):
     """Variational auto-encoders with latents for correlation, classes and pairs (Zhang et al., ACM TOMM 2023).
 
         x_m -> own layer, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
-        z -> shared layer -> own layer -> x_m again
+        z -> shared layer -> own layer -> reconstruction of x_m
         J = vae_weight sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
             + label_weight sum of mean |p_i - Y_i|                           p: linear classifier on z
             + correlation_weight (T_aa + T_av + T_vv)                        T: see `same_class_loss`, Pearson's cosine
@@ -68,22 +68,22 @@ class VariationalLearner(Learner):
             + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
 
     Despite the name, the released code does not solve CCA: the correlation is a likelihood of pairs, on latents minus
-    their mean over dimensions. Its class centers are drawn anew at every call, so that its center loss only shrinks
-    norms (`fidelity: source`); here centers are learned (`repaired`). KL is summed over the batch as in that code, so
-    that it grows with the batch size. The embedding is the mean, without noise. ReLU follows the own layers of the
-    encoder alone, as in the released network.
+    their mean over dimensions. Its class centers are redrawn at every call, so that its center loss only shrinks norms
+    (`fidelity: source`); the toolkit learns the centers (`repaired`). KL is summed over the batch as in that code, and
+    therefore grows with the batch size. The embedding is the mean, without noise. ReLU follows only the own layers of
+    the encoder, as in the released network.
 
     Args:
         context: dimensions and classes.
         dimension: size of the latent (64: released code).
         hidden: size of the own layer of each modality, and of its decoder (512: same source).
         inner: size of the shared layer before mean and variance (64: same source).
-        vae_weight: of reconstruction and KL (1e-4: same source).
-        label_weight: of the label loss (1: same source).
-        correlation_weight: of the likelihood of pairs (1e-3: same source).
-        apart_weight: of the distance between partners (0.1: same source).
-        center_weight: of the distance to the class centers (0.01: same source).
-        fidelity: "repaired" for centers that are learned, "source" for centers drawn anew for every batch.
+        vae_weight: weight of reconstruction and KL (1e-4: same source).
+        label_weight: weight of the label loss (1: same source).
+        correlation_weight: weight of the likelihood of pairs (1e-3: same source).
+        apart_weight: weight of the distance between partners (0.1: same source).
+        center_weight: weight of the distance to the class centers (0.01: same source).
+        fidelity: "repaired" for learned centers, "source" for centers that are redrawn for every batch.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class VariationalLearner(Learner):
         }
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch by the mean of the latent (b, d) -> (b, dimension)."""
+        """Embed a batch as the mean of the latent (b, d) -> (b, dimension)."""
         return self._latent(features, modality)[0]
 
     def _latent(self, features: Tensor, modality: Modality) -> tuple[Tensor, Tensor]:

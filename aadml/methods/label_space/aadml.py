@@ -46,16 +46,16 @@ class LabelSpaceLearner(Learner):
 
     Each modality has its own encoder into label space. A label loss moves every vector towards its one-hot label, and a
     metric loss compares the modalities, where anchor-aware proxies replace the anchors in training. The sum of both
-    losses is minimized (equation 10). At test, an item passes through its encoder alone. Each argument is a section of
-    the config, so that other label losses, metric losses, selections and proxies make relatives of AADML.
+    losses is minimized (equation 10). At test, an item passes only through its encoder. Each argument is a section of
+    the config, so that other label losses, metric losses, selections and proxies define variants of AADML.
 
     Args:
         context: dimensions, classes, seed.
         network: see `NetworkOptions`.
-        label_loss: `name` (a key of LABEL_LOSSES), `weight`, its options.
-        loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, its options.
-        selection: `name` (a key of SELECTIONS), its options.
-        proxy: `name` (a key of PROXIES), its options.
+        label_loss: `name` (a key of LABEL_LOSSES), `weight`, and options of the loss.
+        loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, and its options.
+        selection: `name` (a key of SELECTIONS), and its options.
+        proxy: `name` (a key of PROXIES), and its options.
         directions: (anchors, candidates), such as ["audio-visual", "visual-audio"]; "all" ordered pairs by default.
         readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
     """
@@ -91,7 +91,7 @@ class LabelSpaceLearner(Learner):
         self.takes_missing = self.objective.proxy is None  # proxies need the neighbors of all modalities
         self.candidates = readout.candidates()
         first = self.candidates[0]
-        # [0 cosine | 1 posterior, temperature]: a buffer, so that the choice is saved with the weights
+        # [0 for cosine or 1 for posterior, temperature], a buffer, so that the choice is saved with the weights
         self.chosen: Tensor
         self.register_buffer("chosen", torch.tensor([float(first.name == "posterior"), first.temperature]))
 
@@ -111,7 +111,7 @@ class LabelSpaceLearner(Learner):
         return {"name": self.read.name, "temperature": self.read.temperature}
 
     def players(self) -> Mapping[str, Player]:
-        """Return one player of encoders and proxies, and a second for the generator of a generative loss."""
+        """Return a player of encoders and proxies, and a second player for the generator of a generative loss."""
         generator = [parameter for loss in self._generative() for parameter in loss.parameters()]
         generator_ids = set(map(id, generator))
         rest = [parameter for parameter in self.parameters() if id(parameter) not in generator_ids]
@@ -120,7 +120,7 @@ class LabelSpaceLearner(Learner):
         return players | ({"generator": Player(generator, self._generator_loss)} if generator else {})
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return one stage, or the stages of a generative loss."""
+        """Return a single stage, or the stages of a generative loss."""
         generative = self._generative()
         if not generative:
             return super().stages(epochs)
@@ -136,7 +136,7 @@ class LabelSpaceLearner(Learner):
             self.objective.check_size(len(train), train.labels)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Embed the training clips anew as the bank of the proxies (see the spec of the correlation graph)."""
+        """Embed the training clips again as the bank of the proxies."""
         self._train = train
         proxy = self.objective.proxy
         for loss in self._generative():
@@ -155,7 +155,7 @@ class LabelSpaceLearner(Learner):
         self.chosen.copy_(torch.tensor([float(best.name == "posterior"), best.temperature]))
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch by the read-out of its label-space vectors (b, d) -> (b, C)."""
+        """Embed a batch as the read-out of its label-space vectors (b, d) -> (b, C)."""
         return self.read(self.encoders[modality](features))
 
     def label_space(self, clips: Clips, modality: Modality) -> Tensor:
@@ -174,14 +174,14 @@ class LabelSpaceLearner(Learner):
         return self.read(outputs)
 
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
-        """Compute the loss of clips of any split without dropout and proxies, whose bank holds training clips alone.
+        """Compute the loss of clips of any split, without dropout, and without proxies, which need training clips.
 
         Args:
-            clips: n clips; of more than `QUERIES`, the same sample each time.
-            batch: clips a batch of the training: pairs and triplets are those of a batch.
+            clips: n clips; if there are more than `QUERIES`, the same sample of that size is used each time.
+            batch: clips per batch, as in the training, since pairs and triplets are formed within a batch.
 
         Returns:
-            The mean over the batches, weighted by their size; None without clips.
+            The mean over the batches, weighted by their size; None if there are no clips.
         """
         generator = torch.Generator().manual_seed(0)
         order = torch.randperm(len(clips), generator=generator)[:QUERIES]
@@ -240,7 +240,7 @@ class LabelSpaceLearner(Learner):
         return {"loss": group.portion(torch.stack(losses).mean())}
 
     def _generative(self) -> list[GenerativeLoss]:
-        """Return the losses with a generator, one a direction; none if the loss is not generative."""
+        """Return the losses with a generator, one per direction; an empty list if the loss is not generative."""
         return [loss for loss in self.objective.losses if isinstance(loss, GenerativeLoss)]
 
     def _embedded(self, batch: Batch) -> Embedded:
@@ -270,21 +270,21 @@ def cctl(
     reduction: Reduction = "mean-of-active",
     metric_weight: Weight = 1.0,
 ) -> Method:
-    """Build CCTL: triplets in label space whose three items are each of any modality (Zeng et al., 2022).
+    """Build CCTL: triplets in label space, in which each item may have any modality (Zeng et al., 2022).
 
     The loss is the label loss of every modality plus the triplet loss over all eight combinations of modalities. An
     item is never its own positive. The method is AADML without proxies. No code was released: network, label loss and
-    weights are those of AADML, whose paper describes the method, and are configuration.
+    weights are those of AADML, whose paper describes the method, and are configurable.
 
     Args:
         context: dimensions and classes.
         settings: the `training` section.
         network: see `NetworkOptions`.
-        label_loss: a name of LABEL_LOSSES with `weight` and its options.
+        label_loss: a name of LABEL_LOSSES, `weight` and options.
         readout: see READOUTS.
-        margin: in squared distance (about 1: AADML paper's group; not published for this loss alone).
-        reduction: of the triplet losses, see `aadml.objective.reduce`.
-        metric_weight: of the triplet loss beside the label loss.
+        margin: margin in squared distance (about 1: AADML paper's group; not published for this loss by itself).
+        reduction: reduction of the triplet losses, see `aadml.objective.reduce`.
+        metric_weight: weight of the triplet loss beside the label loss.
     """
     learner = LabelSpaceLearner(
         context,

@@ -25,13 +25,13 @@ class CommonSpaceLearner(Learner):
 
     p are the outputs of a linear classifier on the common space, Y the one-hot labels, u and w the common features of
     a clip's two modalities. All modalities share the last layer into the common space and the classifier. The embedding
-    is the common feature. log(1 + exp(x)) can overflow in the released code; here it cannot.
+    is the common feature. log(1 + exp(x)) can overflow in the released code, but not in the toolkit.
 
     Args:
         context: dimensions and classes.
-        hidden: layers of each modality before the shared one (2048: released code).
+        hidden: layers of each modality before the shared layer (2048: released code).
         dimension: size of the common space (1024: same source).
-        activation: after the layers of each modality.
+        activation: activation after the layers of each modality.
         alpha: weight of the likelihood of pairs (1e-3: same source).
         beta: weight of the distance between partners (0.1: same source).
     """

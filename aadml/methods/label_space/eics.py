@@ -21,31 +21,31 @@ from aadml.objective.composition import ROW_NORM, LabelLossSection
 
 
 class DualSubspaceLearner(Learner):
-    """An explicit common subspace by shared weights, and an implicit one by labels (Zeng et al., 2023).
+    """An explicit common subspace by shared weights, and an implicit subspace by labels (Zeng et al., 2023).
 
         explicit u:  own layers, then one layer shared by all modalities
         implicit f:  each modality's own network into label space
-        J = label loss of f + triplet_weight  triplets of f, both ways
+        J = label loss of f + triplet_weight  triplets of f in both directions
             + explicit_weight sum of mean |p_i - Y_i|          p: one linear classifier on u
             + correlation_weight (T_aa + T_av + T_vv)          T: see `same_class_loss`, on u
             + apart_weight mean |u_i - u_i'|                   between partners
         embedding = [u / |u|, f / |f|], so that its cosine is the mean of both cosines
 
     No code was released. The abstract names the two subspaces and their purposes, and states that retrieval joins them.
-    Terms and weights of the explicit subspace are those of DSCMR, of the implicit one those of AADML's group, and
-    configuration. The embedding has explicit + C dimensions.
+    Terms and weights follow DSCMR in the explicit subspace, and AADML's group in the implicit subspace; all are
+    configurable. The embedding has explicit + C dimensions.
 
     Args:
         context: dimensions and classes.
-        network: of the implicit subspace, see `NetworkOptions`.
-        label_loss: of the implicit subspace, a name of LABEL_LOSSES with `weight` and its options.
+        network: network of the implicit subspace, see `NetworkOptions`.
+        label_loss: label loss of the implicit subspace: a name of LABEL_LOSSES, `weight` and options.
         explicit: size of the explicit subspace.
         hidden: layers of each modality below the explicit subspace.
-        margin: of the triplets, in squared distance.
-        explicit_weight: of the label loss of the explicit subspace.
-        correlation_weight: of the likelihood of pairs in the explicit subspace.
-        apart_weight: of the distance between partners in the explicit subspace.
-        triplet_weight: of the triplets of the implicit subspace.
+        margin: margin of the triplets, in squared distance.
+        explicit_weight: weight of the label loss of the explicit subspace.
+        correlation_weight: weight of the likelihood of pairs in the explicit subspace.
+        apart_weight: weight of the distance between partners in the explicit subspace.
+        triplet_weight: weight of the triplets of the implicit subspace.
     """
 
     def __init__(

@@ -24,34 +24,34 @@ Kernel = Annotated[int, Interval(ge=1, le=1001)]
 
 
 class MultiScaleLearner(Learner):
-    """Convolutions over a vector at three scales, attention among the scales of one item (Zhang et al., NCAA 2023).
+    """Convolutions over a vector at three scales, and attention among an item's scales (Zhang et al., NCAA 2023).
 
         x_m -> own layers -> shared layer -> three scales t (width each) -> t + attention(t over t) -> joined, width
             -> joined + attention(joined over t) -> embedding
         J = label_weight sum of CE(classifier_m(z), y) + center_weight sum of mean |z_i - center of its class|^2 / 2
             + apart_weight mean |z_v - z_a|
 
-    The code of MSNSCA is not released; layers, sizes and terms follow SMSA-VA-CMR by the same authors. There, attention
-    runs over the *batch* with keys of the partner's modality, at test too: an embedding depends on the item's partner,
-    which is the answer, and on its neighbors in the file. Here, the scales of an item attend over themselves, or over a
-    learned memory that all modalities share (`memory`), and over nothing else. A ReLU on the raw audio features, which
-    drops half of the standardized values, is left out, and centers are learned.
+    The code of MSNSCA is not released; layers, sizes and terms follow SMSA-VA-CMR by the same authors. In that code,
+    attention runs over the *batch* with keys of the partner's modality, at test too. An embedding therefore depends on
+    the item's partner, which is the answer, and on its neighbors in the file. In the toolkit, the scales of an item
+    attend only over themselves, or over a learned memory that all modalities share (`memory`). A ReLU on the raw audio
+    features, which drops half of the standardized values, is omitted, and centers are learned.
 
     Args:
         context: dimensions and classes.
         dimension: size of the embedding (64: SMSA-VA-CMR's code).
-        width: of shared layer, scales and attention (128: same source).
-        visual_hidden: size of the visual hidden layer (512: same source); other modalities have none.
-        kernels: odd sizes of the convolutions, one a scale (3, 5, 7: same source).
-        attention_heads: of both attentions (1: same source); they divide `width`.
-        memory: number of learned vectors over which the scales attend instead of themselves; 0 for themselves.
+        width: width of shared layer, scales and attention (128: same source).
+        visual_hidden: size of the visual hidden layer (512: same source); other modalities have no hidden layer.
+        kernels: odd sizes of the convolutions, one per scale (3, 5, 7: same source).
+        attention_heads: number of heads of both attentions (1: same source), a divisor of `width`.
+        memory: number of learned vectors over which the scales attend; 0 if they attend over themselves.
         dropout: share of units dropped (0.5: same source).
-        label_weight: of the cross-entropy (1: same source).
-        center_weight: of the distance to the class centers (0.001 to 0.01: same source).
-        apart_weight: of the distance between partners (0.1: same source).
+        label_weight: weight of the cross-entropy (1: same source).
+        center_weight: weight of the distance to the class centers (0.001 to 0.01: same source).
+        apart_weight: weight of the distance between partners (0.1: same source).
 
     Raises:
-        InputError: an option out of range.
+        InputError: an option is out of range.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class MultiScaleLearner(Learner):
         super().__init__()
         classes = context.need_classes("msnsca")
         if any(kernel % 2 == 0 for kernel in kernels):
-            raise InputError(f"method.kernels: {list(kernels)} given; sizes must be odd")
+            raise InputError(f"method.kernels: {list(kernels)} given; pass odd sizes")
         if width % attention_heads:
-            raise InputError(f"method.attention_heads: {attention_heads} given; it must divide {width}")
+            raise InputError(f"method.attention_heads: {attention_heads} given; pass a divisor of {width}")
         all_directions(context)
         context.need_vectors("msnsca")
         names = context.modalities
@@ -114,7 +114,7 @@ class MultiScaleLearner(Learner):
 
 
 def _own(dimension: int, hidden: int, width: int, dropout: float) -> nn.Sequential:
-    """Build the first layers of a modality: batch norm before the last linear layer, after the hidden one if any."""
+    """Build the first layers of a modality: batch norm precedes the last linear layer, and follows any hidden layer."""
     if not hidden:
         norm = nn.BatchNorm1d(dimension, affine=False)
         return nn.Sequential(norm, DropoutLayer(dropout), nn.Linear(dimension, width, bias=False))

@@ -29,7 +29,7 @@ class Readout:
 
     Attributes:
         name: "cosine" or "posterior".
-        temperature: of the softmax.
+        temperature: temperature of the softmax.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ReadoutFactory(Protocol):
     """Function of options that returns the read-outs among which the validation clips choose."""
 
     def __call__(self, **options: Any) -> list[Readout]:
-        """Return candidates."""
+        """Return candidate read-outs."""
         ...
 
 
@@ -65,7 +65,7 @@ def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Re
     """Inner product of the posteriors.
 
     Args:
-        temperature: of the softmax; "auto" chooses among TEMPERATURES on the validation clips.
+        temperature: temperature of the softmax; "auto" chooses among TEMPERATURES on the validation clips.
     """
     if temperature == "auto":
         return [Readout("posterior", value) for value in TEMPERATURES]
@@ -76,18 +76,18 @@ def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout
     """Cosine or posteriors, chosen on the validation clips.
 
     Args:
-        temperature: as of `posterior`.
+        temperature: temperature, as in `posterior`.
     """
     return cosine() + posterior(temperature=temperature)
 
 
 class ReadoutSection(EntrySection):
-    """The section `readout`."""
+    """The `readout` section."""
 
     key, table = "readout", READOUTS
 
     def candidates(self) -> list[Readout]:
-        """Return the read-outs to choose among; a loaded model has chosen already."""
+        """Return the read-outs to choose from; a loaded model has already chosen."""
         if is_left_out(self.table, self.name):
             return cosine()
         return require_result(self.bound()(), ReadoutFactory, "readout", self.name)
@@ -97,10 +97,10 @@ COSINE = ReadoutSection.of("cosine")
 
 
 def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Tensor], valid: Clips) -> Readout:
-    """Return the read-out of the highest validation MAP, the first of equals.
+    """Return the read-out with the highest validation MAP; of equal read-outs, the first.
 
     Args:
-        candidates: to choose among.
+        candidates: read-outs to choose from.
         vectors: modality -> label-space vectors (n, C) of the validation clips.
         valid: the validation clips.
     """

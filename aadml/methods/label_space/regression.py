@@ -28,10 +28,10 @@ def label_space_encoders(context: Context, method: str, network: NetworkOptions)
 
 
 def summed_label_loss(section: LabelLossSection) -> Callable[[Mapping[Modality, Tensor], Tensor], Tensor]:
-    """Return a label loss as a function of vectors (b, C) by modality and labels (b,).
+    """Return a label loss of all modalities.
 
     Returns:
-        The sum over modalities, times the weight.
+        (modality -> vectors (b, C), labels (b,)) -> the sum of the losses over modalities, times the weight.
     """
     loss, weight = section.build(), section.shared(Weighted).weight
 

@@ -8,18 +8,18 @@ from torch.nn import functional as F
 
 CHANNELS = 64
 SHORTEST = 8
-"""Smallest number of components of a vector for the convolutions and poolings below."""
+"""Smallest number of components of a vector that the convolutions and poolings below accept."""
 
 
 class ScaleNetwork(nn.Module):
-    """Tokens of a vector at several scales, one a kernel: (b, d) -> (b, kernels, width).
+    """Tokens of a vector at several scales, one per kernel: (b, d) -> (b, kernels, width).
 
     A strided convolution over the components of the vector is followed by a branch of two convolutions for each kernel,
     each with max-pooling; the last pooling is over all positions.
 
     Args:
         kernels: odd sizes of the branches' convolutions.
-        width: of a token.
+        width: width of a token.
     """
 
     def __init__(self, kernels: Sequence[int], width: int) -> None:
@@ -43,14 +43,14 @@ def _branch(kernel: int, width: int) -> nn.Sequential:
 
 
 class ItemAttention(nn.Module):
-    """Attention of queries of an item over tokens of the same item, or over a learned memory, and nothing else.
+    """Attention of an item's queries over only the item's tokens, or over a learned memory.
 
         query + W_o softmax(Q K^T / sqrt(d_h)) V,   K, V of the tokens of the item, or of the memory
 
     Args:
-        width: of queries and tokens.
-        heads: of the attention; they divide `width`.
-        memory: number of learned vectors that replace the tokens of the item; 0 for the tokens.
+        width: width of queries and tokens.
+        heads: number of attention heads, a divisor of `width`.
+        memory: number of learned vectors that replace the tokens of the item; 0 to use the tokens.
     """
 
     def __init__(self, width: int, heads: int, memory: int = 0) -> None:

@@ -33,19 +33,19 @@ class CurriculumLearner(Learner):
                   points on lines between them (see `interpolated`)
 
     Stage 2 starts from the best weights of stage 1 with a new optimizer. No code was released, and the abstract names
-    the stages and the interpolation alone. Network, margin and label loss are those of AADML, from the same group; the
-    division into stages and the positions of the points are configuration. With "anchor-negative" lines the nearest
-    negative is mostly the point nearest to the anchor, so that hard triplets never run out.
+    only the stages and the interpolation. Network, margin and label loss are those of AADML, from the same group. The
+    division into stages and the positions of the points are configurable. With "anchor-negative" lines, the nearest
+    negative is mostly the point nearest to the anchor, so that there are always hard triplets.
 
     Args:
         context: dimensions and classes.
         network: see `NetworkOptions`.
-        label_loss: a name of LABEL_LOSSES with `weight` and its options.
-        margin: of the triplets, in squared distance (1.2: AADML, section 5.2).
-        metric_weight: of the triplets beside the label loss.
-        first_share: part of the epochs that stage 1 takes, 0 to 1.
+        label_loss: a name of LABEL_LOSSES, `weight` and options.
+        margin: margin of the triplets, in squared distance (1.2: AADML, section 5.2).
+        metric_weight: weight of the triplets beside the label loss.
+        first_share: share of the epochs in stage 1, 0 to 1.
         shares: positions of the points on a line, 0 to 1 each.
-        lines: "same-class", "anchor-negative", both, or [] for hard triplets alone.
+        lines: "same-class", "anchor-negative", both, or [] for hard triplets without interpolation.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class CurriculumLearner(Learner):
         }
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Train on semi-hard triplets, then on hard ones from the best weights so far."""
+        """Return two stages: semi-hard triplets, then hard triplets from the best weights of the first stage."""
         return in_two(epochs, self.share, (FIRST, SECOND))
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

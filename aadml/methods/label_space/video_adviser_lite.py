@@ -1,4 +1,4 @@
-"""VideoAdviser on features: a teacher of all modalities is distilled into students of one modality each."""
+"""VideoAdviser on features: a teacher of all modalities, distilled into students of one modality each."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -29,31 +29,31 @@ def mean_squared_distance(vectors: Tensor, targets: Tensor) -> Tensor:
 
 
 class AdvisedLearner(Learner):
-    """Students of one modality each, distilled from a teacher of all, after VideoAdviser (Wang et al., 2023).
+    """Students of one modality each, distilled from a teacher of all modalities (VideoAdviser, Wang et al., 2023).
 
         stage 1, teacher:   CE(z, y) + inner_weight mean |r_i - softmax(z_i)|^2
                             z, r: class logits and regressed labels, linear heads of an MLP on [audio; visual]
         stage 2, students:  label loss of f + advice_weight sum over modalities of mean |f_i - r_i|^2
 
     This is an analogue, hence "lite": the teacher of VideoAdviser is the video model of CLIP with prompts, which cannot
-    be rebuilt from one feature vector a clip. The order of the distillation is the same: from the teacher's class
+    be rebuilt from one feature vector per clip. The order of the distillation is the same: from the teacher's class
     logits to its own regression, and from the regression to the students. Sizes and weights are choices of this
-    toolkit. The teacher reads pairs, in training alone; an item is embedded by the student of its modality, in label
+    toolkit. The teacher reads pairs, and only in training. An item is embedded by the student of its modality, in label
     space.
 
     Args:
         context: dimensions and classes.
-        network: of the students, see `NetworkOptions`.
-        label_loss: of the students, a name of LABEL_LOSSES with `weight` and its options.
+        network: network of the students, see `NetworkOptions`.
+        label_loss: label loss of the students: a name of LABEL_LOSSES, `weight` and options.
         hidden: hidden layers of the teacher.
         dropout: share of the teacher's hidden units dropped in training.
-        teacher_share: part of the epochs in which the teacher is trained.
-        inner_weight: of the distillation inside the teacher.
-        advice_weight: of the distillation into the students; 0 for students without a teacher.
+        teacher_share: share of the epochs in which the teacher is trained.
+        inner_weight: weight of the distillation inside the teacher.
+        advice_weight: weight of the distillation into the students; 0 for students without a teacher.
     """
 
     criterion = "score"
-    takes_criterion = False  # its first stage trains the teacher, which is scored by accuracy
+    takes_criterion = False  # the first stage trains the teacher, which is scored by accuracy
 
     def __init__(
         self,
@@ -91,11 +91,11 @@ class AdvisedLearner(Learner):
         }
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Train the teacher, then the students by the best teacher."""
+        """Return two stages: the teacher, then the students with the best teacher."""
         return in_two(epochs, self.share, (FIRST, SECOND), apart=True)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Store the stage, for the validation that follows."""
+        """Store the stage, which decides how validation is scored."""
         self._stage = epoch.stage
 
     def validate(self, valid: Validation) -> dict[str, float]:
@@ -127,7 +127,7 @@ class AdvisedLearner(Learner):
         return {"loss": label + self.inner_weight * inner, "label_loss": label, "inner_loss": inner}
 
     def _student_loss(self, batch: Batch) -> dict[str, Tensor]:
-        self.teacher.eval()  # its training is over: no dropout in its outputs
+        self.teacher.eval()  # the teacher is trained, so its outputs have no dropout
         with torch.no_grad():
             _, advice = self._advice([batch.features[m] for m in self.names])
         vectors = {m: self.embed(batch.features[m], m) for m in self.names}

@@ -1,1 +1,1 @@
-"""Methods that learn from which clips belong together, one pair a clip."""
+"""Methods that learn from pairs: one pair of partners per clip."""

@@ -29,10 +29,10 @@ class TokenTransformer(nn.Module):
 
     Args:
         dimension: d.
-        tokens: number of pieces; fewer where d is smaller.
-        width: of tokens and output.
+        tokens: number of pieces; fewer if d is smaller.
+        width: width of tokens and output.
         depth: number of transformer layers.
-        attention_heads: of every layer.
+        attention_heads: number of heads of every layer.
         dropout: share of units dropped.
     """
 
@@ -63,33 +63,33 @@ class TokenTransformer(nn.Module):
 
 
 class BilateralLearner(Learner):
-    """A global branch on vectors and a local branch on their tokens, each ranking partners (Han et al., 2023).
+    """A global branch on vectors and a local branch on their tokens, both trained to rank partners (Han et al., 2023).
 
         global g = norm(MLP(x));   local l = norm(attention pooling(transformer(tokens of x)))
         J = 1/2 R(g) + 1/2 R(l)
-        R = sum over both directions, clips i, others j of  max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
+        R = sum over both directions, clips i, other clips j of  max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
         embedding = [g / |g|, l / |l|], so that its cosine is the mean of both cosines
 
-    BiC-Net reads frames and their regions by transformers in space and time, and text by BERT. One feature vector a
-    clip has neither frames nor regions: here a vector is divided into `tokens` pieces for the local branch, with
+    BiC-Net reads frames and their regions by transformers in space and time, and text by BERT. A single feature vector
+    per clip has neither frames nor regions. The local branch therefore divides a vector into `tokens` pieces with
     learned positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are
     negatives, which lowers scores of retrieval by class; with `label_aware` they are positives. The released code
-    halves the learning rate once validation stops rising, as the shipped config does. Sizes are choices of this
+    halves the learning rate when validation stops rising, as the shipped config does. Sizes are choices of this
     toolkit.
 
     Args:
         context: dimensions and classes.
-        dimension: size of the embedding, of which each branch has half.
+        dimension: size of the embedding; each branch computes half of it.
         tokens: number of pieces of a vector (8 of 128 for 1024-d visual, 8 of 16 for 128-d audio features).
         depth: number of transformer layers.
-        attention_heads: of every layer; they divide half of `dimension`.
+        attention_heads: number of heads of every layer, a divisor of half of `dimension`.
         hidden: hidden layers of the global branch.
         dropout: share of units dropped.
-        margin: of the ranking loss, in cosine (0.2: released code).
-        label_aware: whether clips with equal labels match, instead of partners alone.
+        margin: margin of the ranking loss, in cosine (0.2: released code).
+        label_aware: whether all clips with equal labels match, instead of only partners.
 
     Raises:
-        InputError: heads that do not divide half of `dimension`.
+        InputError: `attention_heads` does not divide half of `dimension`.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class BilateralLearner(Learner):
         super().__init__()
         width = dimension // 2
         if width % attention_heads:
-            raise InputError(f"method.attention_heads: {attention_heads} given; it must divide {width}")
+            raise InputError(f"method.attention_heads: {attention_heads} given; pass a divisor of {width}")
         global_heads = heads(context, "bic-net", (*hidden, width), activation="gelu", dropout=dropout)
         self.whole = nn.ModuleDict({m: nn.Sequential(head, nn.LayerNorm(width)) for m, head in global_heads.items()})
         options = {"tokens": tokens, "width": width, "depth": depth, "attention_heads": attention_heads}

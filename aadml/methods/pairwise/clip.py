@@ -26,23 +26,23 @@ LARGEST_SCALE = math.log(100)
 
 
 class ContrastiveLearner(Learner):
-    """CLIP's objective on projection heads, which matches clips with their partners (Radford et al., ICML 2021).
+    """Projection heads under CLIP's objective, which matches clips with their partners (Radford et al., ICML 2021).
 
         L = mean over directions of  mean over i of  -log( exp(s cos(x_i, y_i)) / sum over j of exp(s cos(x_i, y_j)) )
 
-    The scale s is learned, between 1 and 100. All other clips of the batch are negatives, also clips of the same class,
+    The scale s is learned, between 1 and 100. All other clips of the batch are negatives, even clips of the same class,
     which lowers scores of retrieval by class. With `label_aware` all clips of a class are positives with equal targets
     (the supervised contrastive loss of Khosla et al., 2020, across modalities). The AADML paper does not state how CLIP
-    was applied to features for its table: heads and schedule are configuration.
+    was applied to features for its table: heads and schedule are configurable.
 
     Args:
         context: dimensions and classes.
         dimension: size of the embedding (512: CLIP's base models).
         hidden: hidden layers of the heads; [] for linear heads as in CLIP.
-        activation: after hidden layers.
+        activation: activation after hidden layers.
         dropout: share of hidden units dropped.
         temperature: 1 / s at the start (0.07: Radford et al.).
-        label_aware: whether clips with equal labels match, instead of partners alone.
+        label_aware: whether all clips with equal labels match, instead of only partners.
     """
 
     takes_missing = True

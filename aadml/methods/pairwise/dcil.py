@@ -26,29 +26,29 @@ FIRST, SECOND = "instance", "ranking"
 
 
 class InstanceLearner(Learner):
-    """Dual-path embeddings under one classifier of clips for all modalities, then a ranking loss (Zheng et al., 2020).
+    """Dual-path embeddings under a classifier of clips for all modalities, then a ranking loss (Zheng et al., 2020).
 
-        stage 1:  L = sum over modalities of CE(W x_i, i)            W is one for all modalities
+        stage 1:  L = sum over modalities of CE(W x_i, i)            all modalities share W
         stage 2:  L + ranking_weight  sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
 
     Every training clip is a class, so that partners share a row of W. No code in PyTorch was released, and the AADML
-    paper does not state how the method was applied to features: sizes, dropout and schedule are configuration. The
-    classifier has a row for each training clip and is not used in embedding.
+    paper does not state how the method was applied to features: sizes, dropout and schedule are configurable. The
+    classifier has a row for each training clip and is not used for embedding.
 
     Args:
         context: dimensions, classes, number of training clips.
         dimension: size of the embedding (512 to 2048 are usual).
         hidden: hidden layers of the heads; [] for linear heads.
-        activation: after hidden layers.
-        dropout: share of units dropped, also of the embedding before the classifier.
-        instance: "clip" as published, or "class" for a classifier and a ranking of classes.
-        instance_share: part of the epochs that stage 1 takes.
-        margin: of the ranking loss (1: Zheng et al.).
-        ranking_weight: of the ranking loss in stage 2 (1: Zheng et al.).
-        selection: the section of that name: "all" negatives of a batch, "hardest", "random", ... (see SELECTIONS).
+        activation: activation after hidden layers.
+        dropout: share of units dropped, including units of the embedding before the classifier.
+        instance: unit of the classifier and the ranking: "clip" as published, or "class".
+        instance_share: share of the epochs in stage 1.
+        margin: margin of the ranking loss (1: Zheng et al.).
+        ranking_weight: weight of the ranking loss in stage 2 (1: Zheng et al.).
+        selection: the `selection` section: "all" negatives of a batch, "hardest", "random", ... (see SELECTIONS).
 
     Raises:
-        InputError: instance "clip" without a known number of training clips.
+        InputError: instance is "clip", but the number of training clips is unknown.
     """
 
     def __init__(
@@ -67,7 +67,9 @@ class InstanceLearner(Learner):
     ) -> None:
         super().__init__()
         if instance == "clip" and not context.clips:
-            raise InputError("dcil has one class a training clip, and their number is unknown; pass Context.clips")
+            raise InputError(
+                "dcil has one class per training clip, but their number is unknown; set clips in the Context"
+            )
         self.by_clip, self.share, self.ranking_weight = instance == "clip", instance_share, ranking_weight
         self.heads = heads(context, "dcil", (*hidden, dimension), activation=activation, dropout=dropout)
         self.dropout = DropoutLayer(dropout)
@@ -79,13 +81,15 @@ class InstanceLearner(Learner):
         )
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return a stage of the instance loss alone, and a stage of both losses from the best weights of the first."""
+        """Return two stages: only the instance loss, then both losses from the best weights of the first stage."""
         return in_two(epochs, self.share, (FIRST, SECOND))
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Check that the classifier has a row for every training clip."""
         if self.by_clip and len(train) > self.classifier.out_features:
-            raise InputError(f"dcil was built for {self.classifier.out_features} training clips; {len(train)} given")
+            raise InputError(
+                f"dcil: {len(train)} training clips given, but the method was built for {self.classifier.out_features}"
+            )
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch (b, d) -> (b, dimension)."""

@@ -1,4 +1,4 @@
-"""Few labels, many pairs: one trunk learns classes from the labeled clips, and matching from all clips."""
+"""Few labels, many pairs: a trunk trained on classes of the labeled clips, and on matching of all clips."""
 
 from typing import Annotated, Any, Literal
 
@@ -32,26 +32,26 @@ CROSS_ENTROPY, NT_XENT = LabelLossSection.of("ce"), LossSection.of("nt-xent")
 
 
 class FewLabelsLearner(Learner):
-    """Classes from the labeled clips and matching from all clips, with one trunk for each modality.
+    """Classification of the labeled clips and matching of all clips, with one trunk per modality.
 
     Two linear layers follow each trunk: into label space, under the label loss of the labeled clips, and onto the
     sphere on which pairs are matched, as in `pairs`. Embeddings are the posteriors, compared by inner product: two
-    items rank by the probability of equal classes. With `loss.weight: 0` the labels alone are learned from: the
+    items rank by the probability of equal classes. With `loss.weight: 0`, the method trains only on labels, as a
     control.
 
     Args:
         context: dimensions of the modalities, classes.
-        network: the section of that name: hidden layers, dropout and input noise of each modality's trunk.
+        network: the `network` section: hidden layers, dropout and input noise of each modality's trunk.
         pair_dimension: size of the vectors by which pairs are matched; the embedding has C dimensions.
-        temperature: of the posteriors.
-        labeled: labeled clips of each step, drawn among all of them; all if there are fewer.
-        learn_temperature: train the temperature of a loss of pairs that has one.
+        temperature: temperature of the posteriors.
+        labeled: number of labeled clips drawn for each step; all labeled clips if there are fewer.
+        learn_temperature: whether to train the temperature of a loss of pairs that has one.
         duplicates: whether clips with equal features in some modality are negatives of each other: "mask" excludes such
             pairs, "keep" does not.
-        label_loss: the section of that name, as all that follow.
-        loss: of pairs; with weight 0 it is not computed.
-        selection: of the pairs that count.
-        neighbors: which clips besides the own partner are positives, and with which weights.
+        label_loss: the `label_loss` section; the next four arguments are sections too.
+        loss: loss of pairs; not computed if its weight is 0.
+        selection: selection of the pairs in the loss.
+        neighbors: positives besides a clip's partner, and their weights.
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
     """
 
@@ -99,10 +99,10 @@ class FewLabelsLearner(Learner):
         self.matching.check_clips(train)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Find the labeled clips, duplicates, and the neighbors of every clip."""
+        """Determine the labeled clips, duplicates, and the neighbors of every clip."""
         self._train, self._rows = train, (train.labels != UNLABELLED).nonzero()[:, 0]
         if not len(self._rows):
-            raise InputError("few-labels: no training clip has a label; train the method pairs (--method pairs)")
+            raise InputError("few-labels: no training clip has a label; choose the method pairs (--method pairs)")
         if self.pair_weight:
             self.matching.refresh(train, self._on_sphere_all)
 
@@ -122,7 +122,7 @@ class FewLabelsLearner(Learner):
         return parts | matched
 
     def _label_loss(self, batch: Batch) -> Tensor:
-        """Compute the label loss of labeled clips, drawn anew in each step, in every modality."""
+        """Compute the label loss of labeled clips, which are redrawn in each step, in every modality."""
         order = torch.randperm(len(self._rows), generator=batch.generator)[: self.labeled]
         rows = self._rows[order.to(self._rows.device)]
         labels = self._train.labels[rows].to(self.device)

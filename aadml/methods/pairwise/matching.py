@@ -38,19 +38,19 @@ class Matching(nn.Module):
     """The loss of a batch of pairs; see `PairLearner` for the options.
 
     Args:
-        space: of the embeddings.
-        loss: the section of that name, as the four arguments that follow.
-        selection: of the pairs that count.
-        proxy: replaces clips in training.
+        space: space of the embeddings.
+        loss: the `loss` section; the next four arguments are sections too.
+        selection: selection of the pairs in the loss.
+        proxy: proxies that replace clips in training.
         directions: pairs of anchors and candidates.
-        neighbors: which clips besides the own partner are positives.
-        learn_temperature: train the temperature of a loss that has one.
+        neighbors: positives besides a clip's partner.
+        learn_temperature: whether to train the temperature of a loss that has one.
         masked: whether clips with equal features are not negatives of each other.
-        relation: whether clips with equal labels match ("label"), or partners alone ("id").
-        seed: of a teacher.
+        relation: "label" if all clips with equal labels match, "id" if only partners match.
+        seed: seed of a teacher.
 
     Raises:
-        InputError: options that contradict each other.
+        InputError: options contradict each other.
     """
 
     __call__: Callable[..., dict[str, Tensor]]
@@ -80,13 +80,13 @@ class Matching(nn.Module):
         self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
         if self._taught and len(space.modalities) != 2:
             raise InputError(
-                f"neighbors.space: dcca learns from two modalities, not {', '.join(space.modalities)}; choose embedding"
+                f"neighbors.space: dcca needs two modalities, not {', '.join(space.modalities)}; choose embedding"
             )
-        teacher = "finds neighbors by a teacher that is trained once (neighbors.space: dcca)"
+        teacher = "determines neighbors by a teacher that is trained once (neighbors.space: dcca)"
         self.needs_same_texts = teacher if self._taught else ""
         self.banked = neighbors.candidates == "bank"
         self.neighbors = None if neighbors.positives == "none" else NeighborPositives(space.modalities, neighbors)
-        # whether the loss depends on the batch alone, without bank, proxies or neighbors
+        # whether the loss depends only on the batch, not on bank, proxies or neighbors
         self.of_batch_alone = self.objective.proxy is None and self.neighbors is None and not self.banked
         self._seed, self._teacher = seed, dict[Modality, Tensor]()
         self._groups = torch.empty(0, dtype=torch.int64)
@@ -100,7 +100,7 @@ class Matching(nn.Module):
         self.objective.check_size(len(train), train.labels if self.relation == "label" else None)
 
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
-        """Find duplicates before the first epoch (before each, if texts are drawn), bank and neighbors before each.
+        """Compute bank and neighbors before each epoch, and duplicates before the first (before each if texts change).
 
         Args:
             train: the training clips.
@@ -139,8 +139,8 @@ class Matching(nn.Module):
 
         Args:
             vectors: modality -> (b, d).
-            batch: of the vectors.
-            encode: for proxies with live neighbors.
+            batch: batch of the vectors.
+            encode: encoder for proxies with live neighbors.
             features: modality -> (b, f), for generative losses.
             heads: modality -> the last layer, for generative losses.
 
@@ -183,7 +183,7 @@ def _hashes(features: Matrix) -> NDArray[np.bytes_]:
 
 
 def same_clips(clips: Clips) -> Tensor:
-    """Return a group (n,) for each clip; clips with equal features in some modality are in one group."""
+    """Return the group of each clip (n,); clips with equal features in some modality are in the same group."""
     count = len(clips)
     owners = [clips.rows(m).cpu().numpy() for m in clips.modalities]
     codes = [
@@ -200,11 +200,13 @@ def same_clips(clips: Clips) -> Tensor:
 
 def _check(neighbors: NeighborOptions, loss: str, proxy: Any, relation: Relation) -> None:
     if neighbors.positives != "none" and relation == "label":
-        raise InputError("neighbors.positives: labels determine the positives (method.label_aware); choose none")
+        raise InputError(
+            "neighbors.positives: labels already determine the positives (method.label_aware); choose none"
+        )
     if not neighbors.alike and loss not in WEIGHS_POSITIVES:
         raise InputError(
             f"neighbors.weights: loss {loss} weights all positives equally; choose equal weights and no own_share, or "
-            f"a loss of {', '.join(WEIGHS_POSITIVES)}"
+            f"choose a loss from {', '.join(WEIGHS_POSITIVES)}"
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
-        raise InputError("neighbors.candidates: with a bank, proxies replace anchors alone; set proxy.aa_on to anchor")
+        raise InputError("neighbors.candidates: with a bank, proxies replace only anchors; set proxy.aa_on to anchor")

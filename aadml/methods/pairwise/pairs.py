@@ -1,4 +1,4 @@
-"""Small networks on frozen features that learn from pairs alone, without labels."""
+"""Small networks on frozen features, trained only on pairs, without labels."""
 
 from copy import deepcopy
 from typing import Annotated, Any, Literal
@@ -25,25 +25,25 @@ NT_XENT = LossSection.of("nt-xent")
 
 
 class PairLearner(Learner):
-    """Networks of each modality's features that match partners by any loss of pairs.
+    """A network for each modality's features, trained to match partners by any loss of pairs.
 
     With the default loss this is the symmetric contrastive objective of ConVIRT (Zhang et al., MLHC 2022) and CLIP
-    (Radford et al., ICML 2021), with a learned temperature. The own partner of a clip is its only positive, except for
-    those of `neighbors`; all other clips of the batch are negatives, except for duplicates.
+    (Radford et al., ICML 2021), with a learned temperature. A clip's partner is its only positive, besides the
+    positives of `neighbors`. All other clips of the batch are negatives, except for duplicates.
 
     Args:
         context: dimensions of the modalities.
-        network: the section of that name: hidden layers, dropout and input noise of each modality's network.
+        network: the `network` section: hidden layers, dropout and input noise of each modality's network.
         dimension: size of the embedding.
-        average: decay of a running average of the networks, which then embeds; 0 for none.
-        learn_temperature: train the temperature of a loss that has one, from the value of its option.
+        average: decay of a running average of the networks, which then computes the embeddings; 0 for no average.
+        learn_temperature: whether to train the temperature of a loss that has one, from the value of its option.
         duplicates: whether clips with equal features in some modality are negatives of each other: "mask" excludes such
             pairs, "keep" does not.
-        label_aware: whether clips with equal labels match, instead of partners alone.
-        loss: the section of that name, as the four that follow.
-        selection: of the pairs that count.
-        proxy: replaces clips in training; anchor-aware proxies use no labels here.
-        neighbors: which clips besides the own partner are positives, found without labels, and with which weights.
+        label_aware: whether all clips with equal labels match, instead of only partners.
+        loss: the `loss` section; the next four arguments are sections too.
+        selection: selection of the pairs in the loss.
+        proxy: proxies that replace clips in training; anchor-aware proxies use no labels in this method.
+        neighbors: positives besides a clip's partner, determined without labels, and their weights.
         directions: (anchors, candidates); "all" ordered pairs of modalities by default.
     """
 
@@ -87,11 +87,11 @@ class PairLearner(Learner):
         self.matching.check_clips(train)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Find duplicates, and the neighbors of every clip."""
+        """Determine duplicates, and the neighbors of every clip."""
         self.matching.refresh(train, lambda clips, modality: self.embed_all(clips[modality], modality))
 
     def calibrate(self, valid: Clips) -> None:
-        """Update the average by the last step, before it is scored."""
+        """Update the average by the last step, before the average is scored."""
         self._update_average()
 
     def proxy(self) -> Proxy | None:

@@ -1,4 +1,4 @@
-"""A teacher: the space of a deep CCA of the training clips, in which neighbors are found (HSC-MAE, 2026)."""
+"""A teacher: the space of a deep CCA of the training clips, in which neighbors are determined (HSC-MAE, 2026)."""
 
 import torch
 from torch import Tensor
@@ -12,11 +12,11 @@ from aadml.methods.method import Context
 from aadml.methods.training.settings import Training
 
 TRAINING = Training(epochs=100, batch=200, optimizer="rmsprop", learning_rate=0.001, drop_last=True)
-"""The schedule of the config `dcca`; without validation clips, the last epoch is chosen."""
+"""Schedule of the config `dcca`; the teacher has no validation clips, so its last epoch is chosen."""
 
 
 def smaller_batch(clips: int) -> list[str]:
-    """Return a warning if there are fewer clips than a batch of the teacher has."""
+    """Return a warning if there are fewer clips than in a batch of the teacher."""
     if clips >= TRAINING.batch:
         return []
     message = f"the teacher has one batch of all {clips} training clips, fewer than dcca's {TRAINING.batch}"
@@ -24,21 +24,21 @@ def smaller_batch(clips: int) -> list[str]:
 
 
 def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
-    """Train a DCCA on training clips alone, and return their embeddings.
+    """Train a DCCA on only the training clips, and return their embeddings.
 
     Args:
         train: n clips of two modalities, scaled as for the student; labels are not used.
-        seed: of the teacher's weights and batches.
+        seed: seed of the teacher's weights and batches.
 
     Returns:
         Modality -> (n, 10), on the device of the clips.
 
     Raises:
-        InputError: not two modalities, or several processes.
+        InputError: the clips do not have two modalities, or there are several processes.
     """
     if group.count() > 1:
         raise InputError(
-            "neighbors.space: dcca trains its teacher in one process, and this training has several; choose embedding"
+            "neighbors.space: dcca trains its teacher in one process, but this training has several; choose embedding"
         )
     device = train.labels.device
     context = Context({m: train.dimension(m) for m in train.modalities}, 0, seed, device)

@@ -1,4 +1,4 @@
-"""A pretrained network of `transformers` in a tower: trained entirely, in its last blocks, or frozen."""
+"""A pretrained network of `transformers` in a tower: trained entirely, trained in its last blocks, or frozen."""
 
 import json
 from collections.abc import Callable
@@ -32,16 +32,16 @@ _AT_ONCE = 32
 
 
 class HubInput(ResizedBuffers):
-    """A pretrained network with the preparation of its inputs, which is saved with the weights, as bytes.
+    """A pretrained network with the preparation of its inputs, which is saved as bytes with the weights.
 
-    In training, items of one shape pass together, and the vector of a clip is the mean over its windows. In evaluation
-    a vector is that of the extractor `hf:MODEL`, whatever other items the batch has.
+    In training, items of one shape pass together, and the vector of a clip is the mean over its windows. In evaluation,
+    a vector equals the output of the extractor `hf:MODEL`, whatever other items the batch has.
 
     Args:
         source: `hf:MODEL[@revision][#pooling]`.
-        modality: of the tower.
-        blocks: trained blocks of the network, from the end, with the layers after them.
-        architecture: of the network in a saved model; None reads the model of `source`.
+        modality: modality of the tower.
+        blocks: number of trained blocks, counted from the end; the layers after these blocks are trained too.
+        architecture: architecture of the network in a saved model; None reads the model of `source`.
 
     Attributes:
         dimension: d of a vector.
@@ -75,11 +75,11 @@ class HubInput(ResizedBuffers):
         return preparation_in(bytes(self.files.tolist()), str(self._architecture["model"]), self.modality)
 
     def architecture(self) -> JsonObject:
-        """Return the architecture, from which the network is built without the files of its model."""
+        """Return the architecture, from which the network can be built without the files of its model."""
         return self._architecture
 
     def train_blocks(self, *, frozen: bool) -> None:
-        """Train the last blocks, or nothing if `frozen` or if the network belongs to a saved model."""
+        """Make the last blocks trainable; no block if `frozen`, or if the network belongs to a saved model."""
         trained = self._to_be_trained and not frozen
         self._parts = trained_parts(self.network, self._try_out, self._blocks) if trained else []
         train_only(self.network, self._parts)
@@ -101,8 +101,8 @@ class HubInput(ResizedBuffers):
         """Return n media or captions as items of the network; items stay unchanged.
 
         Args:
-            features: of n items.
-            loading: how media are decoded and cached; of a frozen network, the vectors are cached on disk instead.
+            features: features of n items.
+            loading: how media are decoded and cached; for a frozen network, the disk caches vectors instead of media.
         """
         preparation, loading = self.preparation, loading.without_disk() if self.frozen else loading
         if isinstance(features, Captions):
@@ -121,18 +121,18 @@ class HubInput(ResizedBuffers):
         return features
 
     def forward(self, batch: ItemBatch) -> Tensor:
-        """Compute the vectors (b, dimension) of a batch of b clips; zeros for a clip that is not present."""
+        """Compute the vectors (b, dimension) of a batch of b clips; zeros for a clip that could not be decoded."""
         return self._trained(batch) if self.training else self._described(batch)
 
     def describe(self, source: NetworkItems, *, stored: bool) -> tuple[Tensor, Tensor]:
-        """Compute the vectors of all n items of a source in evaluation mode, each sound, clip or text once.
+        """Compute the vectors of all n items of a source in evaluation mode; equal sounds, clips or texts pass once.
 
         Args:
             source: result of `prepared`.
             stored: whether vectors are read from the cache on disk, and added to it.
 
         Returns:
-            Vectors (n, dimension) on the CPU, zeros for items that could not be decoded, and whether each could (n,).
+            Vectors (n, dimension) on the CPU, zeros for items that could not be decoded; and flags (n,) of the others.
         """
         distinct, inverse = at_most_once(source.items), source.items.unique(return_inverse=True)[1]
         store = open_vector_cache(self._fingerprint()) if stored else None
@@ -152,7 +152,7 @@ class HubInput(ResizedBuffers):
         return vectors[inverse], torch.tensor([row is not None for row in rows], dtype=torch.bool)[inverse]
 
     def _fingerprint(self) -> str:
-        """Return a text of everything that determines a vector, on this machine."""
+        """Return a string of all facts that determine a vector on this machine."""
         weights = sha256()
         for value in self.network.state_dict().values():
             weights.update(value.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())

@@ -12,7 +12,7 @@ from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")]
 """A pretrained network of `transformers`."""
 Blocks = Annotated[int, Interval(ge=0, le=10_000)] | Literal["all"]
-"""Number of trained blocks of a network, from the end."""
+"""Number of trained blocks of a network, counted from the end."""
 Mebibytes = Annotated[int, Interval(ge=0, le=1 << 24)]
 Workers = Annotated[int, Interval(ge=0, le=256)]
 TRAINED: tuple[Literal["audio", "visual", "text"], ...] = ("audio", "visual", "text")
@@ -23,16 +23,16 @@ class PretrainedOptions:
     """The `towers` section: pretrained networks in front of a method, which is then trained on a manifest of media.
 
     Attributes:
-        audio: hf:MODEL for a network of `transformers` (docs/encoders.md); null reads no sound.
-        visual: the same for frames.
-        text: the same for the column `text` or `caption`.
-        blocks: trained blocks of each network, from the end, with the layers after them; 0 trains the layers after the
-            blocks alone (the network's own projection), "all" the whole network.
-        train: modalities whose networks are trained; the others are frozen, and their vectors are computed once. []
-            freezes all, so that the method's own layers alone are trained.
-        memory_mib: memory for prepared windows, frames and texts, which are not decoded again.
-        disk_mib: disk space in `$AADML_CACHE/decoded` for decoded media of trained networks, in all.
-        workers: processes that decode media outside memory for the next steps; 0 decodes between two steps.
+        audio: network of `transformers` for sound, hf:MODEL (docs/encoders.md); null reads no sound.
+        visual: network for frames, hf:MODEL; null reads no frames.
+        text: network for the column `text` or `caption`, hf:MODEL; null reads no text.
+        blocks: number of trained blocks of each network, from the end; the layers after them are trained too.
+            0 trains only the layers after the blocks (the network's own projection), "all" the whole network.
+        train: modalities of trained networks. The other networks are frozen, and their vectors are computed once.
+            [] freezes all networks, so that only the method's own layers are trained.
+        memory_mib: memory that caches prepared windows, frames and texts, so that they are decoded once.
+        disk_mib: total disk space in `$AADML_CACHE/decoded` for decoded media of trained networks.
+        workers: processes that decode media for the next steps, if not in memory; 0 decodes between two steps.
     """
 
     audio: HubModel | None = None
@@ -55,6 +55,6 @@ class PretrainedOptions:
         return {modality: source for modality in TRAINED if (source := getattr(self, modality)) is not None}
 
     def without_folders(self) -> "PretrainedOptions":
-        """Return the options with only the last part of folder paths: a saved model needs no folder."""
+        """Return the options with only the last part of folder paths, since a saved model needs no folder."""
         audio, visual, text = (source and without_folder(source) for source in (self.audio, self.visual, self.text))
         return replace(self, audio=audio, visual=visual, text=text)

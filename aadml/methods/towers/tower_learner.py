@@ -22,19 +22,18 @@ _OF_INNER = (
     "criterion", "takes_criterion", "takes_missing", "needs_same_texts", "in_bfloat16", "check_clips", "stages",
     "validate", "warnings", "readout", "read_off", "proxy", "metric_loss",
 )  # fmt: skip
-"""Attributes and methods of the inner learner that hold for the learner with networks as well."""
+"""Attributes and methods of the inner learner that also apply to the learner with networks."""
 
 
 class TowerLearner(CachingLearner):
-    """A learner of vectors behind pretrained networks, which compute its vectors from media.
+    """A learner of vectors behind pretrained networks, which compute the vectors from media.
 
-    The vectors are scaled as features are, by statistics of the training clips under the networks as they are before
-    training. What the learner computes from all training clips at once (banks, neighbors, class means) uses the vectors
-    at the beginning of an epoch.
+    The vectors are scaled like features, by statistics of the training clips under the networks before training. State
+    that depends on all training clips (banks, neighbors, class means) uses the vectors at the beginning of an epoch.
 
     Args:
-        inner: the learner of vectors.
-        networks: by modality.
+        inner: learner of vectors.
+        networks: pretrained networks by modality.
         options: the `towers` section.
         inputs: the `inputs` section.
     """
@@ -58,14 +57,14 @@ class TowerLearner(CachingLearner):
         return self.inner.similarity
 
     def architecture(self) -> JsonObject:
-        """Describe the networks, so that they can be built without the files of their models."""
+        """Return the architectures of the networks, which can then be built without the files of their models."""
         return {modality: self.networks[modality].architecture() for modality in self.networks}
 
     def begun(self, train: Clips, valid: Clips) -> tuple[Clips, Clips]:
         """Prepare clips for training, and fit the scaling of their vectors on `train`.
 
         Returns:
-            Both without the clips that cannot be decoded; with vectors instead of media where the network is frozen.
+            Both sets without clips that cannot be decoded, and with vectors instead of media of frozen networks.
         """
         self.eval()
         train, vectors = self._prepared_clips(train)
@@ -76,7 +75,7 @@ class TowerLearner(CachingLearner):
         return train, self._prepared_clips(valid)[0]
 
     def decodable(self, clips: Clips) -> Clips:
-        """Return the clips that can be decoded; a warning has named the file of each other clip."""
+        """Return the clips that can be decoded; a warning has already named the file of each other clip."""
         present = torch.ones(len(clips), dtype=torch.bool)
         for modality in clips.modalities:
             features = clips[modality]
@@ -95,7 +94,7 @@ class TowerLearner(CachingLearner):
         return items
 
     def players(self) -> Mapping[str, Player]:
-        """Return the player of the inner learner, with the trained parts of the networks."""
+        """Return the player of the inner learner, which also trains the trained parts of the networks."""
         ((name, player),) = self.inner.players().items()
         parameters = [p for network in self.networks.values() for p in network.parameters() if p.requires_grad]
         return {
@@ -107,25 +106,25 @@ class TowerLearner(CachingLearner):
         }
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Refresh the inner learner, if it depends on all training clips."""
+        """Call `before_epoch` of the inner learner, if it depends on all training clips."""
         if type(self.inner).before_epoch is not Learner.before_epoch:
             self.inner.before_epoch(self.described(train), epoch)
 
     def calibrate(self, valid: Clips) -> None:
-        """Choose on the validation clips as the inner learner does."""
+        """Call `calibrate` of the inner learner on the vectors of the validation clips."""
         self.inner.calibrate(self.described(valid))
 
     def finish(self, train: Clips, valid: Clips) -> None:
-        """Fit what the inner learner fits after training."""
+        """Call `finish` of the inner learner on the vectors of the clips, if it does anything."""
         if type(self.inner).finish is not Learner.finish:
             self.inner.finish(self.described(train), self.described(valid))
 
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
-        """Compute the loss of clips as the inner learner does."""
+        """Compute the loss of the inner learner on the vectors of clips."""
         return self.inner.held_out_loss(self.described(clips), batch)
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips` as the inner learner does."""
+        """Encode one modality of `clips` with the inner learner."""
         return self.inner.encode(self.described(clips.keeping([modality])), modality)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
@@ -145,7 +144,7 @@ class TowerLearner(CachingLearner):
         return replace(clips, features={m: self._vectors(f, m) for m, f in clips.features.items()})
 
     def _prepared_clips(self, clips: Clips) -> tuple[Clips, dict[Modality, Tensor]]:
-        """Return the decodable clips, with vectors instead of media where the network is frozen; and all vectors."""
+        """Return the decodable clips, with vectors instead of media if the network is frozen, and all vectors."""
         features: dict[Modality, Features] = {}
         vectors: dict[Modality, Tensor] = {}
         present = torch.ones(len(clips), dtype=torch.bool)
@@ -166,7 +165,7 @@ class TowerLearner(CachingLearner):
             with self.evaluated():
                 vectors, present = network.describe(items, stored=network.frozen)
             if not bool(present.all()):
-                raise InputError(f"{modality}: cannot be decoded: {', '.join(items.failures)}")
+                raise InputError(f"{modality}: cannot decode {', '.join(items.failures)}; omit or restore these files")
             self._cache[id(features)] = (features, vectors)
         return self._scaled(self._cache[id(features)][1].to(self.device), modality)
 
@@ -174,7 +173,7 @@ class TowerLearner(CachingLearner):
         return replace(batch, features={m: self._scaled(f, m) for m, f in batch.features.items()})
 
     def _scaled(self, features: Tensor | ItemBatch, modality: Modality) -> Tensor:
-        """Scale vectors (b, d) of a network, which first computes them if items are passed."""
+        """Scale vectors (b, d) of a network; items first pass the network."""
         vectors = features if isinstance(features, Tensor) else self.networks[modality](features)
         shift, scale = self.get_buffer(f"shift_{modality}"), self.get_buffer(f"scale_{modality}")
         return scaling_of({modality: shift}, {modality: scale}, self._inputs).scaled(vectors, modality)

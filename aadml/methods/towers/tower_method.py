@@ -30,7 +30,7 @@ class TowerMethod(LearnedMethod):
         super().fit(*self.learner.begun(train, valid), session)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed every modality of `clips`; clips that cannot be decoded are left out, and named in a warning."""
+        """Embed every modality of `clips`; clips that cannot be decoded are omitted with a warning."""
         return self.learner.embed_clips(self.learner.decodable(clips))
 
 
@@ -46,12 +46,12 @@ def towered(
     """Build a method behind pretrained networks.
 
     Args:
-        name: of the method, for messages.
-        build: builds the method for features of the dimensions of a context.
-        context: of the media.
+        name: name of the method, for messages.
+        build: function that builds the method for features with the dimensions of a context.
+        context: context of the media.
         settings: the `training` section.
-        towers: the section of that name.
-        inputs: the section of that name.
+        towers: the `towers` section.
+        inputs: the `inputs` section.
 
     Raises:
         InputError: a network cannot be read, or the method cannot be trained through its vectors.
@@ -62,18 +62,18 @@ def towered(
     method = build(replace(context, dimensions=widths, architecture=None))
     if type(method) is not LearnedMethod:
         raise InputError(
-            f"towers: {name} is not trained in steps through features; extract features (`aadml extract`), or choose a "
-            "method that is: aadml, pairs, clip, dscmr ..."
+            f"towers: {name} is not trained in steps through features; extract features (`aadml extract`), or choose "
+            "such a method: aadml, pairs, clip, dscmr ..."
         )
     players = method.learner.players()
     if len(players) > 1:
         raise InputError(
-            f"towers: {name} trains {' and '.join(players)} against each other; choose a method or a loss of one player"
+            f"towers: {name} trains {' and '.join(players)} against each other; choose another method or loss"
         )
     trained = context.architecture is not None or not all(network.frozen for network in networks.values())
     if trained and method.learner.learns_beside_batches:
         raise InputError(
-            f"towers: {name} learns from clips beside its batch too; freeze the networks (towers.train=[])"
+            f"towers: {name} also learns from clips outside its batch; freeze the networks (towers.train=[])"
         )
     return TowerMethod(TowerLearner(method.learner, networks, towers, inputs), context, settings)
 

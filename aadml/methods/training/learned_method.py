@@ -26,7 +26,7 @@ class LearnedMethod(Method):
     """A learner as a method.
 
     Args:
-        learner: to be trained.
+        learner: learner to train.
         context: seed and device.
         settings: the `training` section.
     """
@@ -54,11 +54,11 @@ class LearnedMethod(Method):
         run_training(self.learner, train, valid, self.settings, session or Session(), seed=self._seed)
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality (n, d) -> (n, dimension), each alone."""
+        """Embed n items of one modality (n, d) -> (n, dimension), each independently."""
         return self.learner.embed_all(features, modality)
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips`, each item alone, into the outputs from which embeddings are read."""
+        """Encode one modality of `clips`, each item independently, into the outputs that `read_off` converts."""
         return self.learner.encode(clips, modality)
 
     def read_off(self, outputs: Tensor) -> Tensor:
@@ -84,20 +84,20 @@ class LearnedMethod(Method):
         self.learner.eval()
 
     def architecture(self) -> JsonObject:
-        """Describe networks of the learner whose shape was read from files."""
+        """Return the architecture of networks whose shape was read from files."""
         return self.learner.architecture()
 
     def readout(self) -> JsonObject:
-        """Describe the read-out of the learner."""
+        """Return name and options of the learner's read-out."""
         return self.learner.readout()
 
     def parameters_count(self) -> int:
-        """Count the trainable parameters."""
+        """Return the number of parameters."""
         return sum(parameter.numel() for parameter in self.learner.parameters())
 
 
 def learned(learner: Callable[Concatenate[Context, P], Learner]) -> Callable[Concatenate[Context, Training, P], Method]:
-    """Build the builder of a method from the class of its learner, with the options of the learner.
+    """Return a function that builds a method from its learner's class, with the options of the learner.
 
     Args:
         learner: (context, *, options) -> learner.

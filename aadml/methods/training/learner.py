@@ -21,7 +21,7 @@ from aadml.methods.training.train_scores import map_scores
 from aadml.methods.training.warnings import collapse_warning
 
 EMBEDDING_BATCH = 1024
-"""Items embedded at a time; 4,096 take up to half as long again, since activations no longer fit the caches."""
+"""Items embedded at a time; 4,096 take up to 1.5 times as long, since activations no longer fit the caches."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Epoch:
 
     Attributes:
         stage: name of the stage.
-        number: epochs of this stage done before this one.
-        total: epochs of this stage.
+        number: finished epochs of this stage, before this epoch.
+        total: number of epochs of this stage.
     """
 
     stage: str
@@ -44,12 +44,12 @@ class Batch:
     """Input of a player's loss.
 
     Attributes:
-        features: modality -> (b, d), or the padded batch of a source; one of several processes holds its own rows.
+        features: modality -> (b, d), or the padded batch of a source; each of several processes holds its own rows.
         labels: (b,) int64.
         index: (b,) rows in the training set.
         generator: the only source of draws.
-        epoch: position of the training.
-        present: modality -> (b,) bool, whether a clip has it, where some clips of the training set lack it.
+        epoch: position of the epoch in its stage.
+        present: modality -> (b,) bool, whether a clip has the modality, if some training clips lack it.
     """
 
     features: Mapping[Modality, Any]
@@ -62,13 +62,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class Player:
-    """A set of parameters and the loss they minimize; adversarial methods have several.
+    """A set of parameters and the loss that they minimize; adversarial methods have several players.
 
     Attributes:
-        parameters: of the player's optimizer.
+        parameters: parameters of the player's optimizer.
         loss: batch -> named scalars; "loss" is minimized, the others are logged.
-        settings: the `training` section -> that of this player, where its optimizer differs.
-        probe: scalars of the loss, with their graph -> further scalars, logged once an epoch; it draws nothing.
+        settings: the `training` section -> the section of this player, if its optimizer differs.
+        probe: scalars of the loss, with their graph -> further scalars, for the log; a probe draws nothing.
     """
 
     parameters: Sequence[nn.Parameter]
@@ -82,14 +82,14 @@ class Stage:
     """A part of a training.
 
     Attributes:
-        name: for the log.
+        name: name of the stage, for the log.
         epochs: number of epochs.
         players: names of the players that are trained on each batch, in this order; None for all.
         batches: (train, epoch, generator) -> rows of each batch; None for shuffled batches of the configured size.
-        keep_optimizer: whether the optimizers' state carries over from the stage before.
-        start_from_best: whether the stage starts from the best weights of the stage before (else from its last).
-        keep_best: whether the best score of the stage before still counts.
-        scored: whether its best weights are scored too, before the next stage begins.
+        keep_optimizer: whether the optimizers keep their state from the stage before.
+        start_from_best: whether the stage starts from the best weights of the stage before, rather than the last.
+        keep_best: whether the best score so far includes the stage before.
+        scored: whether the best weights of the stage are scored too, before the next stage begins.
     """
 
     name: str
@@ -103,13 +103,13 @@ class Stage:
 
 
 def in_two(epochs: int, share: float, names: tuple[str, str], *, apart: bool = False) -> list[Stage]:
-    """Divide epochs into two stages; a stage without epochs is left out.
+    """Divide epochs into two stages; a stage without epochs is omitted.
 
     Args:
-        epochs: of both.
-        share: of the first stage, 0 to 1.
-        names: of the stages.
-        apart: whether each trains the player of its name alone.
+        epochs: epochs of both stages together.
+        share: share of the first stage, 0 to 1.
+        names: names of the stages.
+        apart: whether each stage trains only the player with its name.
     """
     first = round(share * epochs)
     counts = zip(names, (first, epochs - first), strict=True)
@@ -120,8 +120,8 @@ class Validation:
     """Validation clips with their embeddings under the weights of one epoch.
 
     Args:
-        learner: that embeds.
-        clips: to embed.
+        learner: learner that embeds the clips.
+        clips: clips to embed.
     """
 
     def __init__(self, learner: "Learner", clips: Clips) -> None:
@@ -135,16 +135,16 @@ class Validation:
 
 
 class Learner(nn.Module, Embedder):
-    """A trainable method whose parameters and buffers are all that is fitted: `state_dict` is complete.
+    """A trainable method; all fitted numbers are parameters or buffers, so that `state_dict` is complete.
 
     Attributes:
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
-        takes_criterion: whether `training.criterion` may name another score; not where a stage trains something else.
-        in_bfloat16: whether `training.precision` may be bfloat16: "no", "possible", or "shown", where runs of several
-            seeds scored the same in both precisions (docs/lab/speed.md), so that "auto" may choose it.
-        divides_batches: whether several processes may train it: its losses then receive the features of the process's
-            own rows (`group.together` gathers the outputs), and return the process's part of a sum.
-        learns_beside_batches: whether its loss uses features of training clips outside the batch.
+        takes_criterion: whether `training.criterion` may be another score; False if the stages have different scores.
+        in_bfloat16: whether `training.precision` may be bfloat16: "no", "possible" or "shown". "shown" means that runs
+            of several seeds scored the same in both precisions (docs/lab/speed.md), so that "auto" may choose bfloat16.
+        divides_batches: whether several processes may train the learner. Its losses then receive the features of the
+            process's own rows (`group.together` gathers the outputs), and return the process's part of a sum.
+        learns_beside_batches: whether the loss uses features of training clips outside the batch.
     """
 
     criterion: str = "map_mean"
@@ -154,7 +154,7 @@ class Learner(nn.Module, Embedder):
     learns_beside_batches: bool = False
 
     def players(self) -> Mapping[str, Player]:
-        """Return the players by name; by default one, of all trainable parameters and `_loss`."""
+        """Return the players by name; by default, one player of all trainable parameters with `_loss`."""
         return {"all": Player([p for p in self.parameters() if p.requires_grad], self._loss)}
 
     def _loss(self, batch: Batch) -> Mapping[str, Tensor]:
@@ -163,27 +163,27 @@ class Learner(nn.Module, Embedder):
 
     @abstractmethod
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch of one modality (b, d) -> (b, dimension), in evaluation mode, each item alone."""
+        """Embed a batch of one modality (b, d) -> (b, dimension), in evaluation mode, each item independently."""
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Divide a training into stages; one by default."""
+        """Return the stages of a training; one stage by default."""
         return (Stage("train", epochs),)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Refresh what depends on the whole training set (bank, class means, codes)."""
+        """Recompute state that depends on the whole training set (bank, class means, codes)."""
 
     def calibrate(self, valid: Clips) -> None:
-        """Choose on validation clips what is chosen there (temperature, read-out), before they are scored."""
+        """Choose values on the validation clips (temperature, read-out), before the clips are scored."""
 
     def finish(self, train: Clips, valid: Clips) -> None:
-        """Fit what follows once the best weights are loaded (a closed form on the outputs)."""
+        """Fit the last part after the best weights are loaded (a closed form on the outputs)."""
 
     def validate(self, valid: Validation) -> dict[str, float]:
         """Score the validation clips: the mean average precision of every direction, and their mean."""
         return map_scores(valid.embeddings)
 
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
-        """Compute the training loss of clips of any split in evaluation mode; None where it is undefined."""
+        """Compute the training loss of clips of any split in evaluation mode; None if it is undefined."""
         return None
 
     def warnings(self, valid: Validation) -> Iterable[str]:
@@ -194,7 +194,7 @@ class Learner(nn.Module, Embedder):
                 yield f"the {modality} embeddings: {warning}"
 
     def metric_loss(self, settings: Training) -> MetricLoss | None:
-        """Return the metric loss of a training; None where there is none to estimate."""
+        """Return the metric loss of a training; None if the learner has none to estimate."""
         return None
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
@@ -204,7 +204,7 @@ class Learner(nn.Module, Embedder):
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """Return a context in evaluation mode and without gradients; the mode is restored however it ends."""
+        """Return a context in evaluation mode and without gradients; the mode is restored at exit, also on errors."""
         was_training = self.training
         self.eval()
         try:
@@ -230,7 +230,7 @@ class CachingLearner(Learner):
 
     def __init__(self) -> None:
         super().__init__()
-        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, which are held so that it stays
+        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held so that no other gets it
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode; training mode clears the cache."""
@@ -245,7 +245,7 @@ class CachingLearner(Learner):
 
 
 class ResizedBuffers(nn.Module):
-    """A module whose buffers, of a size that follows from the training data, get the size of the state they load.
+    """A module with buffers whose size depends on the training data: they get the size of the state they load.
 
     Attributes:
         resized: names of the buffers.
@@ -262,7 +262,7 @@ class ResizedBuffers(nn.Module):
 
 
 def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.Generator, epoch: Epoch) -> Batch:
-    """Build the batch of the rows (b,) of clips on a device, with the features of this process's own rows."""
+    """Build the batch of the rows (b,) of clips on a device, with features of only this process's rows."""
     features = {m: on_device(clips[m], rows[group.own(len(rows))], device) for m in clips.modalities}
     labels = clips.labels[rows.to(clips.labels.device)].to(device)
     present = {m: flags[rows].to(device) for m, flags in clips.present.items()}

@@ -1,4 +1,4 @@
-"""The only training loop. Nothing in it depends on a method: players, stages and hooks are the learner's."""
+"""The only training loop. The loop depends on no method: players, stages and hooks belong to the learner."""
 
 import math
 import time
@@ -32,25 +32,25 @@ from aadml.retrieval.evaluation import mean_figure
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
 
 PROBED_EVERY = 10
-"""Epochs between two calls of the players' probes, each of which may take as long as a step; the last epoch has one."""
+"""Epochs between two calls of the players' probes, besides the last epoch's; a call may take as long as a step."""
 
 
 def train(learner: Learner, train: Clips, valid: Clips, settings: Training, session: Session, *, seed: int) -> None:
-    """Train `learner` through its stages; it ends with the weights of the epoch chosen on `valid`.
+    """Train `learner` through its stages, and load the weights of the epoch chosen on `valid`.
 
-    All draws of an epoch (order, dropout, selections, texts) derive from `seed`, the stage and the epoch's number
-    alone, so a training that continues after an interruption ends in the same bytes as an uninterrupted one.
+    All draws of an epoch (order, dropout, selections, texts) derive only from `seed`, the stage and the epoch's number.
+    A training continued after an interruption therefore ends in the same bytes as an uninterrupted one.
 
     Args:
-        learner: to be trained, on its device.
+        learner: learner to train, on its device.
         train: clips to fit on.
-        valid: clips to choose the epoch on; without any, the last epoch is chosen.
+        valid: clips to choose the epoch on; if there are none, the last epoch is chosen.
         settings: the `training` section.
         session: log, best weights, state to continue from.
-        seed: of all draws.
+        seed: seed of all draws.
 
     Raises:
-        InputError: the loss became NaN before any epoch could be kept.
+        InputError: the loss became NaN before any epoch was stored.
     """
     with torch.random.fork_rng(devices=[]), group.divided():
         clips = _to_device(train, learner.device)
@@ -78,7 +78,7 @@ class _Progress:
 class _Loop:
     learner: Learner
     all_train: Clips
-    train: Clips  # with the texts of the epoch
+    train: Clips  # with the texts drawn for the epoch
     valid: Clips
     settings: Training
     session: Session
@@ -89,10 +89,10 @@ class _Loop:
         """Run all stages that are not done yet.
 
         Raises:
-            InputError: `training.criterion` in a training whose stages have different scores.
+            InputError: `training.criterion` is set, but the stages of the training have different scores.
         """
         if self.settings.criterion != AUTO and not self.learner.takes_criterion:
-            raise InputError("training.criterion: this method trains in stages of different scores; leave it at auto")
+            raise InputError("training.criterion: the stages of this method have different scores; leave it at auto")
         stages = self.learner.stages(self.settings.epochs)
         self.precision = resolved(self.settings.precision, self.learner)
         self.optimization = Optimization(self.learner.players(), self.settings)
@@ -133,7 +133,7 @@ class _Loop:
         return EpochWeights(self.learner, self.settings.batch, last, self.train.class_names)
 
     def _run_epoch(self, stage: Stage) -> Record:
-        """Refresh the learner, then take one step of every player on every batch; return the record of the epoch."""
+        """Refresh the learner, run one step of every player on every batch, and return the record of the epoch."""
         started = time.perf_counter()
         epoch = Epoch(stage.name, self.progress.epoch, stage.epochs)
         generator = _seeded(self.seed, self.progress.stage, self.progress.epoch)
@@ -153,7 +153,7 @@ class _Loop:
     def _steps(
         self, batches: Iterable[Tensor], stage: Stage, epoch: Epoch, generator: torch.Generator
     ) -> dict[str, float]:
-        """Run the steps of one epoch; return the mean of every scalar of the losses."""
+        """Run the steps of one epoch, and return the mean of every scalar of the losses."""
         players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
         scalars: dict[str, list[Tensor]] = {}
         steps = 0
@@ -174,7 +174,7 @@ class _Loop:
         return {"loss": _loss(means)} | means | {"loss_of_first_batch": _loss(first_values), "steps": steps}
 
     def _score(self, *, last: bool) -> dict[str, float]:
-        """Score the validation clips every `valid_every` epochs, and keep the weights that `select` chooses."""
+        """Score the validation clips every `valid_every` epochs, and store the weights that `select` chooses."""
         if not len(self.valid):
             self._keep({})
             return {}
@@ -193,7 +193,7 @@ class _Loop:
         return {f"valid {key}": value for key, value in scores.items()}
 
     def _since_last(self) -> int:
-        """Count the epochs since the last validation; the last epoch of a stage may be validated sooner."""
+        """Return the number of epochs since the last validation; the last epoch of a stage may be validated sooner."""
         return (self.progress.epoch - 1) % self.settings.valid_every + 1
 
     def _validated(self) -> dict[str, float]:
@@ -205,7 +205,7 @@ class _Loop:
         return scores if criterion == AUTO else scores | {criterion: mean_figure(valid.embeddings, criterion)}
 
     def _score_train(self, *, last: bool) -> dict[str, float]:
-        """Score the training clips and compute train and validation loss every `train_map` epochs, for people alone."""
+        """Score the training clips and compute train and validation loss every `train_map` epochs, for the log only."""
         every = self.settings.train_map
         if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
             return {}
@@ -218,7 +218,7 @@ class _Loop:
         return scores | {key: loss for key, loss in losses.items() if loss is not None}
 
     def _lower_on_plateau(self, score: float) -> None:
-        """Lower the learning rate once the score has not risen for `schedule_every` epochs; then count anew."""
+        """Lower the learning rate once the score has not risen for `schedule_every` epochs, and restart the count."""
         progress, settings = self.progress, self.settings
         if progress.risen_to is None or score > progress.risen_to + settings.schedule_threshold:
             progress.risen_to, progress.since_risen = score, 0
@@ -243,7 +243,7 @@ class _Loop:
         self.session.keep_best(Checkpoint(self.learner.state_dict(), facts))
 
     def _shuffled(self, generator: torch.Generator) -> Iterator[Tensor]:
-        """Yield the rows of each batch (b,) in random order; a last batch of one clip joins the batch before."""
+        """Yield the rows of each batch (b,) in random order; a last batch of a single clip joins the batch before."""
         parts: Sequence[Tensor] = torch.randperm(len(self.train), generator=generator).split(self.settings.batch)
         if len(parts) > 1 and self.settings.drop_last and len(parts[-1]) < self.settings.batch:
             parts = parts[:-1]
@@ -263,7 +263,7 @@ class _Loop:
     def _stop_at_nan(self, loss: float) -> None:
         if _of_first(self.session.best()) is None:
             raise InputError(f"training: the loss became {loss} in the first epoch; {ADVICE}")
-        self.session.warn(f"the loss became {loss} in epoch {self.progress.epochs_done + 1}: stopped there; {ADVICE}")
+        self.session.warn(f"the loss became {loss} in epoch {self.progress.epochs_done + 1}: training ended; {ADVICE}")
 
     def _checkpoint(self) -> Checkpoint:
         tensors = {f"learner.{k}": v for k, v in self.learner.state_dict().items()} | self.optimization.state()
@@ -292,12 +292,12 @@ def _of_first(checkpoint: Checkpoint | None) -> Checkpoint | None:
 
 
 def _loss(scalars: Mapping[str, float]) -> float:
-    """Return the loss of the scalars; of several players, the sum of their losses."""
+    """Return the loss among the scalars; with several players, the sum of their losses."""
     return scalars["loss"] if "loss" in scalars else sum(v for k, v in scalars.items() if k.endswith(" loss"))
 
 
 def _seeded(seed: int, stage: int, epoch: int) -> torch.Generator:
-    """Seed the process-wide generator (dropout); return a new generator (order, selections). Both are of this epoch."""
+    """Seed the process-wide generator (dropout), and return a new generator (order, selections), for one epoch."""
     mixed = (seed * 1_000_003 + stage * 10_007 + epoch) & 0x7FFF_FFFF_FFFF
     torch.manual_seed(mixed)
     return torch.Generator().manual_seed(mixed + 1)

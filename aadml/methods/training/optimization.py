@@ -13,7 +13,7 @@ from aadml.methods.training.settings import OPTIMIZERS, Training
 
 
 class Optimization:
-    """One optimizer a player."""
+    """The optimizers of a training, one per player."""
 
     def __init__(self, players: Mapping[str, Player], settings: Training) -> None:
         self._players = players
@@ -21,15 +21,15 @@ class Optimization:
         self.reset()
 
     def reset(self) -> None:
-        """Build the optimizers anew, without momentum or step counts."""
+        """Rebuild the optimizers, without momentum or step counts."""
         self._optimizers = {n: build_optimizer(p.parameters, self._settings[n]) for n, p in self._players.items()}
 
     def set_epoch(self, epoch: int, factor: float) -> float:
-        """Set the learning rates for an epoch of a stage; return the first player's, for the log.
+        """Set the learning rates for an epoch of a stage, and return the first player's rate, for the log.
 
         Args:
-            epoch: epochs of the stage done.
-            factor: share of the learning rate that plateaus have left.
+            epoch: number of finished epochs of the stage.
+            factor: factor of the learning rate after all plateaus so far.
         """
         rates = []
         for name, optimizer in self._optimizers.items():
@@ -45,13 +45,13 @@ class Optimization:
         """Run one step of a player's optimizer on `batch`.
 
         Args:
-            name: of the player.
-            player: whose parameters are moved.
-            batch: input of its loss.
-            probed: whether the player's probe reads the loss first.
+            name: name of the player.
+            player: player whose parameters are updated.
+            batch: input of the player's loss.
+            probed: whether to run the player's probe on the loss.
 
         Returns:
-            The named scalars of the loss, summed over all processes, and those of the probe.
+            The named scalars of the loss, summed over all processes, and the scalars of the probe.
         """
         optimizer = self._optimizers[name]
         optimizer.zero_grad(set_to_none=True)
@@ -80,7 +80,7 @@ class Optimization:
         }
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Load what `state` returned."""
+        """Load the result of `state`."""
         entries: dict[str, dict[int, dict[str, Tensor]]] = {name: {} for name in self._optimizers}
         for path, value in state.items():
             name, number, key = path.removeprefix("optimizer.").rsplit(".", 2)
@@ -90,7 +90,7 @@ class Optimization:
 
 
 def build_optimizer(parameters: Iterable[nn.Parameter], settings: Training) -> torch.optim.Optimizer:
-    """Build the optimizer that `settings` names, with the fused implementation of torch if it has one."""
+    """Build the optimizer of `settings`, with the fused implementation if torch has one."""
     build = lookup(OPTIMIZERS, settings.optimizer, "training.optimizer")
     known = inspect.signature(build).parameters
     options = {

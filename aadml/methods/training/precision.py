@@ -19,7 +19,7 @@ from aadml.methods.training.settings import Precision
 _Module = TypeVar("_Module", bound=nn.Module)
 
 PAYS_FROM = 512
-"""Inputs and outputs of the widest layer from which on bfloat16 saves more time than its conversions take."""
+"""Smallest width (inputs and outputs) of the widest layer at which bfloat16 saves more time than conversions take."""
 
 
 def resolved(precision: Precision, learner: Learner) -> Literal["float32", "bfloat16"]:
@@ -27,14 +27,14 @@ def resolved(precision: Precision, learner: Learner) -> Literal["float32", "bflo
 
     Args:
         precision: `training.precision`.
-        learner: to be trained.
+        learner: learner to train.
 
     Raises:
-        InputError: bfloat16 for a learner without layers for it, or whose sums need float32.
+        InputError: bfloat16 is set, but the learner has no layers for it or needs float32 sums.
     """
     layers = _of_kind(Linear, learner)
     if precision == "bfloat16" and (learner.in_bfloat16 == "no" or not layers):
-        raise InputError("training.precision: bfloat16 given; this method trains in float32 alone, or auto")
+        raise InputError("training.precision: bfloat16 given, but this method needs float32; choose float32 or auto")
     if precision != "auto":
         return precision
     widest = max((min(layer.in_features, layer.out_features) for layer in layers), default=0)
@@ -49,22 +49,22 @@ def computed_in(precision: Precision, learner: Learner) -> AbstractContextManage
 
 
 def passed_in_parts(clips: int, learner: Learner) -> AbstractContextManager[None]:
-    """Return a context in which so many clips pass the layers of a learner at a time; 0 passes all at once.
+    """Return a context in which `clips` rows pass the layers of a learner at a time; 0 passes all at once.
 
-    Losses receive the whole batch, and the gradients are those of the whole batch: each part passes once without its
+    Losses receive the whole batch, and the gradients are those of the whole batch. Each part passes once without its
     graph, and again when its gradient is computed (GradCache: Gao et al., Scaling deep contrastive learning batch size
     under memory limited setup, RepL4NLP 2021).
 
     Raises:
-        InputError: parts for a learner without layers of its own, or in one process of several, which draws for the
-            whole batch.
+        InputError: `clips` is set for a learner without `Layers`, or with several processes, each of which draws for
+            the whole batch.
     """
     networks = _of_kind(Layers, learner)
     if clips and not networks:
-        raise InputError("training.micro_batch: this method's networks take a batch whole; leave it at 0")
+        raise InputError("training.micro_batch: this method's networks cannot divide a batch; leave it at 0")
     if clips and group.count() > 1:
         raise InputError(
-            f"training.micro_batch: {clips} given; several processes divide a batch already, leave it at 0"
+            f"training.micro_batch: {clips} given, but several processes already divide a batch; leave it at 0"
         )
     return _changed(networks, "rows_at_once", clips, 0)
 

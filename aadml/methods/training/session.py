@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aadml.methods.training.learner import Learner
 
 Record = Mapping[str, float | str]
-"""Statistics of one epoch, a line of the log; the stage is a string."""
+"""Statistics of one epoch, which are one line of the log; the stage is a string."""
 
 
 def numbers(record: Record) -> dict[str, float]:
@@ -40,10 +40,10 @@ class EpochWeights:
     """The weights at the end of an epoch, for observers of a training.
 
     Attributes:
-        learner: that has the weights.
-        batch: clips a batch of the training.
+        learner: learner that has the weights.
+        batch: clips per batch of the training.
         last: whether the epoch was the last of its stage.
-        class_names: of the training clips.
+        class_names: class names of the training clips.
     """
 
     learner: "Learner"
@@ -52,7 +52,7 @@ class EpochWeights:
     class_names: tuple[str, ...]
 
     def held_out_loss(self, clips: Clips) -> float | None:
-        """Compute the loss of clips of any split; None where it is undefined, or where the classes differ."""
+        """Compute the loss of clips of any split; None if the loss is undefined, or the classes differ."""
         same = clips.class_names == self.class_names
         return self.learner.held_out_loss(clips, self.batch) if same else None
 
@@ -63,10 +63,10 @@ class Callbacks:
 
     Attributes:
         on_epoch: called with every record, for a progress bar.
-        on_plan: called once with (epochs, epochs done).
+        on_plan: called once with (epochs, finished epochs).
         on_warning: called with every new warning.
         on_step: called with the number of each step within its epoch, from 1.
-        on_stage: called with the name of a finished stage whose best weights, now loaded, are to be scored.
+        on_stage: called with the name of a finished stage whose best weights are now loaded, to be scored.
     """
 
     on_epoch: Callable[[Record], None] | None = None
@@ -80,7 +80,7 @@ SILENT = Callbacks()
 
 
 class Session:
-    """A training in memory; `aadml.runs.session.RunSession` stores the same in a run folder."""
+    """State of a training in memory; `aadml.runs.session.RunSession` stores the same state in a run folder."""
 
     def __init__(self, callbacks: Callbacks = SILENT) -> None:
         self.history: list[Record] = []
@@ -100,12 +100,12 @@ class Session:
             self._callbacks.on_step(number)
 
     def finish_stage(self, name: str) -> None:
-        """Report a finished stage whose best weights, now loaded, are to be scored."""
+        """Report a finished stage whose best weights are now loaded, to be scored."""
         if self._callbacks.on_stage:
             self._callbacks.on_stage(name)
 
     def log(self, record: Record, weights: EpochWeights | None = None) -> None:
-        """Log a finished epoch. Nothing is returned to the training, whatever an observer does with the weights."""
+        """Log a finished epoch; observers may use the weights, but return nothing to the training."""
         self.history.append(record)
         if self._callbacks.on_epoch:
             self._callbacks.on_epoch(record)
@@ -119,7 +119,7 @@ class Session:
                 self._callbacks.on_warning(message)
 
     def plan(self, epochs: int, done: int) -> None:
-        """Report the number of epochs, and how many of them are done already."""
+        """Report the number of epochs, and how many of them are finished."""
         if self._callbacks.on_plan:
             self._callbacks.on_plan(epochs, done)
 
@@ -128,12 +128,12 @@ class Session:
         self._best = Checkpoint({k: v.detach().cpu().clone() for k, v in checkpoint.tensors.items()}, checkpoint.facts)
 
     def best(self) -> Checkpoint | None:
-        """Return the latest checkpoint of `keep_best`."""
+        """Return the latest checkpoint of `keep_best`, or None."""
         return self._best
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Store the state to continue from after this epoch; a session in memory stores nothing."""
 
     def resume(self) -> Checkpoint | None:
-        """Return the latest checkpoint of `save`, of this process or an earlier one."""
+        """Return the latest checkpoint of `save`, by this process or an earlier process; None if there is none."""
         return None

@@ -20,7 +20,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 AUTO = "auto"
-"""The criterion of the method; the precision chosen for method and machine."""
+"""Value of an option: the criterion of the method, or the precision chosen for method and machine."""
 
 SCHEDULED = OnlyWith("schedule", "step", "plateau")
 
@@ -33,34 +33,34 @@ class Training:
 
     Attributes:
         epochs: passes over the training clips (400: AADML, section 5.2).
-        batch: clips a batch (400 on VEGAS, 200 on AVE: AADML, section 5.2).
-        micro_batch: clips that pass the encoders' hidden layers at a time; 0 is the whole batch. Loss and gradients are
-            those of the whole batch, for any loss, at the price of a second pass: memory is saved, not time. With
-            dropout, the masks of a seed depend on it.
+        batch: clips per batch (400 on VEGAS, 200 on AVE: AADML, section 5.2).
+        micro_batch: clips that pass the encoders' hidden layers at a time; 0 passes the whole batch. Loss and gradients
+            are those of the whole batch, for any loss. This saves memory but needs a second pass. With dropout, the
+            masks of a seed depend on this option.
         optimizer: name of the optimizer.
-        learning_rate: of all players without a rate of their own (1e-4: AADML, section 5.2).
-        betas: of Adam.
-        weight_decay: as the optimizer defines it.
-        momentum: of SGD and RMSprop.
+        learning_rate: learning rate of all players without their own rate (1e-4: AADML, section 5.2).
+        betas: betas of Adam, AdamW and Adamax.
+        weight_decay: weight decay, as the optimizer defines it.
+        momentum: momentum of SGD and RMSprop.
         schedule: "constant", "step" (times `schedule_factor` every `schedule_every` epochs) or "plateau" (times
-            `schedule_factor` once the validation score has not risen for `schedule_every` epochs, each time anew).
-        schedule_every: epochs between two changes of the learning rate, or of a plateau.
+            `schedule_factor` whenever the validation score has not risen for `schedule_every` epochs).
+        schedule_every: epochs between two changes of the learning rate, or without a rise of the score ("plateau").
         schedule_factor: factor of the learning rate at each change.
-        schedule_threshold: smallest rise above the best score before that ends a plateau.
+        schedule_threshold: smallest rise above the best score so far that ends a plateau.
         schedule_floor: smallest learning rate of any schedule.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
-        select: "best" keeps the epoch of the best validation score, "last" the last one.
-        criterion: score of the validation clips that chooses the epoch, and that plateaus and patience follow: "auto"
-            is that of the method (mean MAP for most), any other a metric of `aadml list metrics` that is better when
-            larger ("recall@10"), as its mean over the directions.
+        select: "best" keeps the epoch of the best validation score, "last" the last epoch.
+        criterion: validation score that chooses the epoch, and that plateaus and patience follow. "auto" uses the score
+            of the method (mean MAP for most); any other value is a metric of `aadml list metrics` that is better when
+            larger ("recall@10"), averaged over the directions.
         patience: epochs without a rise of the validation score after which training stops; 0 never stops early.
         valid_every: epochs between two validations.
         train_map: epochs between two scores of the training clips (their MAP and loss, and the loss of the validation
-            clips), for people alone: the training does not depend on them. 0 never computes them.
+            clips). The scores are for the log only: the training does not depend on them. 0 never computes them.
         drop_last: leave out the last batch if it is smaller than the others.
-        precision: of the products of hidden layers, and of a loss's generator, in training: "float32", "bfloat16", or
-            "auto", which is bfloat16 for wide layers of methods that score the same in both precisions, on machines
-            that multiply bfloat16 in hardware (docs/lab/speed.md). The config of a run records the resolved precision.
+        precision: precision of the products of hidden layers, and of a loss's generator, in training: "float32",
+            "bfloat16" or "auto". "auto" is bfloat16 for wide layers of methods that score the same in both precisions,
+            on machines that multiply bfloat16 in hardware (docs/lab/speed.md). The config of a run records the choice.
             Weights, losses, optimizers and all evaluation are float32.
     """
 

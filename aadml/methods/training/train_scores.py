@@ -9,13 +9,13 @@ from aadml.retrieval import mean_average_precision
 from aadml.retrieval.scores import Indices
 
 QUERIES = 2000
-"""Largest number of training clips that are queries, the same ones in every epoch; all clips are in the gallery."""
+"""Largest number of training clips that are queries, the same clips in every epoch; all clips are in the gallery."""
 PAIRS = 200_000_000
-"""Largest number of (query, clip) pairs of a direction: beyond 100,000 clips there are fewer queries."""
+"""Largest number of (query, clip) pairs of a direction: with more than 100,000 clips there are fewer queries."""
 
 
 def can_be_scored(train: Clips) -> bool:
-    """Return whether the training clips are vectors; items made batch by batch are too slow to embed again."""
+    """Return whether all features are vectors; features computed batch by batch are too slow to embed again."""
     return all(isinstance(features, Matrix) for features in train.features.values())
 
 
@@ -29,7 +29,7 @@ def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[s
 
 
 def train_scores(embeddings: Embeddings) -> dict[str, float]:
-    """Score training clips: MAP of every direction, their mean, and the number of queries if not all clips are one.
+    """Score training clips: MAP of every direction, their mean, and the number of queries if not all clips are queries.
 
     Nothing is drawn from the generators of the training.
     """

@@ -9,14 +9,15 @@ from aadml.comparison.processes import group
 
 COLLAPSED = 1e-6
 PATIENCE = 5
-"""Number of consecutive values (epochs, as a rule) that must agree before a warning."""
+"""Number of consecutive values (usually epochs) that must agree before a warning."""
 
 NEGLIGIBLE_SHARE = 0.05
-"""Of the metric loss's gradient: reading R3 on detached neighbors keeps 0.005, every other reading 0.9 and more."""
+"""Share of the metric loss's gradient below which a training warns: reading R3 on detached neighbors has 0.005, every
+other reading 0.9 or more."""
 
 
 def collapse_warning(vectors: Tensor) -> str | None:
-    """Return a warning if all embeddings (n, d) have become one point; None otherwise, and for fewer than two."""
+    """Return a warning if all embeddings (n, d) have become one point, or None; fewer than two never warn."""
     if len(vectors) < 2:
         return None
     variance = float(vectors.var(0).sum())
@@ -31,19 +32,19 @@ def saturation_warning(shares: Sequence[float], *, least: float = 1e-4) -> str |
 
     Args:
         shares: shares of active terms so far, in order.
-        least: largest share that counts as none.
+        least: largest share that counts as zero.
     """
     recent = shares[-PATIENCE:]
     if len(recent) < PATIENCE or max(recent) > least:
         return None
     return (
-        f"at most {max(recent):.2g} of the terms of the metric loss have been active for {PATIENCE} epochs, so it no "
-        "longer trains anything; try a harder selection or a larger margin"
+        f"at most {max(recent):.2g} of the terms of the metric loss have been active for {PATIENCE} epochs, so the "
+        "loss no longer trains anything; try a harder selection or a larger margin"
     )
 
 
 def gradient_norm(parameters: Iterable[nn.Parameter]) -> float:
-    """Return the Euclidean norm of all gradients together; 0 without gradients."""
+    """Return the Euclidean norm of all gradients together; 0 if there are none."""
     norms = [torch.linalg.vector_norm(p.grad.float()) for p in parameters if p.grad is not None]
     return float(torch.linalg.vector_norm(torch.stack(norms))) if norms else 0.0
 
@@ -51,22 +52,22 @@ def gradient_norm(parameters: Iterable[nn.Parameter]) -> float:
 def gradient_warning(norm: float) -> str | None:
     """Return a warning if a gradient norm is zero or not finite."""
     if norm == 0:
-        return "the gradient is zero: nothing is being trained"
+        return "the gradient is zero, so nothing is trained; check the weights and options of the losses"
     if norm != norm or norm == float("inf"):
         return "the gradient is not finite; try a smaller learning rate, or gradient clipping"
     return None
 
 
 def gradient_share(value: Tensor, reached: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> Tensor:
-    """Return the share of a scalar's gradient that reaches some parameters: its norm there over its norm everywhere.
+    """Return the share of a scalar's gradient that reaches some parameters: the norm there over the norm of all.
 
     Args:
-        value: scalar; its graph is retained.
+        value: scalar, whose graph is retained.
         reached: parameters of the numerator.
-        others: the further parameters of the denominator.
+        others: further parameters of the denominator.
 
     Returns:
-        A scalar from 0 to 1; 1 where there is no gradient at all.
+        A scalar from 0 to 1; 1 if there is no gradient at all.
     """
     parameters = [*reached, *others]
     gradients = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True, materialize_grads=True)
@@ -81,6 +82,7 @@ def share_warning(share: float) -> str | None:
     if not share < NEGLIGIBLE_SHARE:
         return None
     return (
-        f"less than {NEGLIGIBLE_SHARE:.0%} of the metric loss's gradient reaches the encoders, the rest stays in the "
-        "proxies: the label loss alone trains the encoders; try proxy.live=true, a residual, or proxy.aa_mix below 1"
+        f"less than {NEGLIGIBLE_SHARE:.0%} of the metric loss's gradient reaches the encoders, and the rest stays "
+        "in the proxies, so only the label loss trains the encoders; try proxy.live=true, "
+        "a residual, or proxy.aa_mix below 1"
     )

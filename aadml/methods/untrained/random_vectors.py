@@ -1,4 +1,4 @@
-"""The random baseline: the scores of vectors without information."""
+"""The random baseline: vectors without information."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -47,15 +47,15 @@ class RandomMethod(Method):
 
 
 def random_vectors(context: Context, settings: Training, *, dimension: Width = 10) -> Method:
-    """Random vectors, independent of the content of an item: the chance level, as a method like any other.
+    """Random vectors, independent of the content of an item: a baseline at chance level.
 
     The vector of an item is drawn from a normal distribution whose seed is a hash of the config's seed, the modality
     and the bytes of the item's features, so that an item always has the same vector, whatever else is embedded. A
-    random projection would not serve: it keeps classes together, and whole classes in random order score above chance.
+    random projection is unsuitable: it keeps classes together, and whole classes in random order score above chance.
 
     Args:
-        context: seed.
-        settings: not used; nothing is learned.
-        dimension: of the vectors.
+        context: seed of the vectors.
+        settings: not used, since nothing is trained.
+        dimension: dimension of the vectors.
     """
     return RandomMethod(dimension, context.seed)

@@ -15,8 +15,8 @@ from aadml.methods.method import Context, Method, as_vectors
 from aadml.methods.training.settings import Training
 
 _HOW = (
-    "extract both with one model of two towers (`aadml extract M.csv -o F.h5 --audio hf:MODEL --text hf:MODEL`; "
-    "docs/encoders.md lists such models)"
+    "extract both modalities with one model of two towers (`aadml extract M.csv -o F.h5 --audio hf:MODEL "
+    "--text hf:MODEL`; docs/encoders.md lists such models)"
 )
 
 
@@ -33,7 +33,7 @@ class ZeroShot(Method):
         return as_vectors(features, "zero-shot").detach().cpu().float()
 
     def state(self) -> dict[str, Tensor]:
-        """Return an empty tensor, since a file of weights needs one at least."""
+        """Return an empty tensor, since a file of weights needs at least one tensor."""
         return {"learned": torch.zeros(0)}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
@@ -48,14 +48,16 @@ def zero_shot(context: Context, settings: Training) -> Method:
     """Pretrained towers of one space (CLAP, CLIP, SigLIP, PE-AV), compared by cosine without any training.
 
     Args:
-        context: with the provenance of the features.
-        settings: not used; nothing is learned.
+        context: provenance of the features.
+        settings: not used, since nothing is trained.
 
     Raises:
-        InputError: the features are not those of towers of one model with a shared space.
+        InputError: the features do not come from the towers of one model with a shared space.
     """
     if len(context.modalities) < 2:
-        raise InputError(f"zero-shot: needs two modalities; the data have {', '.join(context.modalities)}")
+        raise InputError(
+            f"zero-shot: the data have only {', '.join(context.modalities)}; pass features of two modalities"
+        )
     spaces = {m: shared_space(context.features.get(m) or {}, m) for m in context.modalities}
     how = _how(spaces)
     for modality, space in spaces.items():
@@ -63,7 +65,7 @@ def zero_shot(context: Context, settings: Training) -> Method:
             raise InputError(f"zero-shot: {_origin(context, modality)}, which has no shared space; {how}")
     if len(set(spaces.values())) > 1:
         models = ", ".join(f"{m} {space.family} {space.weights[:12]}" for m, space in spaces.items() if space)
-        raise InputError(f"zero-shot: the features are of different models ({models}); {how}")
+        raise InputError(f"zero-shot: the features come from different models ({models}); {how}")
     return ZeroShot()
 
 
@@ -72,8 +74,8 @@ class SharedSpace:
     """The space that the towers of one pretrained model share.
 
     Attributes:
-        family: of the model.
-        weights: checksum of its file.
+        family: family of the model.
+        weights: checksum of the model's weight file.
     """
 
     family: str
@@ -81,12 +83,12 @@ class SharedSpace:
 
     @property
     def modalities(self) -> tuple[str, ...]:
-        """Modalities of the towers that end in the space."""
+        """Modalities whose towers end in the space."""
         return FAMILIES[self.family].shared
 
 
 def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
-    """Return the shared space of the features of a modality, from their provenance; None without one."""
+    """Return the shared space of the features of a modality, from their provenance, or None."""
     family, weights = (str(inner(origin, "parameters", key) or "") for key in ("family", "weights"))
     shared = FAMILIES[family].shared if family in FAMILIES else ()
     is_tower = origin.get("extractor") == f"hf-{modality}" and modality in shared and weights
@@ -98,7 +100,7 @@ def _how(spaces: Mapping[Modality, SharedSpace | None]) -> str:
     for space in spaces.values():
         sharing = [modality for modality, other in spaces.items() if other == space]
         if space is not None and len(sharing) > 1:
-            return f"choose those of one model (--set modalities={','.join(sharing)})"
+            return f"choose the modalities of one model (--set modalities={','.join(sharing)})"
     return _HOW
 
 
@@ -106,4 +108,4 @@ def _origin(context: Context, modality: Modality) -> str:
     origin = context.features.get(modality) or {}
     family = str(inner(origin, "parameters", "family") or "")
     extractor = f"by {origin['extractor']}{f' ({family})' if family else ''}" if origin else "by an unknown extractor"
-    return f"the {modality} features were made {extractor}"
+    return f"the {modality} features were extracted {extractor}"

@@ -155,7 +155,7 @@ def test_a_wait_that_takes_too_long_names_the_processes(tmp_path, job):
         "except ProcessLost as lost:\n"
         "    print(lost)\n"
     )
-    assert next(out for _, out, _ in job(program)) == "a process of the training ended, or did not answer\n"
+    assert next(out for _, out, _ in job(program)) == "a process of the training ended, or does not respond\n"
 
 
 @pytest.mark.slow

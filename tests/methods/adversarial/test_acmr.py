@@ -169,7 +169,7 @@ def test_the_game_hides_the_modality():
 
 
 def test_one_modality_is_no_game():
-    with pytest.raises(InputError, match="two modalities are needed"):
+    with pytest.raises(InputError, match="pass data of at least two modalities"):
         METHODS["acmr"](replace(CONTEXT, dimensions={"audio": 5}), Training())
 
 

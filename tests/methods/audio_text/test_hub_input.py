@@ -134,7 +134,7 @@ def test_equal_seeds_give_equal_weights(tones, context, towers):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"heads": "none", "dimension": 8}, r"dimension: 8 given; without heads .* audio network, 12"),
+        ({"heads": "none", "dimension": 8}, r"dimension: 8 given; without heads, pass 12, .* audio network"),
         ({"blocks": 9}, r"blocks: 9 given, but this network has 4"),
         ({"blocks": "some"}, r"blocks: \"some\" given; a whole number .* or one of all"),
         ({"audio": "hg:clap"}, r"one of cnn10, cnn14, resnet38 or hf:MODEL\[@revision\]\[#pooling\]"),
@@ -149,12 +149,12 @@ def test_what_cannot_be_built_is_said(context, towers, options, message):
 
 
 def test_networks_that_prepare_their_own_sound_refuse_spectrograms_of_the_device(tones, context, towers):
-    with pytest.raises(InputError, match="log_mel: device given; a network of transformers"):
+    with pytest.raises(InputError, match="log_mel: device given, but a network of transformers"):
         fitted(tones, context, towers | {"log_mel": "device"})
 
 
 def test_nothing_to_train_is_refused(tones, context, towers):
-    with pytest.raises(InputError, match="nothing is left to train"):
+    with pytest.raises(InputError, match="nothing can be trained"):
         made("audio-text", context, ONE, **towers | OWN | {"freeze": "both"})
 
 

@@ -269,7 +269,7 @@ def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp
     again = fitted(tones, Context(context.dimensions, 30, seed=8), small | {"start": str(tmp_path)}, still)
     expected = first.embed(tones.test["text"], "text")
     torch.testing.assert_close(again.embed(tones.test["text"], "text"), expected, rtol=1e-4, atol=1e-5)
-    with pytest.raises(InputError, match="holds other networks"):
+    with pytest.raises(InputError, match="is missing or has another size"):
         fitted(tones, context, small | {"start": str(tmp_path), "dimension": 8})
-    with pytest.raises(InputError, match="is not a trained run"):
+    with pytest.raises(InputError, match="pass a trained run or model"):
         fitted(tones, context, small | {"start": str(tmp_path / "absent")})

@@ -13,7 +13,7 @@ CLOSED = ["cca", "kcca", "c-cca"]
 @pytest.mark.parametrize("name", CLOSED)
 def test_methods_of_vectors_refuse_what_is_made_batch_by_batch_and_modalities_they_do_not_know(name):
     method = fitted(name, clips(40), dimension=3)
-    with pytest.raises(InputError, match="needs features as vectors"):
+    with pytest.raises(InputError, match="needs vectors"):
         method.embed(object(), "audio")
     with pytest.raises((InputError, KeyError), match="text"):
         method.embed(torch.zeros(2, 6), "text")

@@ -105,7 +105,7 @@ def test_one_branch_can_serve_both_modalities():
     ("options", "message"),
     [
         ({"order": "cca-last"}, "one of cca-first, tnn-first"),
-        ({"dimension": 6}, "1 to 5 canonical directions are possible"),
+        ({"dimension": 6}, "pass a whole number from 1 to 5"),
         ({"pair_weight": 2.0}, "from 0 to 1"),
         ({"share": True, "order": "tnn-first"}, "features of equal dimensions"),
         ({"selection": "hardst"}, "did you mean 'hardest'"),

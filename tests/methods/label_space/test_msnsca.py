@@ -107,10 +107,10 @@ def test_attention_and_shared_layers_are_one_for_all_modalities():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kernels": (3, 4)}, r"kernels: \[3, 4\] given; sizes must be odd"),
+        ({"kernels": (3, 4)}, r"kernels: \[3, 4\] given; pass odd sizes"),
         ({"kernels": (-1, 3)}, r"kernels: \[-1, 3\] given; a list of 1 to 16"),
         ({"kernels": ()}, r"kernels: \[\] given; a list of 1 to 16"),
-        ({"attention_heads": 5}, "attention_heads: 5 given; it must divide 12"),
+        ({"attention_heads": 5}, "attention_heads: 5 given; pass a divisor of 12"),
         ({"width": 7}, "width: 7 given; a whole number from 8"),
         ({"dimension": 0}, "dimension: 0 given; a whole number from 1"),
     ],

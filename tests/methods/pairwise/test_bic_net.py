@@ -96,7 +96,7 @@ def test_the_cosine_of_embeddings_is_the_mean_of_both_cosines():
     [
         ({"dimension": 7}, "dimension: 7 given; .* that 2 divides"),
         ({"tokens": 0}, "tokens: 0 given; a whole number from 1"),
-        ({"attention_heads": 3}, "attention_heads: 3 given; it must divide 8"),
+        ({"attention_heads": 3}, "attention_heads: 3 given; pass a divisor of 8"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):

@@ -82,7 +82,7 @@ def test_impossible_options_and_features_are_refused():
         checked_options(METHODS["clip"], {"temperature": 0.0}, "method")
     with pytest.raises(InputError, match="a whole number from 1"):
         checked_options(METHODS["clip"], {"dimension": 0}, "method")
-    with pytest.raises(InputError, match="clip needs features as vectors; the text"):
+    with pytest.raises(InputError, match="clip needs vectors, but the text"):
         METHODS["clip"](Context({"audio": 5, "text": 0}, 3), Training())
     with pytest.raises(InputError, match="two modalities"):
         METHODS["clip"](Context({"audio": 5}, 3), Training())

@@ -127,7 +127,7 @@ def test_training_sorts_clips_by_what_few_labels_and_many_pairs_say():
 
 
 def test_what_it_cannot_learn_from_is_refused():
-    with pytest.raises(InputError, match="these clips have none, or several"):
+    with pytest.raises(InputError, match="the clips have none, or several"):
         METHODS["few-labels"](replace(CONTEXT, classes=0), Training())
     one, given = learner(), clips()
     with pytest.raises(InputError, match="no training clip has a label"):
@@ -136,6 +136,6 @@ def test_what_it_cannot_learn_from_is_refused():
 
 def test_a_method_that_needs_the_class_of_every_clip_says_how_many_have_none():
     with pytest.raises(
-        InputError, match=r"8 training or validation clips have no label; leave them out .*unlabelled=drop"
+        InputError, match=r"8 training or validation clips have no label; omit these clips .*unlabelled=drop"
     ):
         METHODS["aadml"](CONTEXT, Training())

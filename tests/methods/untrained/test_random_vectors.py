@@ -33,5 +33,5 @@ def test_vectors_are_standard_normal():
 def test_what_it_cannot_do_is_refused():
     with pytest.raises(InputError, match="dimension: 0 given"):
         checked_options(METHODS["random"], {"dimension": 0}, "method")
-    with pytest.raises(InputError, match="as vectors"):
+    with pytest.raises(InputError, match="needs vectors"):
         METHODS["random"](CONTEXT, Training()).embed(object(), "audio")

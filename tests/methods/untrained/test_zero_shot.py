@@ -44,7 +44,7 @@ def test_a_shared_space_names_the_modalities_whose_towers_end_in_it():
     for other in (origin("audio", "wav2vec2"), origin("audio", weights=""), origin("audio", extractor="vggish"), {}):
         assert shared_space(other, "audio") is None
     assert shared_space(origin("visual"), "visual") is None
-    with pytest.raises(InputError, match="needs features as vectors"):
+    with pytest.raises(InputError, match="needs vectors"):
         built(audio=origin("audio"), text=origin("text")).embed(object(), "audio")
 
 
@@ -53,21 +53,24 @@ def test_a_shared_space_names_the_modalities_whose_towers_end_in_it():
     [
         (
             {"audio": origin("audio"), "text": origin("text", weights="bb")},
-            "of different models .audio clap aa, text clap bb",
+            "from different models .audio clap aa, text clap bb",
         ),
-        ({"audio": origin("audio"), "visual": origin("visual", "clip")}, "of different models"),
+        ({"audio": origin("audio"), "visual": origin("visual", "clip")}, "from different models"),
         (
             {"visual": origin("visual", "dinov2"), "text": origin("text")},
-            r"visual features were made by hf-visual \(dinov2\)",
+            r"visual features were extracted by hf-visual \(dinov2\)",
         ),
-        ({"audio": origin("audio", extractor="vggish"), "text": origin("text")}, "audio features were made by vggish"),
-        ({"audio": {}, "text": origin("text")}, "audio features were made by an unknown extractor"),
+        (
+            {"audio": origin("audio", extractor="vggish"), "text": origin("text")},
+            "audio features were extracted by vggish",
+        ),
+        ({"audio": {}, "text": origin("text")}, "audio features were extracted by an unknown extractor"),
         (
             {"audio": origin("audio"), "visual": origin("visual", extractor="hog-color"), "text": origin("text")},
-            r"visual features were made by hog-color .*; choose those of one model \(--set modalities=audio,text\)",
+            r"visual features were extracted by hog-color .*; choose the modalities of one model .*=audio,",
         ),
-        ({"audio": origin("audio")}, "needs two modalities; the data have audio"),
-        ({"visual": origin("visual"), "text": origin("text")}, r"visual features were made by hf-visual \(clap\)"),
+        ({"audio": origin("audio")}, "the data have only audio"),
+        ({"visual": origin("visual"), "text": origin("text")}, r"visual features were extracted by hf-visual \(clap\)"),
     ],
 )
 def test_other_features_are_refused_in_one_line(features, message):
@@ -127,5 +130,5 @@ def test_statistics_of_the_training_clips_are_refused(features):
 
 
 def test_data_without_such_features_are_refused(tmp_path):
-    with pytest.raises(InputError, match="zero-shot: the audio features were made by"):
+    with pytest.raises(InputError, match="zero-shot: the audio features were extracted by"):
         aadml.fit("synthetic:ave", method="zero-shot")

@@ -1,7 +1,7 @@
 """aadml: audio-visual and audio-text cross-modal metric learning with Anchor-Aware proxies, under honest protocols.
 
-The public face. Every command of the command line is a call of one function here or in the room it names, with the same
-defaults. Names are imported on first use, so that `import aadml` answers at once.
+Public API. Each command of the command line calls one function of this package, with the same defaults. Names are
+imported on first use, so that `import aadml` is fast.
 
     >>> import aadml
     >>> splits = aadml.read("synthetic:ave")
@@ -130,7 +130,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         return _version()
     if name not in _HOMES:
-        raise AttributeError(f"module 'aadml' has no attribute '{name}'; there are {', '.join(__all__)}")
+        raise AttributeError(f"module 'aadml' has no attribute '{name}'; choose from {', '.join(__all__)}")
     module, _, attribute = _HOMES[name].partition(":")
     try:
         home = importlib.import_module(module)

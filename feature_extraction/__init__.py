@@ -1,1 +1,1 @@
-"""Media to feature files: manifests, decoding, front ends, backbones, provenance. Knows nothing of learning."""
+"""Media to feature files: manifests, decoding, front ends, backbones, provenance. Independent of training."""

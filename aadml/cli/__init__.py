@@ -21,17 +21,17 @@ COMMANDS = {
     "sample-data": "Render the sample clips (real MP4 files with sound) and their manifest.",
     "manifest": "List the media of a data set (AVE, VEGAS, one folder per class) as a manifest.",
     "extract": "Turn a manifest of media into a feature file.",
-    "status": "Show how far an extraction job is: progress, rate, time left, failures.",
+    "status": "Show the progress of an extraction job: clips done, rate, time left, failures.",
     "merge": "Join the shards of one extraction job after checking that none is missing.",
     "inspect": "Describe the contents of a feature file in any layout.",
     "convert": "Turn any supported layout into a feature file.",
     "train": "Train a method on a feature file; the last line printed is the run folder.",
-    "evaluate": "Score a run, or embeddings made elsewhere, under a named protocol.",
+    "evaluate": "Score a run, or external embeddings, under a named protocol.",
     "embed": "Write the embeddings of a feature file.",
     "verify": "Check every file of a run or a model against its checksum.",
     "audit": "Check whether embeddings depend on labels, partners, batch or order, with evidence.",
     "ablate": "Train a grid over config keys and seeds; table, curves with spread, significance.",
-    "compare": "Compare methods, and losses with and without the proxy, next to the published figures.",
+    "compare": "Compare methods, and losses with and without the proxy, beside the published figures.",
     "reproduce": "Reproduce a paper's tables and figures on its data sets, beside the published values.",
     "report": "Write a self-contained HTML page about a run.",
     "index": "Build or update a searchable index of clips.",
@@ -43,14 +43,14 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A click group that imports a command's file only when that command runs, so that `--help` answers at once."""
+    """A click group that imports a command's file only when that command runs, so that `--help` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names, in the order of a session."""
-        return [*COMMANDS]  # `list` may be the module of that command here
+        return [*COMMANDS]  # the name `list` may be bound to the module of that command
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command, or None if the name is unknown."""
+        """Import and return a command; return None if the name is unknown."""
         if cmd_name not in COMMANDS:
             return None
         command = importlib.import_module(f"aadml.cli.{cmd_name.replace('-', '_')}").command
@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"no command '{args[0]}'; {suggestion(args[0], COMMANDS)}", ctx)
         _refuse_empty(args)
         consent_to(args)  # a typed `module:name` may be imported; a name in a file needs --trust-code
-        ctx.obj = [*args]  # `list` may be the module of that command here
+        ctx.obj = [*args]  # the name `list` may be bound to the module of that command
         return super().resolve_command(ctx, args)
 
 
@@ -105,7 +105,7 @@ def cli(context: click.Context) -> None:
     A first session: aadml sample-data clips, aadml extract clips/manifest.csv -o clips.h5, aadml train --data clips.h5.
     """
     if started() and context.invoked_subcommand != "train":
-        raise InputError(f"{context.invoked_subcommand} runs in one process; only train supports torchrun")
+        raise InputError(f"{context.invoked_subcommand} runs in one process; start it without torchrun")
 
 
 class Interruption:
@@ -117,7 +117,7 @@ class Interruption:
         self._last = -self.PAUSE
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt unless the last one was raised less than `PAUSE` seconds ago."""
+        """Raise KeyboardInterrupt unless the last interruption was less than `PAUSE` seconds ago."""
         now = time.monotonic()
         if now - self._last >= self.PAUSE:
             self._last = now
@@ -125,7 +125,7 @@ class Interruption:
 
 
 def main(command: click.Command = cli) -> None:
-    """Run a command. Exit status 2 and one line for wrong input, 130 after an interruption."""
+    """Run a command; exit with status 2 and one line for invalid input, with status 130 after an interruption."""
     warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
     one_voice()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -160,7 +160,7 @@ def main(command: click.Command = cli) -> None:
 
 
 def _last_word(message: str) -> None:
-    """Print why this process ends, unless another process of the same job did."""
+    """Print the reason for the exit, unless another process of the same job has printed one."""
     if claim_last_word():
         click.echo(f"aadml: {message}", err=True)
 

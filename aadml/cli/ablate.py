@@ -27,16 +27,16 @@ from aadml.cli.trust import trust_option
     multiple=True,
     metavar="KEY=VALUE",
     help="Change that gives the baseline of each cell; 'none' for no comparison.  [default: the cell without "
-    "anchor-aware proxy, or the first cell]",
+    "an anchor-aware proxy, or the first cell]",
 )
 @sweep_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: ablations/KEYS-HASH]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Output folder.  [default: ablations/KEYS-HASH]")
 @trust_option
 def command(as_json: bool, **options: Any) -> None:
     """Train every combination of the values of --over with every seed, and test which differences are significant.
 
-    The same command again continues an interrupted ablation; finished runs are kept. A failed run does not stop the
-    others (exit status 1). The folder holds the runs, results.md/.csv/.tex, curves as SVG, and report.html.
+    Run the same command again to continue an interrupted ablation; finished runs are kept. A failed run does not
+    stop the others (exit status 1). The folder holds the runs, results.md/.csv/.tex, curves as SVG, and report.html.
     """
     import aadml
     from aadml.cli.progress import note

@@ -14,7 +14,7 @@ from aadml.cli.trust import trust_option
     short_help="Compare methods, and losses with and without the proxy, beside the published figures on AVE or VEGAS."
 )
 @key_flag("--data", "data", GENERAL)
-@click.option("--methods", help="'all', or methods and shipped configs separated by commas, each by its own config.")
+@click.option("--methods", help="'all', or methods and presets separated by commas; each uses its own config.")
 @click.option("--losses", help="'all', or losses separated by commas; each with and without anchor-aware proxies.")
 @config_options
 @click.option("--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row.")
@@ -37,17 +37,19 @@ from aadml.cli.trust import trust_option
     default=1,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Number of trials of every row over the `tuning` section of its config, selected on validation clips.",
+    help="Number of trials per row over the `tuning` section of its config; validation clips select the best trial.",
 )
 @sweep_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: comparisons/NAME-HASH]")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Output folder.  [default: comparisons/NAME-HASH]"
+)
 @trust_option
 def command(as_json: bool, **options: Any) -> None:
     """Run rows of the papers' tables with several seeds on one feature file; test which differences are significant.
 
     Every anchor-aware row has control rows: the loss without proxy, the proxy over random neighbors of the class,
-    half the metric weight, no metric loss. The same command again continues an interrupted comparison. A failed row
-    does not stop the others (exit status 1).
+    half the metric weight, no metric loss. Run the same command again to continue an interrupted comparison. A failed
+    row does not stop the others (exit status 1).
     """
     import aadml
     from aadml.cli.progress import note

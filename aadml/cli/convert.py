@@ -9,15 +9,15 @@ import click
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--layout", help="Layout of IN; detected by default (see `aadml list datasets`).")
-@click.option("--audio", help="The view to use as audio, if the layout does not say.")
-@click.option("--visual", help="The view to use as visual, if the layout does not say.")
-@click.option("--text", help="The view to use as text, if the layout does not say.")
+@click.option("--audio", help="View to use as audio, if the layout does not define it.")
+@click.option("--visual", help="View to use as visual, if the layout does not define it.")
+@click.option("--text", help="View to use as text, if the layout does not define it.")
 @click.option(
     "--view",
     "views",
     multiple=True,
     metavar="NAME=VIEW",
-    help="The view to use as another modality, flow=raft. Repeatable.",
+    help="View to use as another modality, such as flow=raft. Repeatable.",
 )
 @click.option("--class-names", type=click.Path(), help="File with the class names, one per line, in label order.")
 @click.option("--test-fold", type=click.IntRange(min=1), help="Fold to use as the test split.  [default: the last]")
@@ -26,7 +26,7 @@ import click
     type=click.Choice(["keep", "drop"]),
     default="keep",
     show_default=True,
-    help="Whether classes without train clips or without test clips are kept.",
+    help="Whether to keep classes without train clips or without test clips.",
 )
 @click.option("--split", metavar="RULE", help="Draw a new split: random:TRAIN/VALID/TEST, in shares.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed of --split.")
@@ -35,13 +35,13 @@ import click
     type=click.Choice(["train", "test"]),
     help="Drop train (or test) clips that have a near-duplicate in the other split (see `inspect`).",
 )
-@click.option("--first-label", is_flag=True, help="Keep the first label of clips that have several.")
+@click.option("--first-label", is_flag=True, help="Keep only the first label of clips with several labels.")
 def command(source: str, target: str, **options: Any) -> None:
     """Turn IN, of any supported layout, into the feature file OUT.
 
     With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS; with --layout
     split-keys, OUT has the layout of the papers' files. 'synthetic:pairs' draws clips whose sound and picture share
-    more than their class, by as much as 'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1' states.
+    more than their class; 'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1' sets how much.
     """
     import aadml
 

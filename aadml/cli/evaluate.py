@@ -30,7 +30,7 @@ from aadml.cli.trust import trust_option
 @click.option(
     "--protocol",
     default=None,
-    help="Protocol of the embedding.  [default: that of the run, or 'unstated']",
+    help="Protocol of the embeddings.  [default: that of the run, or 'unstated']",
 )
 @click.option(
     "--similarity",
@@ -48,14 +48,14 @@ from aadml.cli.trust import trust_option
 @click.option(
     "--relevance",
     metavar="RULE",
-    help="Relevance: own (the partner alone), label, labels (a shared class), labels-graded, or a file of judgments "
-    "(query,item,grade, or TREC qrels) or of events per modality (id,audio_labels,visual_labels).  [default: that of "
-    "the run, or by the data]",
+    help="Relevance: own (only the partner), label, labels (a shared class), labels-graded, or a file of judgments "
+    "(query,item,grade, or TREC qrels) or of events per modality (id,audio_labels,visual_labels).  [default: the "
+    "rule of the run or of the data]",
 )
 @click.option(
     "--exclude-partner",
     is_flag=True,
-    help="Remove the clip of each query from its gallery.",
+    help="Remove each query's own clip from its gallery.",
 )
 @click.option(
     "--disjoint",
@@ -66,7 +66,7 @@ from aadml.cli.trust import trust_option
     "--queries",
     type=int,
     metavar="N",
-    help="Use N random queries of each direction against the whole gallery; MAP has an interval then.",
+    help="Use N random queries of each direction against the whole gallery, to estimate MAP in less time.",
 )
 @click.option("--query-seed", type=int, default=0, show_default=True, help="Random seed of --queries.")
 @click.option(
@@ -100,7 +100,7 @@ def command(
 ) -> None:
     """Score RUN (a run or a model folder), or external embeddings.
 
-    Every query ranks the whole gallery, its own clip included; MAP without that clip is printed too. MAP is the mean
+    Every query ranks the whole gallery, including its own clip; MAP without that clip is printed too. MAP is the mean
     over queries of the mean precision at the ranks of all relevant items. Ties count by the expectation over their
     orders, with the worst and the best order as bounds. Chance is the MAP of a random order.
     """
@@ -110,7 +110,9 @@ def command(
     if (run is None) == (embeddings is None):
         raise click.UsageError("pass either a run or model folder, or --embeddings FILE")
     if once and embeddings is None:
-        raise click.UsageError("--once applies to --embeddings only; a run stores which items have several rows")
+        raise click.UsageError(
+            "--once applies to --embeddings only; omit it, a run stores which items have several rows"
+        )
     if per_query and not as_json:
         raise click.UsageError("--per-query applies to --json only; pass --json as well")
     evaluation = aadml.evaluate(

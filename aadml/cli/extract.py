@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("manifest", type=click.Path())
-@click.option("-o", "--output", required=True, type=click.Path(), metavar="F.h5", help="The feature file to write.")
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="F.h5", help="Feature file to write.")
 @click.option("--audio", metavar="NAME", help="Audio extractor.  [default: log-mel, if no extractor is named]")
 @click.option("--visual", metavar="NAME", help="Visual extractor.  [default: hog-color, if no extractor is named]")
-@click.option("--text", metavar="NAME", help="Text extractor, for a column text or caption.  [default: none]")
+@click.option("--text", metavar="NAME", help="Text extractor, for the column text or caption.  [default: none]")
 @click.option(
     "--recipe", metavar="NAME", help="Preset of both extractors with their options; see `aadml list feature-recipes`."
 )
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--weights",
     metavar="auto|FILE|FOLDER|untrained",
-    help="Weights of the extractors that need some: published (auto), a file or its folder, or random (untrained).",
+    help="Weights of the extractors that need weights: published (auto), a file or its folder, or random (untrained).",
 )
 @click.option(
     "--engine",
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "--time-limit", default=120.0, show_default=True, help="Limit on processor time to decode one clip, in seconds."
 )
 @click.option(
-    "--max-seconds", default=3600.0, show_default=True, help="Limit on the length of a clip; longer ones fail."
+    "--max-seconds", default=3600.0, show_default=True, help="Maximum length of a clip, in seconds; longer clips fail."
 )
 @click.option(
     "--shard",
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     help="Process only shard I (from 0) of N into F.I-of-N.h5; `aadml merge -o F.h5` joins them.",
 )
 @click.option("--retry-failed", is_flag=True, help="Retry the clips that failed before.")
-@click.option("--sequence", is_flag=True, help="Also store the features over time, beside the pooled ones.")
+@click.option("--sequence", is_flag=True, help="Also store the features over time, beside the pooled features.")
 @click.option(
     "--incomplete",
     type=click.Choice(["keep", "drop"]),
     default="keep",
     show_default=True,
-    help="Whether clips with a missing modality are kept, masked, or fail.",
+    help="Keep clips with a missing modality, masked, or drop them as failed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(
@@ -80,8 +80,9 @@ def command(
     """Turn a MANIFEST of media into a feature file.
 
     MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split. Media paths are
-    relative to it, other columns are kept, and --text reads a column text or caption. The same command continues an
-    interrupted job and repeats no work. Exit status 1 if a clip failed; F.h5.failures.csv lists the reasons.
+    relative to it, other columns are kept, and --text reads the column text or caption. Run the same command again to
+    continue an interrupted job; no work is repeated. Exit status 1 if a clip failed; F.h5.failures.csv lists the
+    reasons.
 
     Only the modalities of --audio, --visual, --text or --recipe are extracted. Without these options, sound and
     pictures are extracted by extractors without weights; `--audio none` or `--visual none` omits one of them. A
@@ -153,7 +154,8 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
         about = extractor.about
         if extractor.parameters.get("weights") == "untrained":
             click.echo(
-                f"aadml: warning: {extractor.name} is UNTRAINED (random weights), as its features state", err=True
+                f"aadml: warning: {extractor.name} is UNTRAINED (random weights); the feature file records this",
+                err=True,
             )
         if "license" in about:
             click.echo(f"aadml: {extractor.modality} by {about['model']}, license: {about['license']}", err=True)
@@ -175,7 +177,7 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
         click.echo(f"{reason:<10} {count:>8,}  {what}: {REASONS[reason]}")
     click.echo(f"{'all':<10} {outcome.clips:>8,}  in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call")
     if outcome.failures:
-        click.echo(f"the failed clips: {outcome.path or output}.failures.csv")
+        click.echo(f"failed clips are listed in {outcome.path or output}.failures.csv")
     if outcome.path is None:
         state = "keeps the features of an earlier call" if Path(output).exists() else "was not written"
         click.echo(f"aadml: no features could be extracted; {output} {state}", err=True)

@@ -9,7 +9,7 @@ from aadml.cli.trust import trust_option
 
 @click.command("index", short_help="Build or update a searchable index of clips.")
 @click.argument("source", type=click.Path())
-@click.option("-o", "--output", required=True, type=click.Path(), metavar="INDEX", help="The index file to write.")
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="INDEX", help="Index file to write.")
 @click.option(
     "--model",
     type=click.Path(),
@@ -25,7 +25,7 @@ from aadml.cli.trust import trust_option
     help="Without a model: visual extractor.  [default: hog-color, if no extractor is named]",
 )
 @click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
-@click.option("--weights", metavar="auto|FILE|untrained", help="Weights for the extractors that take them.")
+@click.option("--weights", metavar="auto|FILE|untrained", help="Weights of the extractors that need weights.")
 @click.option("--media", type=click.Path(), metavar="MANIFEST", help="Manifest with the media of a feature file.")
 @click.option("--moments", is_flag=True, help="Store features over time, so that a hit has its best moment.")
 @click.option(
@@ -36,19 +36,19 @@ from aadml.cli.trust import trust_option
     "--calibrate",
     type=click.Path(),
     metavar="F.h5",
-    help="Fit probabilities on the validation clips of a feature file.  [default: those of SOURCE]",
+    help="Fit probabilities on the validation clips of a feature file.  [default: the clips of SOURCE]",
 )
 @click.option(
     "--precision",
     default=0.9,
     show_default=True,
-    help="Share of relevant best hits above the threshold of 'nothing fits'.",
+    help="Share of best hits above the 'nothing fits' threshold that are relevant.",
 )
 @click.option(
     "--approximate",
     type=float,
     metavar="RECALL",
-    help="From 100,000 clips, approximate search with this recall of the ten best.  [default: exact]",
+    help="Approximate search of 100,000 clips or more, with this recall of the ten best hits.  [default: exact]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @trust_option
@@ -71,9 +71,10 @@ def command(
 ) -> None:
     """Build an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
 
-    The same command again updates the index: new, changed and removed clips are recognized by their content. A killed
-    job continues; searches read the previous state until it ends. With --model, every modality of the model can be
-    searched by every other; without it, each modality by itself. Exit status 1 if a file could not be read.
+    Run the same command again to update the index, or to continue a killed job. New, changed and removed clips are
+    recognized by their content. Searches read the previous state until the job ends. With --model, every modality of
+    the model can be searched with every other modality; without it, only with itself. Exit status 1 if a file could
+    not be read.
     """
     import aadml
     from aadml.cli.extract import read_settings

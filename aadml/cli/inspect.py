@@ -11,15 +11,15 @@ _SHOWN = 20
 @click.command(name="inspect")
 @click.argument("path", metavar="FILE", type=click.Path())
 @click.option("--layout", help="Layout of FILE; detected by default.")
-@click.option("--audio", help="The view to use as audio, if the layout does not say.")
-@click.option("--visual", help="The view to use as visual, if the layout does not say.")
-@click.option("--text", help="The view to use as text, if the layout does not say.")
+@click.option("--audio", help="View to use as audio, if the layout does not define it.")
+@click.option("--visual", help="View to use as visual, if the layout does not define it.")
+@click.option("--text", help="View to use as text, if the layout does not define it.")
 @click.option(
     "--view",
     "views",
     multiple=True,
     metavar="NAME=VIEW",
-    help="The view to use as another modality, flow=raft. Repeatable.",
+    help="View to use as another modality, such as flow=raft. Repeatable.",
 )
 @click.option(
     "--near-duplicates",
@@ -31,8 +31,8 @@ def command(path: str, as_json: bool, **options: Any) -> None:
     """Describe FILE, a feature file in any layout: counts, ranges, duplicates, origin, warnings.
 
     Near-duplicates are clips with a copy in another split, up to noise and encoding, by their features and by the
-    fingerprints of `aadml extract`. Each has its distance, as a share of the usual distance of nearest neighbors. The
-    first 20 are printed; --json lists all.
+    fingerprints of `aadml extract`. Each is printed with its distance, as a share of the usual distance of nearest
+    neighbors. The first 20 are printed; --json lists all.
     """
     from dataclasses import asdict
 
@@ -92,19 +92,19 @@ def _duplicate_lines(contents: Any) -> list[str]:
 
 
 def _sequence_lines(contents: Any) -> list[str]:
-    """Describe the rows over time, and how the rows of two modalities are joined."""
+    """Return lines about the rows over time, and how to join the rows of two modalities."""
     lines = []
     for name, rows in contents.sequences.items():
-        line = f"{name} sequence: {rows['rows']} rows, {rows['fewest']} to {rows['most']} a clip"
+        line = f"{name} sequence: {rows['rows']} rows, {rows['fewest']} to {rows['most']} per clip"
         if rows.get("step") is not None:
             line += f", one every {rows['step']:.4g} s"
         if rows.get("earliest") is not None:
-            line += f", the first at {rows['earliest']:.4g} to {rows['latest']:.4g} s"
+            line += f", the first rows at {rows['earliest']:.4g} to {rows['latest']:.4g} s"
         lines.append(line if "step" in rows else f"{line}; without times (version 1): extract again to join by time")
     if any("step" in rows for rows in contents.sequences.values()):
         lines.append(
-            "join by time: of clip i, the row of a modality M that stands at second t is M_offsets[i] + "
+            "join by time: for clip i, the row of modality M at second t is M_offsets[i] + "
             "searchsorted(M_times[M_offsets[i]:M_offsets[i + 1]], t, side='right') - 1, in Python "
-            "sequences[M].rows_at(i, [t]); take one t for both modalities, and s + 0.5 for segment s of AVE's labels"
+            "sequences[M].rows_at(i, [t]); use one t for both modalities, and s + 0.5 for segment s of AVE's labels"
         )
     return lines

@@ -8,13 +8,13 @@ import click
 @click.command(name="manifest")
 @click.argument("places", metavar="[DATASET] FOLDER|TABLE.csv", nargs=-1, required=True, type=click.Path())
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="The manifest to write.  [default: SOURCE.manifest.csv]"
+    "-o", "--output", type=click.Path(dir_okay=False), help="Manifest to write.  [default: SOURCE.manifest.csv]"
 )
 @click.option("--columns", metavar="NEW=OLD,...", help="Table: columns to rename, as in media=filename,label=class.")
 @click.option(
     "--split",
     metavar="RULE",
-    help="random:TRAIN/VALID/TEST (shares) or column:NAME.  [default: the source's own, else random:0.7/0.1/0.2]",
+    help="random:TRAIN/VALID/TEST (shares) or column:NAME.  [default: splits of the source, else random:0.7/0.1/0.2]",
 )
 @click.option(
     "--split-by", metavar="COLUMN", help="Clips with the same value of COLUMN (a speaker, a video) stay in one split."
@@ -25,20 +25,20 @@ import click
 @click.option("--no-labels", is_flag=True, help="Table, folder: omit the labels.")
 @click.option("--skip-missing", is_flag=True, help="Omit clips without a media file.")
 @click.option(
-    "--media", type=click.Path(), help="Table, ave: folder of the media.  [default: the table's own, DIR/AVE]"
+    "--media", type=click.Path(), help="Table, ave: folder of the media.  [default: the folder of the table, DIR/AVE]"
 )
 @click.option("--classes", type=int, help="ave: 15 (the retrieval papers, default) or 28 (all).")
 @click.option("--clock-limit", help="ave: number of clips of Clock, or none for no limit.  [default: 100]")
 @click.option("--folds", type=click.Path(), help="vegas: folder with one text file of ids per fold.")
-@click.option("--test-fold", type=click.IntRange(min=1), help="vegas: the fold used for testing.  [default: the last]")
+@click.option("--test-fold", type=click.IntRange(min=1), help="vegas: fold used for testing.  [default: the last]")
 @click.option("--valid", type=float, help="class-folders: share of each class used for validation.  [default: 0.1]")
 @click.option("--test", type=float, help="class-folders: share of each class used for testing.  [default: 0.2]")
 def command(places: tuple[str, ...], **options: Any) -> None:
     """Write a manifest of the media in a folder or table, for `aadml extract`, and print its path.
 
-    FOLDER holds media, one folder per class or without labels, also below train, valid and test. TABLE.csv has a row
-    per clip, with any columns, separated by comma, semicolon or tab. DATASET (ave, vegas, class-folders) is the layout
-    of a data set. Missing and repeated clips, and clips in two splits, are reported on stderr.
+    FOLDER holds media without labels or in one folder per class, also below train, valid and test. TABLE.csv has one
+    row per clip and any columns, separated by comma, semicolon or tab. DATASET (ave, vegas, class-folders) is the
+    layout of a data set. Missing and repeated clips, and clips in two splits, are reported on stderr.
     """
     import aadml
 

@@ -5,12 +5,13 @@ import click
 
 @click.command()
 @click.argument("shards", nargs=-1, type=click.Path(), metavar="[F.0-of-N.h5 F.1-of-N.h5 ...]")
-@click.option("-o", "--output", required=True, type=click.Path(), metavar="F.h5", help="The feature file to write.")
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="F.h5", help="Feature file to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(shards: tuple[str, ...], output: str, as_json: bool) -> None:
     """Merge all shards of an extraction job, after checking that the shards are complete and match.
 
-    Default shards are the files F.0-of-N.h5, F.1-of-N.h5 ... beside F.h5. Exit status 1 if a clip of the job failed.
+    By default, the shards are the files F.0-of-N.h5, F.1-of-N.h5 ... beside F.h5. Exit status 1 if a clip of the job
+    failed.
     """
     import json
 
@@ -24,6 +25,6 @@ def command(shards: tuple[str, ...], output: str, as_json: bool) -> None:
         kinds = ", ".join(f"{name} {dimension}-d" for name, dimension in merged.dimensions.items())
         click.echo(f"{merged.clips:,} clips of {merged.shards} shards, {failed:,} failed, {kinds} -> {output}")
         if failed:
-            click.echo(f"the failed clips: {output}.failures.csv")
+            click.echo(f"failed clips are listed in {output}.failures.csv")
     if failed:
         raise click.exceptions.Exit(1)

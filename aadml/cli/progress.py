@@ -20,7 +20,7 @@ def note(message: str) -> None:
 
 
 class Interrupted(KeyboardInterrupt):
-    """The command was interrupted; the message is the command that continues it."""
+    """Interruption of a command; the message says how to continue."""
 
 
 @contextmanager
@@ -49,7 +49,7 @@ class TrainingProgress:
         self.folder: Path | None = None
         self._bar: Bar | None = None
         self._figures = ""
-        self._steps = 0  # of the epoch before
+        self._steps = 0  # steps of the previous epoch
         self._shown_at = 0.0
         self._showing = warnings.showwarning
 

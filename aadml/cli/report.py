@@ -14,11 +14,13 @@ from aadml.cli.trust import trust_option
     "--data", help="Data whose test clips are reported, instead of those of the run. Required for a model folder."
 )
 @click.option("--media", type=click.Path(path_type=Path), help="Manifest of the clips, for pictures and players.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The page.  [default: report.html in the run]")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Page to write.  [default: report.html in the run]"
+)
 @click.option(
     "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
-@click.option("--queries", type=int, metavar="N", help="Use N random queries of each direction instead of all.")
+@click.option("--queries", type=int, metavar="N", help="Use N random queries of each direction instead of all queries.")
 @click.option("--query-seed", type=int, default=0, show_default=True, help="Random seed of --queries.")
 @trust_option
 def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None:

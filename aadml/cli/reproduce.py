@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 @click.argument("paper", type=click.Choice(["paper", "mei", "3cmlf", "xie"]))
 @click.option("--vegas", type=click.Path(), metavar="F.h5", help="Features of VEGAS, in any layout.")
 @click.option("--ave", type=click.Path(), metavar="G.h5", help="Features of AVE, in any layout.")
-@click.option("--audiocaps", type=click.Path(), metavar="FOLDER", help="AudioCaps, for the audio-text papers.")
+@click.option(
+    "--audiocaps", type=click.Path(), metavar="FOLDER", help="Folder of AudioCaps, for the audio-text papers."
+)
 @click.option(
     "--clotho",
     type=click.Path(),
     metavar="FOLDER",
-    help="Clotho, for the audio-text papers.  [default: the sample clips]",
+    help="Folder of Clotho, for the audio-text papers.  [default: the sample clips]",
 )
-@click.option("--quick", is_flag=True, help="Shortened schedules and two seeds: the whole page in minutes.")
+@click.option("--quick", is_flag=True, help="Use shortened schedules and two seeds: the whole page takes minutes.")
 @click.option(
     "--only",
     metavar="PARTS",
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    help="Number of seeds per row.  [default: 5, with --quick 2]",
+    help="Number of seeds per row.  [default: 5; 2 with --quick]",
 )
 @config_options
 @click.option("--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row.")
@@ -49,15 +51,15 @@ if TYPE_CHECKING:
 @SHARDS[0]
 @click.option("--yes", is_flag=True, help="Start a job of more than an hour without confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: reproductions/PAPER]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Output folder.  [default: reproductions/PAPER]")
 @trust_option
 def command(as_json: bool, yes: bool, **options: Any) -> None:
     """Train every row of a PAPER's tables and figures, and write them beside the published values.
 
     PAPER is 'paper' (AADML: Tables 1 to 3 and Figures 3 to 5, from VEGAS and AVE), or an audio-text paper: 'mei',
-    '3cmlf', 'xie'. A time estimate comes first. The same command again continues an interrupted job. Rows of AADML's
-    tables are scored under the honest protocol and under each leak. The folder holds the runs, a CSV file per table
-    and figure, and a page.
+    '3cmlf', 'xie'. A time estimate is printed first. Run the same command again to continue an interrupted job. Rows
+    of AADML's tables are scored under the honest protocol and under each leak. The folder holds the runs, a CSV file
+    per table and figure, and a page.
     """
     import aadml
     from aadml.cli.progress import note

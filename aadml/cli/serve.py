@@ -13,8 +13,8 @@ from aadml.cli.trust import trust_option
 def command(index: str, port: int, model: str | None) -> None:
     """Serve a page that searches INDEX: drop a sound, a picture or a clip, and play the hits.
 
-    The page is served to this machine only, and nothing is written. A printed address opens the page in one browser,
-    and the next address is printed then. Ctrl-C stops the server.
+    The page is served to this machine only, and nothing is written. Each printed address opens the page in one
+    browser; after that, the next address is printed. Ctrl-C stops the server.
     """
     import aadml
 

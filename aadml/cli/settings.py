@@ -10,15 +10,15 @@ GENERAL, TRAINING, PROXY = (
     "aadml.methods.training.settings:Training",
     "aadml.proxies.correlation:GraphOptions",
 )
-"""Classes that declare the keys with an option of their own."""
+"""Classes that declare the keys that have their own option."""
 
 
 class KeyFlag(click.Option):
     """Option that sets one configuration key; its help text is read from the declaration of the key.
 
     Args:
-        flag: such as `--epochs`.
-        key: such as `training.epochs`.
+        flag: name of the option, such as `--epochs`.
+        key: configuration key, such as `training.epochs`.
         declared: "module:class" that declares the key.
         options: arguments of `click.Option`.
     """

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 @click.argument("output", type=click.Path(), metavar="F.h5")
 @click.option("--json", "as_json", is_flag=True, help="Print the status as JSON.")
 def command(output: str, as_json: bool) -> None:
-    """Show the progress of the extraction of F.h5, running or not.
+    """Show the progress of the extraction of F.h5, whether or not it is running.
 
-    F.h5 is the output of `aadml extract -o`, of a job or of a shard; the shards of a job are summed. Exit status 1 if
+    F.h5 is the output of `aadml extract`, for a whole job or a shard; the shards of a job are summed. Exit status 1 if
     the job stopped early or a clip failed.
     """
     import json

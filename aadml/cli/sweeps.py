@@ -55,7 +55,7 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SweepProgress:
-    """Progress bar over runs; a running one counts by its epochs, and a failure is printed at once."""
+    """Progress bar over runs; a running run counts by its share of epochs, and failures are printed at once."""
 
     def __init__(self, total: int) -> None:
         self._bar = Bar(total, "run", "runs")
@@ -117,10 +117,13 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
         click.echo("aadml: figures and page need matplotlib: pip install 'aadml[plot]'", err=True)
     if result.failed:
         total = len(result.outcomes)
-        click.echo(f"aadml: {result.failed} of {total} runs failed; repeat the command to train only these", err=True)
+        click.echo(
+            f"aadml: {result.failed} of {total} runs failed; run the command again to train only the failed runs",
+            err=True,
+        )
         sys.exit(1)
 
 
 def command_line() -> str:
-    """Return the command line, also of a command that another command runs, quoted for a shell."""
+    """Return the command line of the running command, even if another command runs it, quoted for a shell."""
     return shlex.join(["aadml", *click.get_current_context().find_root().obj])

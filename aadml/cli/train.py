@@ -42,7 +42,7 @@ def command(
     settings: tuple[str, ...],
     **flags: Any,
 ) -> None:
-    """Train a method, select the epoch on validation clips, score the test split once.
+    """Train a method, select the epoch on validation clips, and score the test split once.
 
     The last line printed is the run folder, for `aadml evaluate RUN` and `aadml report RUN`.
     """
@@ -72,7 +72,7 @@ def command(
 
 
 def _check_alone(context: click.Context, run: Path) -> None:
-    """Raise InputError if --resume is combined with an option that a resumed run cannot follow."""
+    """Raise InputError if --resume is combined with an option that cannot change a resumed run."""
     from aadml.feature_extraction.ground.errors import InputError
 
     for option in context.command.params:

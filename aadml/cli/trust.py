@@ -1,4 +1,4 @@
-"""`--trust-code`, shared by all commands that read files which may name code."""
+"""`--trust-code`, shared by all commands that read files which can name code."""
 
 from collections.abc import Callable
 from typing import Any

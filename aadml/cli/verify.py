@@ -1,4 +1,4 @@
-"""`aadml verify`: checksums of whatever aadml writes."""
+"""`aadml verify`: checksums of all files that aadml writes."""
 
 import sys
 from pathlib import Path
@@ -10,11 +10,11 @@ import click
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: Path, as_json: bool) -> None:
-    """Check PATH against its checksums, and list what is damaged.
+    """Check PATH against its checksums, and list damaged files.
 
     PATH is a run or a model folder, a feature file, a file of embeddings, an index, or the folder OUTPUT.work with the
-    ledger of an extraction. A file of another program has no checksums: it is called unverified. Exit status 1 if
-    something is damaged.
+    ledger of an extraction. A file of another program has no checksums and is reported as unverified. Exit
+    status 1 if a file is damaged.
     """
     import aadml
 

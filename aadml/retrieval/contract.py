@@ -13,7 +13,7 @@ Column = Annotated[
 
 
 class MetricFunction(Protocol):
-    """Function of a ranking of b queries; a keyword-only `cutoff` is named behind an @ ("recall@10")."""
+    """Function of the rankings of b queries; a keyword-only `cutoff` is set after an @, as in "recall@10"."""
 
     def __call__(self, ranking: Ranking, /, **options: Any) -> Column:
         """Compute one value for each query: (b,)."""

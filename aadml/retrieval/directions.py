@@ -32,9 +32,9 @@ def score_direction(
 
     Args:
         source: scores of q queries against n items.
-        query_groups: (q,) integers: class labels, or the numbers of clips for instance retrieval.
-        gallery_groups: (n,) integers.
-        options: of `score_relevance`.
+        query_groups: (q,) integers: class labels, or clip numbers for instance retrieval.
+        gallery_groups: (n,) integers of the same kind.
+        options: keyword arguments of `score_relevance`.
 
     Raises:
         InputError: no query has a relevant item, a score is NaN, or a metric is unknown.
@@ -62,15 +62,15 @@ def score_relevance(
     Args:
         source: scores of q queries against n items.
         relevant: items relevant to each query; a query without relevant items is skipped and counted.
-        groups: (q,) integers, the class of each query, for the table by class; None for no such table.
+        groups: (q,) integers, the class of each query, for the table by class; None omits that table.
         direction: names of the two sides.
         ids: names of the queries.
         names: group -> name, for the table by class.
         extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
         cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above n is dropped.
-        partner: (q,) column of the clip of each query in the gallery, if known; MAP without that clip is then added.
-        exclude_partner: exclude the clip of the query from the gallery and from the relevant items in every metric.
-        threads: by default as many as torch uses.
+        partner: (q,) column of each query's own clip in the gallery; if passed, MAP without that clip is added.
+        exclude_partner: exclude the query's own clip from the gallery and from the relevant items in every metric.
+        threads: number of threads; by default that of torch.
 
     Raises:
         InputError: no query has a relevant item, a score is NaN, or a metric is unknown.
@@ -78,9 +78,9 @@ def score_relevance(
     queries, items = source.shape
     if source.shape != relevant.shape:
         shapes = (*source.shape, *relevant.shape)
-        raise InputError("scores of {} queries against {} items, but groups of {} and {}".format(*shapes))
+        raise InputError("scores of {} queries and {} items, but relevance of {} and {}; pass the same".format(*shapes))
     if partner is not None and not relevant.at(partner)[relevant.some].all():
-        raise InputError(f"{'-'.join(direction)}: a query and its own clip are of different groups")
+        raise InputError(f"{'-'.join(direction)}: the own clip of a query is not relevant to it; omit partner")
     items -= exclude_partner
     wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
     shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
@@ -91,7 +91,7 @@ def score_relevance(
     measured = over_rankings(source, relevant, measure, partner=partner, threads=threads)
     parts = [part for part in measured if part is not None]
     if not parts:
-        why = "no clip shares its class with another" if exclude_partner else "queries and gallery share no label"
+        why = "no two clips share a class" if exclude_partner else "queries and gallery share no label"
         raise InputError(f"{'-'.join(direction)}: no query has a relevant item; {why}")
     index, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "relevant"))
     count = len(index)
@@ -170,7 +170,7 @@ def _of_others(ranking: Ranking) -> tuple[Values, Values]:
 
 
 def _without_partner(parts: Sequence[_DirectionPart]) -> dict[tuple[str, ...], float]:
-    """Return MAP, chance level and number of queries without the own clips; empty if nothing is relevant then."""
+    """Return MAP, chance level and number of queries without their own clips; empty if no other item is relevant."""
     others = [part.others for part in parts if part.others is not None]
     precision, chance = (np.concatenate(values) for values in zip(*others, strict=True))
     if not len(precision):

@@ -28,11 +28,11 @@ FORMAT = "aadml-embeddings"
 """Attribute `format` of files that `aadml embed` writes."""
 
 ONCE = "once"
-"""Attribute that lists the modalities in which one row per label is ranked: sound repeated for each caption."""
+"""Attribute that lists the modalities in which one row per label is ranked, such as sound repeated for each caption."""
 
 
 def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
-    """Return True if `path` was written by `aadml embed`."""
+    """Return whether `path` was written by `aadml embed`."""
     try:
         with open_hdf5(path) as file:
             return bool(file.attrs.get("format") == FORMAT)
@@ -43,16 +43,16 @@ def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
 def read_embeddings(
     path: str | os.PathLike[str], split: str | None = None, on_note: Callable[[str], None] = lambda note: None
 ) -> tuple[Embeddings, str]:
-    """Read embeddings.
+    """Read embeddings from an npz or HDF5 file.
 
     Args:
         path: npz or HDF5 with at least two of `audio`, `visual` and `text` (n, d), or of other modalities that
             `modalities` lists. Optional: `label` (n,) integers or text, `id` (n,), `split` (n,), `class_names` (C,),
             `audio_present` (n,) if some clips lack a modality, and in HDF5 the attributes `similarity` and `once`,
             the modalities in which one row per label is ranked. Without `label`, only the other modality of the same
-            row is relevant. Several captions per clip are `text` (n, c, d), or `text` (m, d) with `text_row` (m,), the
-            clip of each; then each clip is ranked once in the other modalities, and the captions of a clip are relevant
-            to it. `labels`, `ids` and `splits` are accepted as names.
+            row is relevant. Several captions per clip are stored as `text` (n, c, d), or as `text` (m, d) with
+            `text_row` (m,), the clip of each caption. In this case each clip is ranked once in the other modalities,
+            and its captions are relevant to it. The names `labels`, `ids` and `splits` are accepted too.
         split: split to read, if the file has `split`; by default "test". A file without splits is read completely.
         on_note: called with a line about ignored arrays.
 
@@ -69,7 +69,7 @@ def read_embeddings(
     ignored = [key for key in columns.left if key != "similarity"]
     vectors = _vectors(arrays, place, ignored, shared_space=similarity != FRAME_WORD)
     if ignored:
-        on_note(f"{place}: ignored: {', '.join(ignored)} ('{LISTED}' lists modalities of other names)")
+        on_note(f"{place}: ignored: {', '.join(ignored)}; list modalities with other names in '{LISTED}'")
     count = len(next(iter(vectors.values())))
     beside = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
     codes, names = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
@@ -122,7 +122,9 @@ def _vectors(
     count = len(vectors[modalities[0]])
     for modality, matrix in vectors.items():
         if len(matrix) != count:
-            raise InputError(f"{place}: {len(matrix)} {modality} rows, but {count} of {modalities[0]}")
+            raise InputError(
+                f"{place}: {len(matrix)} {modality} rows, but {count} {modalities[0]} rows; pass as many of both"
+            )
     return vectors
 
 
@@ -138,7 +140,7 @@ def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:
 
 
 def check_once(embeddings: Embeddings, once: Collection[str], place: str = "--once ") -> None:
-    """Check that the rows of each label are equal in every modality that is to be ranked once per label.
+    """Check that the rows of each label are equal in every modality to rank once per label.
 
     Args:
         embeddings: the vectors.
@@ -177,7 +179,9 @@ def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tup
     clips = {key: arrays[key] for key in (*others, "id", "split") if key in arrays} | {"label": labels}
     for key, values in clips.items():
         if len(values) != count:
-            raise InputError(f"{columns.path}: {len(values)} {key} rows, but {count} of {others[0]}")
+            raise InputError(
+                f"{columns.path}: {len(values)} {key} rows, but {count} {others[0]} rows; pass as many of both"
+            )
     return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
 
 
@@ -185,21 +189,21 @@ def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:
     try:
         return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.ravel().tolist())
     except UnicodeDecodeError as error:
-        raise InputError(f"{where}: holds strings that are not UTF-8") from error
+        raise InputError(f"{where}: holds strings that are not UTF-8; encode them as UTF-8") from error
 
 
 def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:
     if values.ndim != 2 or values.dtype.kind not in "fiu" or not values.size:
-        raise InputError(f"{where}: {values.dtype} of shape {values.shape}; wanted numbers (n, d)")
+        raise InputError(f"{where}: {values.dtype} of shape {values.shape}; pass numbers (n, d)")
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)
 
 
 def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     flat = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if flat.shape != (count,):
-        raise InputError(f"{where}: shape {values.shape}; wanted ({count},), one for each row of the vectors")
+        raise InputError(f"{where}: shape {values.shape}; pass ({count},), one value per row of the vectors")
     if flat.dtype.kind in "fc" and not (np.isfinite(flat).all() and (flat == np.round(flat)).all()):
-        raise InputError(f"{where}: holds fractions or NaN; wanted integers or text")
+        raise InputError(f"{where}: holds fractions or NaN; pass integers or text")
     if flat.dtype.kind in "SO":
         return np.asarray(_words(flat, where), dtype=str)
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat
@@ -226,5 +230,7 @@ def _rows(splits: NDArray[Any] | None, split: str | None, count: int, place: Pat
     chosen = ALIASES.get(split or "test", split or "test")
     rows = np.flatnonzero(known == chosen)
     if not len(rows):
-        raise InputError(f"{place}: no clip of the split '{chosen}'; there are {', '.join(np.unique(known).tolist())}")
+        raise InputError(
+            f"{place}: no clips of the split '{chosen}'; choose from {', '.join(np.unique(known).tolist())}"
+        )
     return rows.astype(np.int64), chosen

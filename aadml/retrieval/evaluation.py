@@ -34,23 +34,23 @@ def mean_average_precision(
     queries: Indices | None = None,
     similarity: str | None = None,
 ) -> float:
-    """Compute MAP of one direction: the whole gallery is ranked, ties count by exact expectation.
+    """Compute MAP of one direction over the whole gallery, with the exact expectation over ties.
 
     Args:
-        embeddings: of both modalities.
+        embeddings: embeddings of both modalities.
         direction: (queries, gallery).
         queries: rows to use as queries; by default all.
-        similarity: replaces the similarity of the embeddings.
+        similarity: similarity to use instead of that of the embeddings.
     """
     values = _over_direction(embeddings, direction, metrics.average_precision, rows=queries, similarity=similarity)
     return float(values.mean())
 
 
 def mean_figure(embeddings: Embeddings, metric: str) -> float:
-    """Return a metric ("recall@10") as its mean over all directions, of its means over the queries.
+    """Return the mean of a metric ("recall@10") over all directions, each averaged over its queries.
 
     Raises:
-        InputError: an unknown metric, or a cutoff beyond the size of a gallery.
+        InputError: the metric is unknown, or its cutoff is beyond the size of a gallery.
     """
     function, directions = function_of(metric), embeddings.directions()
     gallery: Gallery = OTHER_GALLERIES.get(metric, "full")
@@ -81,8 +81,8 @@ def evaluate(
     Args:
         embeddings: vectors and their relevance (see `Embeddings.relevance`).
         directions: (queries, gallery) pairs; by default all.
-        similarity: replaces the similarity of the embeddings.
-        protocol: how the embeddings were made, for the record.
+        similarity: similarity to use instead of that of the embeddings.
+        protocol: protocol of the embeddings, for the record.
         split: name of the split, for the record.
         extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
         cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above the gallery size is dropped.
@@ -93,8 +93,8 @@ def evaluate(
         gallery: items ranked by each query: all clips ("full"), all clips except its own, which is then not relevant
             either ("without-partner"), or the half of the clips without the query, both halves in turn ("disjoint").
         queries: number of queries drawn at random in each direction; each ranks the whole gallery. None uses all.
-        query_seed: of that draw.
-        threads: by default as many as torch uses.
+        query_seed: seed of that draw.
+        threads: number of threads; by default that of torch.
 
     Raises:
         InputError: fewer than two modalities, different dimensions, NaN, an unknown name, no relevant item for any
@@ -119,7 +119,7 @@ def _sample(
 ) -> tuple[dict[Direction, Indices | None], QuerySample | None]:
     """Draw the rows to use as queries in each direction; None where all are used."""
     if queries is None and seed:
-        raise InputError(f"query_seed is {seed}, but no queries are drawn; also pass queries, their number")
+        raise InputError(f"query_seed is {seed}, but no queries are drawn; pass their number as queries, too")
     if queries is None:
         return dict.fromkeys(pairs), None
     ways = {direction: sides_of(embeddings, direction, gallery) for direction in pairs}
@@ -142,7 +142,7 @@ class _Task:
     matrices: dict[tuple[object, ...], MatrixScores] = field(default_factory=dict)
 
     def scores(self, direction: Direction, sides: Sides) -> ScoreSource:
-        """Return the scores of the queries against the gallery; a matrix of scores is reused for the other way."""
+        """Return the scores of the queries against the gallery; a score matrix is reused for the reverse direction."""
         key = direction[0], sides.queries.tobytes(), direction[1], sides.gallery.tobytes()
         reverse = (*key[2:], *key[:2])
         if reverse in self.matrices:
@@ -172,7 +172,7 @@ class _Task:
         )
 
     def _with_usual_metrics(self, items: int) -> tuple[str, ...]:
-        """Return the requested metrics and those that are usual where relevance is not by class."""
+        """Return the requested metrics, and the usual metrics where relevance is not by class."""
         usual = ("precision", "recall", "hit-rate", "mrr", "ndcg@10" if items >= 10 else "ndcg")
         return (*self.extra, *(name for name in usual if name not in self.extra))
 
@@ -195,14 +195,14 @@ def _with_other_galleries(task: _Task, direction: Direction, rows: Indices | Non
 
 
 def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
-    """Return the column of the own clip of each query if it is relevant to every query with a relevant item."""
+    """Return the column (q,) of each query's own clip; None if the own clip of some query is not relevant to it."""
     partner = sides.partner
     if partner is not None and relevant.at(partner)[relevant.some].all():
         return partner
     if gallery == "without-partner":
         raise InputError(
-            "without-partner: the own clip of a query is not always relevant here, so it cannot be excluded; "
-            "use the gallery full"
+            "without-partner: the own clip of a query is not always relevant, so it cannot be excluded; "
+            "choose the gallery 'full'"
         )
     return None
 

@@ -10,7 +10,7 @@ from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 
-_ROUNDING = 1e-9  # of a mean of probabilities
+_ROUNDING = 1e-9  # rounding error of a mean of probabilities
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class FirstRanks:
 
     Attributes:
         above: (q,) items scored better than the group.
-        size: (q,) items in the group; 1 where nothing is tied.
+        size: (q,) items in the group; 1 if it is not tied.
         hits: (q,) relevant items in the group.
     """
 
@@ -49,17 +49,17 @@ class FirstRanks:
         return np.asarray(self.above + (self.size + 1) / (self.hits + 1))
 
     def within(self, rank: int) -> float:
-        """Return the share of queries and orders of ties with a relevant item at this rank or above."""
+        """Return the share of queries and orders of ties with a relevant item at this rank or a better one."""
         places = np.clip(rank - self.above, 0, self.size)
         return float((1 - ties.no_hit(self.size, self.hits, places)).mean())
 
     @property
     def median(self) -> float:
-        """Median rank over queries and orders of ties; between two ranks, their mean."""
+        """Median rank over queries and orders of ties; the mean of the two middle ranks if they differ."""
         return (self._first_above(0.5 - _ROUNDING) + self._first_above(0.5 + _ROUNDING)) / 2
 
     def _first_above(self, share: float) -> int:
-        """Find the first rank within which more than this share has a relevant item."""
+        """Find the first rank up to which more than this share of queries has a relevant item."""
         low, high = 1, int((self.above + self.size - self.hits).max()) + 1
         while low < high:
             middle = (low + high) // 2

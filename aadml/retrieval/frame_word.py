@@ -1,8 +1,8 @@
 """Sequences packed into rows of numbers, and their frame-by-word relevance: the similarity `frame-word`.
 
-A row holds [length % 1024, d, side, form + 16 (length // 1024), values...]: the length of the sequence in two parts,
-so that half precision is also exact, the dimension of the vectors, the side (frames 0, words 1), the number of the
-form, and the vectors in order, then zeros.
+A row holds [length % 1024, d, side, form + 16 (length // 1024), values...]. The length of the sequence is stored in two
+parts, so that half precision is exact. d is the dimension of the vectors, the side is 0 for frames and 1 for words, and
+the form is a number. The vectors follow in order, then zeros.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ BUDGET = 1 << 25
 _HEADER = 4
 _WHOLE = 1024  # whole numbers up to twice this are exact in half precision
 _FORMS = 16  # room for forms below the thousands of the length
-_FRAMES = 512  # of one sequence at a time
+_FRAMES = 512  # maximum number of frames of a sequence in one product
 
 
 def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> Tensor:
@@ -35,10 +35,10 @@ def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> T
         values: (n, t, d).
         lengths: (n,) number of vectors before the padding.
         side: "frames" or "words".
-        form: of the relevance, see `aadml.comparison.frame_word`.
+        form: form of the relevance, see `aadml.comparison.frame_word`.
 
     Returns:
-        (n, 4 + t d) of the type of `values`.
+        (n, 4 + t d) in the type of `values`.
     """
     sequences = [sequence[:length] for sequence, length in zip(values, lengths.tolist(), strict=True)]
     return pack_each(sequences, side=side, form=form, steps=values.shape[1])
@@ -82,7 +82,9 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
     width = rows.shape[1] - _HEADER
     fits = dimension > 0 and width % max(dimension, 1) == 0 and side in (0, 1) and form in range(len(FORMS))
     if not fits or bool((header[:, 1:] != header[:1, 1:]).any()):
-        raise InputError("frame-word: the rows are not sequences written by a method of this similarity")
+        raise InputError(
+            "frame-word: the rows are not sequences of a method with this similarity; choose another similarity"
+        )
     values = rows[:, _HEADER:].view(len(rows), -1, dimension)
     return values, header[:, 0] + _WHOLE * thousands, SIDES[side], FORMS[form]
 
@@ -100,11 +102,14 @@ def frame_word_scores(queries: Tensor, gallery: Tensor, *, budget: int = BUDGET)
         budget: maximum bytes of products in memory.
 
     Raises:
-        InputError: not packed sequences, both of the same side, or of different forms.
+        InputError: the inputs are not packed sequences, are of the same side, or have different forms.
     """
     query, other = _Sequences(*unpack(queries)), _Sequences(*unpack(gallery))
     if query.form != other.form or query.side == other.side:
-        raise InputError(f"frame-word: cannot compare {query.side} ({query.form}) with {other.side} ({other.form})")
+        raise InputError(
+            f"frame-word: cannot compare {query.side} ({query.form}) with {other.side} ({other.form}); "
+            "pass frames and words of the same form"
+        )
     if query.side == "frames":
         return _scores(query, other, budget)
     return _scores(other, query, budget).T.contiguous()
@@ -135,7 +140,7 @@ def _scores(frames: _Sequences, words: _Sequences, budget: int) -> Tensor:
 
 
 def _tiles(lengths: list[int], wide: int) -> Iterator[tuple[int, int]]:
-    """Yield bounds of runs of sequences with at most `wide` vectors, or of one longer sequence."""
+    """Yield bounds of groups of consecutive sequences with at most `wide` vectors, or of one longer sequence."""
     start, total = 0, 0
     for number, length in enumerate(lengths):
         if number > start and total + length > wide:

@@ -1,4 +1,4 @@
-"""Galleries of a query: all clips, all except its own clip, or the half of the clips without the query."""
+"""Galleries of a query: all clips, all clips except its own, or the half of the clips without the query."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Sides:
     Attributes:
         queries: (q,) rows.
         gallery: (n,) rows.
-        partner: (q,) column of the own clip of each query in the gallery; None if a query has none, or several.
+        partner: (q,) column of each query's own clip in the gallery; None if a query has no such clip, or several rows.
     """
 
     queries: Indices
@@ -39,18 +39,20 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
     """Return the queries and gallery of a direction; two pairs for the disjoint gallery.
 
     Raises:
-        InputError: the embeddings have no such gallery, or are too few.
+        InputError: the embeddings have no such gallery, or too few clips.
     """
     sides = [items(embeddings, modality) for modality in direction]
     if gallery == "disjoint":
         second = halves(embeddings.ids, embeddings.labels.cpu().numpy())
         ways = [Sides(sides[0][second[sides[0]] == half], sides[1][second[sides[1]] != half]) for half in (0, 1)]
         if any(not len(way.queries) or not len(way.gallery) for way in ways):
-            raise InputError(f"disjoint: {len(embeddings)} clips cannot be halved; two or more are needed")
+            raise InputError(f"disjoint: {len(embeddings)} clips cannot be halved; pass two or more")
         return ways
     repeated = len(set(embeddings.ids)) < len(embeddings) or any(m in embeddings.once for m in direction)
     if gallery == "without-partner" and repeated:
-        raise InputError("without-partner: clips have several rows (captions), so no single row is the partner")
+        raise InputError(
+            "without-partner: clips have several rows (captions), so no row is the partner; choose another gallery"
+        )
     partner = None if repeated else _columns(*sides)
     if partner is None or (partner >= 0).all():
         return [Sides(sides[0], sides[1], partner)]
@@ -66,8 +68,8 @@ def halves(ids: Sequence[str], labels: NDArray[Any]) -> NDArray[np.int64]:
     The half depends on the name of a clip, not on its row; rows with the same name are in the same half.
 
     Args:
-        ids: n names.
-        labels: (n,) of the classes.
+        ids: names of the n rows.
+        labels: (n,) class of each row.
     """
     names, first, name = np.unique(np.asarray(ids), return_index=True, return_inverse=True)
     drawn = np.random.default_rng(HALVES_SEED).permutation(len(names))
@@ -78,17 +80,19 @@ def halves(ids: Sequence[str], labels: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:
-    """Remove the own clip of each query, which is relevant, from its ranking.
+    """Remove the own clip of each query, which must be relevant, from its ranking.
 
     Args:
-        ranking: of b queries, with `above_partner`.
+        ranking: rankings of b queries, with `above_partner`.
 
     Returns:
-        Numbers (c,) of the queries with another relevant item, and their rankings.
+        Indices (c,) of the queries with another relevant item, and their rankings.
     """
     assert ranking.above_partner is not None
     query, count = ranking.query, len(ranking)
-    reached = ranking.above <= ranking.above_partner[query]  # groups are in order: the partner is in the last of these
+    reached = (
+        ranking.above <= ranking.above_partner[query]
+    )  # groups are in order: the partner is in the last group reached
     partner = ranking.offsets[:-1] + np.bincount(query, weights=reached, minlength=count).astype(np.int64) - 1
     later = (np.arange(len(query)) > partner[query]).astype(np.int64)
     shared = ranking.size[partner]
@@ -122,13 +126,13 @@ def _without_partner(grades: Grades, partner: Indices, remaining: Indices, group
 
 
 def of_others(measure: Callable[[Indices, Ranking], T], index: Indices, ranking: Ranking) -> T | None:
-    """Measure the rankings of queries `index` (b,) without their own clips; None if nothing else is relevant."""
+    """Measure the rankings of queries `index` (b,) without their own clips; None if no other item is relevant."""
     remaining, rest = without_partner(ranking)
     return measure(index[remaining], rest) if len(remaining) else None
 
 
 def average_precision_without_partner(ranking: Ranking) -> Values:
-    """AP where the own clip of the query is neither in the gallery nor relevant."""
+    """AP without the own clip of the query, which is neither in the gallery nor relevant."""
     return average_precision(ranking)
 
 
@@ -147,6 +151,6 @@ def items(embeddings: Embeddings, modality: Modality) -> Indices:
 
 
 def _columns(queries: Indices, gallery: Indices) -> Indices:
-    """Return the column (q,) of the own clip of each query in the gallery, both in order; -1 if absent."""
+    """Return the column (q,) of each query's own clip in the gallery, -1 if absent; both inputs are sorted."""
     columns = np.minimum(np.searchsorted(gallery, queries), max(len(gallery) - 1, 0))
     return np.where(gallery[columns] == queries, columns, -1) if len(gallery) else np.full(len(queries), -1)

@@ -1,4 +1,4 @@
-"""Corrections of hubs, items close to every query, by their scores against items of the training set.
+"""Corrections of hubs (items close to every query) by their scores against items of the training set.
 
 Every correction adds a bias to a score that depends on the gallery item alone, not on other queries or gallery items.
 It is therefore inductive: s'(q, g) ranks as s(q, g) + b(g). (Correcting a query by its own mean, as in CSLS, does not
@@ -62,14 +62,14 @@ def csls(gallery: Tensor, bank: Tensor, *, k: int) -> Tensor:
 def corrected(embeddings: Embeddings, bank: Mapping[Modality, Tensor], bias: Bias) -> Embeddings:
     """Return embeddings whose inner products are the corrected scores, in every direction.
 
-    The bank of a modality holds the embeddings of all other modalities. The vectors get a coordinate per modality: b of
-    the item in the coordinate of its modality, and 1 in the others. A score is then s + b(query) + b(item) + a
+    The bank of a modality holds the embeddings of all other modalities. The vectors gain one coordinate per modality:
+    b of the item in the coordinate of its modality, and 1 in the others. A score is then s + b(query) + b(item) + a
     constant, and b(query) changes no ranking.
 
     Args:
         embeddings: (n, d) per modality.
         bank: modality -> (m, d) embeddings of the training set, with the same similarity.
-        bias: of gallery and queries.
+        bias: function of the gallery and the bank.
 
     Raises:
         InputError: the similarity is not an inner product.

@@ -5,7 +5,7 @@ import numpy as np
 from aadml.retrieval.ties import Values
 
 RESAMPLES = 1000
-_AT_ONCE = 1 << 22  # drawn indices held at a time
+_AT_ONCE = 1 << 22  # maximum number of drawn indices in memory
 
 
 def bootstrap_interval(values: Values, *, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
@@ -16,8 +16,8 @@ def bootstrap_interval(values: Values, *, level: float = 0.95, seed: int = 0) ->
 
     Args:
         values: (q,) one value per query.
-        level: share of resampled means inside.
-        seed: same seed, same interval.
+        level: share of resampled means inside the interval.
+        seed: seed of the resampling.
 
     Returns:
         Lower and upper end; both equal the value if there is one query.

@@ -11,18 +11,19 @@ from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.manifest import split_labels
 
 HEADER = ["query", "item", "grade"]
-_EVENTS = "_labels"  # suffix of the name of a column, after the name of a modality
+_EVENTS = "_labels"  # suffix of column names, after the name of a modality
 
 
 def chosen_relevance(name: str) -> Relevance:
-    """Return a rule by its name, or read it from a file.
+    """Return a rule by its name, or read a rule from a file.
 
     Args:
-        name: "own" partner, same "label", shared "labels", "labels-graded" (more shared labels are more relevant), or
-            the path of a file of judgments, or of the events perceptible in each modality.
+        name: "own" (only the partner), "label" (the same class), "labels" (a shared label), "labels-graded" (more
+            shared labels are more relevant), or the path of a file of judgments or of the events perceptible in each
+            modality.
 
     Raises:
-        InputError: not a rule and not such a file.
+        InputError: the name is neither a rule nor such a file.
     """
     if name in RULES:
         return RULES[name]
@@ -53,10 +54,10 @@ def read_judgments(path: str | Path) -> Judgments:
             )
         query, item, _ = row
         if item in grades.setdefault(query, {}):
-            raise InputError(f"{path}: line {number} judges item '{item}' for query '{query}' again; keep one of both")
+            raise InputError(f"{path}: line {number} judges item '{item}' for query '{query}' again; keep one line")
         grades[query][item] = grade
     if not grades:
-        raise InputError(f"{path}: contains no judgments")
+        raise InputError(f"{path}: contains no judgments; add one per line")
     return Judgments({query: {i: g for i, g in judged.items() if g > 0} for query, judged in grades.items()})
 
 
@@ -73,11 +74,11 @@ def _read_events(path: str | Path) -> Perceived:
     events: dict[str, dict[str, frozenset[str]]] = {modality: {} for modality in columns}
     for number, row in enumerate(rows, 2):
         if row and len(row) != len(header):
-            raise InputError(f"{path}: line {number} has {len(row)} cells, the header {len(header)}")
+            raise InputError(f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}")
         for modality, column in columns.items() if row else ():
             clip = row[header.index("id")]
             if clip in events[modality]:
-                raise InputError(f"{path}: line {number} contains clip '{clip}' again; keep one of both lines")
+                raise InputError(f"{path}: line {number} repeats clip '{clip}'; keep one line")
             events[modality][clip] = frozenset(split_labels(row[column]))
     return Perceived(events)
 

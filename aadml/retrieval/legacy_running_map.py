@@ -10,19 +10,19 @@ from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 
-_CELLS = 1 << 20  # maximum size of the table over places and hits of one group
+_CELLS = 1 << 20  # maximum number of cells of the table over the places and hits of one group
 
 
 def running_average_precision(ranking: Ranking) -> Values:
     """Average AP@j over all ranks j = 1..N, where AP@j is over the hits so far and 0 before the first: (b,).
 
     This is not an average precision: it favors early ranks, and its chance level is higher (0.123 where AP has 0.099,
-    on 189 clips of 15 classes). Published evaluation code of this field computes it, so old tables can be explained.
-    Ties count by expectation here too; a group of n tied items with m relevant ones requires O(n m) once.
+    on 189 clips of 15 classes). Published evaluation code of this field computes this value, so it explains old
+    tables. Ties count by expectation, too. A group of n tied items, m of them relevant, takes O(n m) time once.
     """
     sums = precision_sums(ranking)
     before, inside = np.zeros_like(sums), np.zeros_like(sums)
-    for group in np.flatnonzero(ranking.size > 1):  # all ranks inside the group but its last, where its sum is complete
+    for group in np.flatnonzero(ranking.size > 1):  # all ranks of the group except the last, where its sum is complete
         key = (ranking.above[group], ranking.hits_above[group], ranking.size[group], ranking.hits[group])
         inside[group], before[group] = _inside(*(int(value) for value in key))
     total = np.cumsum(sums)
@@ -36,7 +36,7 @@ def running_average_precision(ranking: Ranking) -> Values:
 
 
 def running_by_chance(relevant: Indices, items: int) -> Values:
-    """Compute the expected running variant of a random order of N items, R relevant: (b,) -> (b,).
+    """Compute the expected running variant for a random order of N items, R of them relevant: (b,) -> (b,).
 
     With X of the first j items relevant, their mean AP@j is s + (1 - s) H_j / j for s = (X - 1) / (j - 1), and 0 if X
     is 0. This is linear in X, so only the expectation of X, j R / N, and the probability of X > 0 are required.
@@ -55,7 +55,7 @@ def running_by_chance(relevant: Indices, items: int) -> Values:
 
 @lru_cache(maxsize=4096)
 def _inside(above: int, hits_above: int, size: int, hits: int) -> tuple[float, float]:
-    """Sum `ties.hits_normalized` over all ranks inside a group of tied items but the last."""
+    """Sum `ties.hits_normalized` over all ranks of a group of tied items except the last."""
     inside = before = 0.0
     step = max(1, _CELLS // (hits + 1))
     for first in range(1, size, step):

@@ -1,4 +1,4 @@
-"""Requested metrics: from names of METRICS, with or without a cutoff, to functions of rankings."""
+"""Functions of the requested metrics, by names of METRICS with or without a cutoff."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -28,9 +28,9 @@ def requested(names: Iterable[str], cutoffs: Sequence[int], items: int) -> Reque
     """Return the functions of metrics.
 
     Args:
-        names: of METRICS, with or without a cutoff. A metric that requires a cutoff and has none is computed at all
+        names: names of METRICS, with or without a cutoff. A metric without its required cutoff is computed at all
             `cutoffs`. Metrics of other galleries are checked and omitted.
-        cutoffs: of the tables.
+        cutoffs: cutoffs of the tables.
         items: size of the gallery.
 
     Raises:
@@ -60,7 +60,7 @@ def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:
     metrics = tuple(dict.fromkeys(listed(names)))
     for name in metrics:
         if _single_metrics(name, (1, 2)) != [name]:
-            raise InputError(f"metric {name}: needs a cutoff here, as in {FAMILIES.get(name, (name,))[0]}@10")
+            raise InputError(f"metric {name}: needs a cutoff, as in {FAMILIES.get(name, (name,))[0]}@10")
     return metrics
 
 
@@ -72,7 +72,9 @@ def check_criterion(name: str) -> str:
     """
     (metric,) = check_columns([name])
     if metric in SMALLER_IS_BETTER:
-        raise InputError(f"training.criterion: {name} is better when smaller; use a metric that is better when larger")
+        raise InputError(
+            f"training.criterion: {name} is better when smaller; choose a metric that is better when larger"
+        )
     return metric
 
 
@@ -94,7 +96,7 @@ def _single_metrics(name: str, cutoffs: Sequence[int]) -> list[str]:
     base, cutoff = split_name(name)
     options = schema(lookup(METRICS, base, "metric"))
     if cutoff is not None and "cutoff" not in options:
-        raise InputError(f"metric {name}: {base} takes no cutoff")
+        raise InputError(f"metric {name}: {base} accepts no cutoff; pass {base}")
     needs = "cutoff" in options and options["cutoff"].default is REQUIRED
     return [f"{base}@{k}" for k in cutoffs] if needs and cutoff is None else [name]
 
@@ -102,5 +104,7 @@ def _single_metrics(name: str, cutoffs: Sequence[int]) -> list[str]:
 def _checked(function: Function, name: str, ranking: Ranking) -> Values:
     values = require_result(np.asarray(function(ranking)), MetricFunction, "metric", name).astype(np.float64)
     if len(values) != len(ranking):
-        raise InputError(f"metric {name} returned {len(values)} numbers for {len(ranking)} queries; return one each")
+        raise InputError(
+            f"metric {name} returned {len(values)} numbers for {len(ranking)} queries; return one per query"
+        )
     return values

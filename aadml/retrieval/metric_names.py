@@ -16,7 +16,7 @@ OTHER_GALLERIES: dict[str, Gallery] = {"map-without-partner": "without-partner",
 """Metrics of galleries other than the full one."""
 
 CHANCE_OF = "chance_of"
-"""Key of a direction for the chance levels of ranks and of requested metrics."""
+"""Key, in the JSON of a direction, of the chance levels of ranks and of requested metrics."""
 
 AT_CUTOFFS = {"precision": "precision_at", "recall": "recall_at", "hit-rate": "hit_rate_at"}
 NORMALIZED = {"map": "all", "map-min": "min(R,k)", "map-hits": "hits"}

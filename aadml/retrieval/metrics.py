@@ -34,7 +34,7 @@ def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
 
 
 def average_precision_at_r(ranking: Ranking) -> Values:
-    """AP over the first R items, where R are relevant: MAP@R (Musgrave et al., ECCV 2020)."""
+    """AP over the first R items, R being the number of relevant items: MAP@R (Musgrave et al., ECCV 2020)."""
     return average_precision_at(ranking, ranking.relevant)
 
 
@@ -81,7 +81,7 @@ def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: No
 
     Args:
         ranking: b queries.
-        cutoff: K for all queries, or for each (b,). With K = R and "all" this is MAP@R (Musgrave et al., ECCV 2020).
+        cutoff: K of all queries, or of each (b,). With K = R and "all" this is MAP@R (Musgrave et al., ECCV 2020).
         normalizer: divisor of the sum of precisions: "all" relevant items of the gallery, "min(R,k)" (1 for the best
             ranking), or the "hits" among the K items (DSCMR's released code; 1 for one early hit).
     """
@@ -113,7 +113,7 @@ def _per_hit(ranking: Ranking, places: Indices, sums: Values) -> Values:
 def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
     """Count the relevant items among the first K for increasing cutoffs (c,): (b, c).
 
-    Over K these are precision@K, over R recall@K.
+    The counts divided by K are precision@K, divided by R recall@K.
     """
     slot = np.searchsorted(cutoffs, np.arange(ranking.items + 1))  # rank -> first cutoff that reaches it
     shape = len(ranking), len(cutoffs) + 1
@@ -156,7 +156,7 @@ def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
 
 
 def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Sum of grades over log2(rank + 1), divided by that of the best order of all graded items (nDCG, linear gain)."""
+    """Sum of grades over log2(rank + 1), over the sum for the best order of all graded items (nDCG, linear gain)."""
     limit = ranking.items if cutoff is None else cutoff
     total = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, ranking.items + 1) + 1))])
     begun, end = np.minimum(ranking.above, limit), np.minimum(ranking.above + ranking.size, limit)

@@ -28,12 +28,12 @@ class Ranking:
         items: n, the size of the gallery.
         offsets: (b + 1,) groups of query i are offsets[i] up to offsets[i + 1], best first; every query has a group.
         above: (t,) items scored better than the group.
-        size: (t,) items in the group; 1 without ties.
+        size: (t,) items in the group; 1 if it is not tied.
         hits_above: (t,) relevant items scored better than the group.
         hits: (t,) relevant items in the group, at least 1.
         relevant: (b,) relevant items in the whole gallery.
         tied: (b,) items that share their score with another item.
-        above_partner: (b,) items scored better than the own clip of the query; None if unknown.
+        above_partner: (b,) items scored better than the query's own clip; None if unknown.
         grades: grades of the relevant items; None if every relevant item has grade 1.
     """
 
@@ -70,8 +70,8 @@ class Ranking:
 
         Args:
             relevant: (b,) number of relevant items of each query.
-            items: n.
-            grades: as in the rankings by scores.
+            items: n, the size of the gallery.
+            grades: grades of the rankings by scores.
         """
         nothing, everything = np.zeros_like(relevant), np.full_like(relevant, items)
         tied_grades = None if grades is None else Grades(grades.ideal.sum(axis=1), grades.ideal)
@@ -97,7 +97,7 @@ class Grades:
     Attributes:
         gains: (t,) sum of the grades of each group.
         ideal: (b, m) grades of all relevant items, the best first, then zeros.
-        partner: (b,) grade of the own clip of each query; None if unknown.
+        partner: (b,) grade of each query's own clip; None if unknown.
     """
 
     gains: NDArray[np.float64]
@@ -116,7 +116,7 @@ def rank(
     Args:
         scores: (b, n) floats; higher is better; ties are equal values (minus zero equals zero).
         relevant: (b, n) booleans, at least one true in each row.
-        partner: (b,) column of the own clip of each query, which is relevant; None if unknown.
+        partner: (b,) column of each query's own clip, which is relevant; None if unknown.
         grades: (b, n) grades, above 0 for relevant items; None if equal for all.
 
     Raises:
@@ -160,7 +160,7 @@ def _graded(ranking: Ranking, scores: Scores, grades: NDArray[np.float32], partn
 
 
 def _first_of_groups(hits: int, low: Indices, high: Indices) -> Indices:
-    """Return the numbers of hits (t,) without those that follow another in a group of ties, low..high."""
+    """Return the indices (t,) of the hits that are the first of their group of ties, low..high."""
     later = high - low - 1
     if not later.any():
         return np.arange(hits)
@@ -182,9 +182,9 @@ def over_rankings(
     Args:
         source: scores of q queries against n items.
         relevant: items relevant to each query; a query without relevant items is skipped.
-        measure: called with the numbers of b queries and their rankings, in several threads.
-        partner: (q,) column of the own clip of each query in the gallery, if it is relevant to the query.
-        threads: by default as many as torch uses, 16 at most.
+        measure: function of the numbers of b queries and their rankings, called in several threads.
+        partner: (q,) column of each query's own clip in the gallery, which must be relevant to the query.
+        threads: number of threads; by default that of torch, at most 16.
 
     Yields:
         Results of `measure`, in the order of the queries.
@@ -210,7 +210,7 @@ def over_rankings(
 
 
 def _in_threads(work: Callable[[int], T], tasks: Sequence[int], threads: int | None) -> Iterator[T]:
-    """Map `work` over tasks in several threads, in each of which torch uses one thread."""
+    """Map `work` over tasks in several threads; torch uses one thread in each."""
     count = min(threads or min(torch.get_num_threads(), 16), len(tasks))
     if count <= 1:
         yield from map(work, tasks)

@@ -65,7 +65,7 @@ class DirectionRecord:
         return None if value is None else number(value)
 
     def to_json(self) -> JsonObject:
-        """Return every metric by name."""
+        """Return all metrics by name."""
         nested_fields = ("figures", "scope", "by_class", "per_query")
         numbers = {name: value for name, value in vars(self).items() if name not in nested_fields}
         curves = {"scope": vars(self.scope), "by_class": dict(self.by_class)}
@@ -85,16 +85,16 @@ class EvaluationRecord:
         relevance: rule of relevance; omitted from the JSON if it is the class ("label").
         sample: sample of the queries; omitted from the JSON if all clips were queries.
         chance: mean chance level of MAP.
-        tie_rate: mean over the directions.
+        tie_rate: mean tie rate of the directions.
         map_mean: mean MAP of the directions.
         directions: name ("audio-visual") -> metrics.
         label_space: modality -> accuracy and log-loss, if vectors have one dimension per class.
         label: name of the trained method; this and all following fields are None without a run.
-        seed: of the run.
-        selected_epoch: None if no epoch was selected.
+        seed: seed of the run.
+        selected_epoch: number of the selected epoch; None if no epoch was selected.
         epochs: number of trained epochs.
-        steps: of the optimizers, over all epochs.
-        train_map: mean MAP of the training clips under the selected weights; of a query sample if the clips are many.
+        steps: number of optimizer steps over all epochs.
+        train_map: mean MAP of the training clips under the selected weights; large sets are sampled.
         seconds: duration of the fit.
         parameters: number of fitted parameters.
         verdicts: warnings about the results.
@@ -131,7 +131,7 @@ class EvaluationRecord:
         return _mean([record.chance_of(metric) for record in self.directions.values()])
 
     def with_figures(self, metrics: Iterable[str], other: "EvaluationRecord") -> "EvaluationRecord":
-        """Return this record with some metrics of another evaluation of the same embeddings."""
+        """Return this record with some metrics added from another evaluation of the same embeddings."""
         directions = dict(self.directions)
         for metric in metrics:
             for name, record in directions.items():
@@ -160,8 +160,8 @@ class EvaluationRecord:
         """Read the result of `to_json`.
 
         Args:
-            content: as read from JSON.
-            where: its file, for the message.
+            content: JSON object.
+            where: path of its file, for messages.
 
         Raises:
             InputError: the content is not an evaluation.
@@ -176,7 +176,7 @@ class EvaluationRecord:
 
 
 def _grouped(direction: Json) -> Json:
-    """Move metrics of a direction without a field of their own to "figures"."""
+    """Move the metrics of a direction that have no field to "figures"."""
     if not isinstance(direction, Mapping):
         return direction
     names = {entry.name for entry in fields(DirectionRecord)} - {"figures"}
@@ -190,6 +190,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def placed(figures: JsonObject, place: tuple[str, ...], value: float | None) -> JsonObject:
-    """Return metrics with another value at a place of nested keys."""
+    """Return the metrics with `value` at a path of nested keys."""
     key, *rest = place
     return {**figures, key: placed(nested(figures, key), tuple(rest), value) if rest else value}

@@ -1,4 +1,4 @@
-"""Results of an evaluation, for people, for JSON and for tests of significance."""
+"""Results of an evaluation, for tables, JSON and tests of significance."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -53,7 +53,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class ClassRow:
-    """Class of queries: its name, number of queries, their MAP and chance level."""
+    """One class of queries: name, number of queries, MAP and chance level."""
 
     name: str
     queries: int
@@ -72,11 +72,11 @@ class DirectionResult:
         names: group -> name.
         gallery: n, the number of ranked items.
         without_relevant: number of queries skipped because the gallery has no item relevant to them.
-        average_precision: (q,).
+        average_precision: (q,) AP of each query.
         bounds: (2, q) AP of the worst and the best order of tied items.
         chance: (q,) expected AP of a random order.
         first: ranks of the best relevant items.
-        first_by_chance: the same for a random order.
+        first_by_chance: the same ranks for a random order.
         tie_rate: share of ranked items that share their score with another item of the same ranking.
         curves: precision@K, recall@K, hit rate@K.
         cutoffs: K of the tables.
@@ -202,20 +202,20 @@ def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResul
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Scores of a set of embeddings; printing one shows its short table.
+    """Scores of a set of embeddings, printed as a short table.
 
         >>> scores = aadml.evaluate("runs/...")
         >>> scores.map, scores["recall@10"], scores["audio-visual"].map
 
     Attributes:
-        protocol: how the embeddings were made.
-        split: which clips these are.
-        similarity: how vectors were compared.
-        directions: one result each.
-        label_space: modality -> (accuracy, log-loss) of vectors with one dimension a class.
-        gallery: what each query ranks: "full", "without-partner" or "disjoint".
-        relevance: by what items are relevant: "label", "own", "labels", "labels-graded", "file" or "events".
-        sample: of the queries, where not all asked.
+        protocol: protocol of the embeddings.
+        split: name of the scored split.
+        similarity: similarity of two vectors.
+        directions: one result per direction.
+        label_space: modality -> (accuracy, log-loss) of vectors with one dimension per class.
+        gallery: gallery of each query: "full", "without-partner" or "disjoint".
+        relevance: rule of relevance: "label", "own", "labels", "labels-graded", "file" or "events".
+        sample: sample of the queries; None if all clips were queries.
     """
 
     protocol: str
@@ -238,7 +238,7 @@ class Evaluation:
         if name in (results := {result.name: result for result in self.directions}):
             return results[name]
         if (value := self.record().figure(name)) is None:
-            raise KeyError(f"{name} was not computed; there are the directions {', '.join(results)} and metrics as map")
+            raise KeyError(f"{name} was not computed; choose a direction ({', '.join(results)}) or a computed metric")
         return value
 
     def __repr__(self) -> str:
@@ -309,7 +309,7 @@ class Evaluation:
         return self.to_json()
 
     def to_pandas(self) -> Any:
-        """Return all figures as a `pandas.DataFrame`, a row per figure and a column per direction.
+        """Return all figures as a `pandas.DataFrame`, one row per figure and one column per direction.
 
         Raises:
             InputError: pandas is not installed.

@@ -1,4 +1,4 @@
-"""Random samples of queries against the whole gallery, if ranking it for all queries takes too long."""
+"""Random samples of queries against the whole gallery, for galleries too large to rank for every query."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ class QuerySample:
 
     Attributes:
         queries: number drawn in each direction, uniformly and without replacement.
-        seed: of the draw; directions with the same clips as queries draw the same ones.
+        seed: seed of the draw; directions with the same query clips draw the same sample.
         of: name of a direction -> number of its queries.
     """
 
@@ -34,12 +34,12 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int, seed: int) 
 
     Args:
         ways: all queries of the direction, with their galleries.
-        direction: for the message.
+        direction: direction to name in messages.
         queries: number of rows.
-        seed: same seed, same rows.
+        seed: seed of the draw.
 
     Raises:
-        InputError: fewer than two rows, more than exist, or a seed below 0.
+        InputError: `queries` is below two or above the number of queries, or the seed is below 0.
     """
     if seed < 0:
         raise InputError(f"query_seed is {seed}; it must be at least 0")
@@ -53,7 +53,7 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int, seed: int) 
 
 
 def restricted(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:
-    """Return the queries that are among `rows`, None for all, with their galleries.
+    """Return the queries among `rows`, with their galleries; all queries if `rows` is None.
 
     Raises:
         InputError: no queries remain.

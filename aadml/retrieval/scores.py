@@ -1,6 +1,6 @@
 """Scores of queries against a gallery, block by block, with the same bits for any size of blocks.
 
-Every similarity here is an inner product of mapped vectors. Products are summed in float64 and rounded once to the
+Every similarity is an inner product of mapped vectors. Products are summed in float64 and rounded once to the
 precision of the scores. Mathematically equal scores are therefore equal for any order of summation in BLAS, and copies
 of a gallery vector are always tied.
 """
@@ -29,7 +29,7 @@ BLOCK = 1 << 23  # maximum number of scores per thread
 ROWS = 128  # the shape of a product is fixed, so that a score does not depend on the size of blocks
 TILE = 1 << 18  # maximum number of components of mapped gallery vectors in a product
 COLUMNS = 1024  # maximum width of a product, so that it is in the cache until it is rounded
-MAPPED = 1 << 22  # maximum number of components of a gallery that is mapped once, not for every block of queries
+MAPPED = 1 << 22  # maximum number of components of a gallery that is mapped once instead of once per block of queries
 PRECISIONS: dict[str, np.dtype[Any]] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
 
 
@@ -71,11 +71,11 @@ class VectorScores:
 
     Attributes:
         shape: numbers of queries and gallery items (q, n).
-        dimension: d, of the vectors.
+        dimension: d, the dimension of the vectors.
         queries: mapped queries.
         gallery: mapped gallery.
-        copies: gallery items equal to an earlier one, and the first of the equal items.
-        precision: of the scores, float32 or float64.
+        copies: gallery items equal to an earlier item, and the first of the equal items.
+        precision: type of the scores, float32 or float64.
     """
 
     shape: tuple[int, int]
@@ -104,7 +104,7 @@ class VectorScores:
 
 
 def find_copies(vectors: Tensor) -> tuple[Indices, Indices]:
-    """Find rows equal to an earlier row: (n, d) -> their indices, and those of the first equal rows."""
+    """Find rows equal to an earlier row: (n, d) -> indices of these rows, and of the first equal rows."""
     step = max(64, TILE // vectors.shape[1])
     digest = np.concatenate([_digest(vectors[i : i + step]) for i in range(0, len(vectors), step)])
     _, first, kind = np.unique(digest, return_index=True, return_inverse=True)
@@ -214,7 +214,7 @@ def score_source(
         precision: "float32" (scores equal in float32 are ties) or "float64".
 
     Raises:
-        InputError: NaN or infinity, different dimensions, no vectors, or an unknown name.
+        InputError: vectors are NaN or infinite, differ in dimension or are missing, or a name is unknown.
     """
     maps = lookup(SIMILARITIES | {FRAME_WORD: cosine}, similarity, "similarity")
     sides = {"queries": queries, "gallery": gallery}
@@ -223,11 +223,13 @@ def score_source(
             raise InputError(f"{side}: vectors of shape {tuple(vectors.shape)}; pass (n, d) with n and d above 0")
         if not all_finite(vectors):
             row = int((~torch.isfinite(vectors)).any(1).nonzero()[0])
-            raise InputError(f"{side}: row {row} holds NaN or infinity; such vectors cannot be ranked")
+            raise InputError(f"{side}: row {row} holds NaN or infinity; pass finite vectors")
     if similarity == FRAME_WORD:
         return MatrixScores(frame_word_scores(queries.detach().cpu(), gallery.detach().cpu()).numpy())
     if queries.shape[1] != gallery.shape[1]:
-        raise InputError(f"queries have {queries.shape[1]} dimensions, the gallery {gallery.shape[1]}; must be equal")
+        raise InputError(
+            f"queries have {queries.shape[1]} dimensions, but the gallery has {gallery.shape[1]}; pass equal widths"
+        )
     q, g = (vectors.detach().cpu() for vectors in sides.values())
     kind = lookup(PRECISIONS, precision, "precision of scores")
     query_rows, gallery_rows = maps(q, g)
@@ -240,8 +242,8 @@ def score_source(
 def unit_of_scores(queries: Tensor, gallery: Tensor, similarity: str) -> float:
     """Return the power of two that scales scores of these sets to the unit of the similarity.
 
-    A score of `score_source` times this is a cosine, an inner product, a negative squared distance, or the agreement of
-    two codes, independent of other queries and gallery items.
+    A score of `score_source` times this factor is a cosine, an inner product, a negative squared distance, or the
+    agreement of two codes, independent of other queries and gallery items.
 
     Args:
         queries: (q, d) finite floats.

@@ -37,12 +37,12 @@ class Difference:
     Attributes:
         mean: of the differences, first minus second.
         error: standard error of the mean.
-        p: two-sided probability of a difference as large if the true difference is 0.
+        p: two-sided probability of a difference at least this large if the true difference is 0.
         over: random factors: "both" (seeds and queries), "seeds", or "one seed".
         low: lower end of the 95 % interval.
         high: upper end.
-        equal: probability of a difference as small if the true difference is `NEGLIGIBLE` or more (two one-sided
-            tests).
+        equal: probability of a difference at most this large if the true difference is `NEGLIGIBLE` or more (two
+            one-sided tests).
         freedom: degrees of freedom of the interval.
         seeds: number of seeds.
     """
@@ -59,20 +59,20 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """True if p < 0.05."""
+        """Whether p < 0.05."""
         return self.p < LEVEL
 
     @property
     def equivalent(self) -> bool:
-        """True if the difference is significantly smaller than `NEGLIGIBLE`."""
+        """Whether the difference is significantly smaller than `NEGLIGIBLE`."""
         return self.equal < LEVEL
 
     def reversed(self) -> "Difference":
-        """Return second minus first."""
+        """Return the difference second minus first."""
         return replace(self, mean=-self.mean, low=-self.high, high=-self.low)
 
     def at_level(self, level: float) -> "Difference":
-        """Return the difference with the interval of another error level than 5 %."""
+        """Return the difference with its interval at error level `level` instead of 5 %."""
         if np.isnan(self.freedom):
             return self
         factor = float(stdtrit(self.freedom, 1 - level / 2) / stdtrit(self.freedom, 1 - LEVEL / 2))
@@ -85,7 +85,7 @@ def spread(values: ArrayLike) -> Spread:
     """Return mean and standard deviation of the values of several seeds.
 
     Raises:
-        InputError: no values, or a NaN.
+        InputError: there are no values, or one is not finite.
     """
     array = _checked(values, "values")
     if array.ndim != 1 or not len(array):
@@ -98,8 +98,8 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
     """Compare pairs of values by Student's t test, which is valid for few pairs, such as seeds.
 
     Args:
-        first: (n,) at least two.
-        second: (n,) of the same seeds, data and splits.
+        first: (n,) at least two values.
+        second: (n,) values of the same seeds, data and splits.
     """
     a, b = _checked(first, "first"), _checked(second, "second")
     if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
@@ -112,20 +112,21 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
 def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS) -> Difference:
     """Compare two methods with seeds and queries as random factors.
 
-    The differences d (s, q) are decomposed by a two-way analysis of variance. The variance of their mean is that of
-    seeds over s, plus that of queries over q, plus the residual over s q, with Satterthwaite's degrees of freedom (as
-    Dorfman, Berbaum and Metz, 1992, for readers and cases). A negative component counts as zero. Two seeds estimate
-    their own variance poorly, so the larger p of this test and of the t test over seeds is returned, with the interval
-    of that test. The shape of the interval is from a bootstrap over seeds and queries, its width from the standard
-    error and Student's t, because a bootstrap of few seeds varies too little. With one seed there is no test.
+    The differences d (s, q) are decomposed by a two-way analysis of variance. The variance of their mean is the seed
+    component over s, plus the query component over q, plus the residual over s q, with Satterthwaite's degrees of
+    freedom (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). A negative component counts as zero. Two
+    seeds estimate the variance of seeds poorly. In this case the result is the larger p of this test and of the t test
+    over seeds, with the interval of that test. The shape of the interval is from a bootstrap over seeds and queries.
+    Its width is from the standard error and Student's t, because a bootstrap of few seeds varies too little. With one
+    seed there is no test.
 
     Args:
         first: (s, q) average precision of each query under each seed; the queries and their order are the same.
-        second: (s, q) of the same seeds and queries.
-        draws: of the bootstrap; only the interval depends on them.
+        second: (s, q) AP of the same seeds and queries.
+        draws: number of bootstrap draws; only the interval depends on them.
 
     Raises:
-        InputError: other shapes, or NaN.
+        InputError: the shapes differ, or a value is not finite.
     """
     a, b = _checked(first, "first"), _checked(second, "second")
     if a.shape != b.shape or a.ndim != 2 or a.shape[0] < 1 or a.shape[1] < 2:
@@ -219,8 +220,8 @@ def corrected(differences: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
     """Correct the p of differences and of their equivalence, and the intervals, for the number of comparisons.
 
     The p are those of `holm`. The interval of a comparison has the error level of its step in that procedure (Serlin,
-    1993): 5 % over the number of comparisons that are left at its step; from the first step that is not significant
-    on, the level of that step.
+    1993): 5 % over the number of comparisons that are left at its step. From the first step that is not significant,
+    the level stays the same.
     """
     p = holm({repr(pair): difference.p for pair, difference in differences.items()})
     equal = holm({repr(pair): difference.equal for pair, difference in differences.items()})

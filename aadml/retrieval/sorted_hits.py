@@ -55,7 +55,7 @@ def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
 
 
 def _of_few_rows(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, Indices]:
-    """Return the places of relevant items, and of items with the score of the next, which may be in the next row."""
+    """Return the places of relevant items, and of items tied with the next item, which may be in the next row."""
     values = _keys(scores)
     keys = _bits(values)
     keys |= relevant
@@ -77,7 +77,7 @@ def _keys(scores: Scores) -> Scores:
     magnitude = bits & _MAGNITUDE[bits.itemsize]
     peak = magnitude.max().view(scores.dtype)
     if not np.isfinite(peak):
-        raise InputError("scores: contain NaN or infinity; such items cannot be ranked")
+        raise InputError("scores: contain NaN or infinity; pass finite scores")
     if peak > 1:  # exact, except for scores 2**1000 times smaller
         return _keys(np.ldexp(scores.astype(np.float64), -int(np.frexp(peak)[1])))
     bits += magnitude
@@ -92,8 +92,8 @@ def _bits(values: Scores) -> Bits:
 def _ones(flags: NDArray[np.uint8]) -> Indices:
     """Return the places of the ones among zeros and ones (m,).
 
-    Up to a tenth of ones, NumPy searches for each of them, which takes three times as long for nearly a tenth as for
-    more. Appending ones raises the share above a tenth.
+    If at most a tenth of the flags are ones, NumPy searches for each one. Just below a tenth, this takes three times as
+    long as above it. Appending ones raises the share above a tenth.
     """
     count = np.count_nonzero(flags)
     if not len(flags) < 20 * count < 2.5 * len(flags):
@@ -103,7 +103,7 @@ def _ones(flags: NDArray[np.uint8]) -> Indices:
 
 
 def _groups(place: Indices, items: int) -> tuple[Indices, Indices]:
-    """Return starts and sizes of groups of tied items within a row, from places with the score of the next place."""
+    """Return starts and sizes of groups of tied items within a row, from the places tied with the next place."""
     place = place[place % items < items - 1]
     if not len(place):
         return place, place

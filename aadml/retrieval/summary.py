@@ -1,4 +1,4 @@
-"""Evaluations as tables: the figures that users compare first, or all of them."""
+"""Evaluations as tables of the main figures or of all figures."""
 
 import html
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from aadml.retrieval.results import DirectionResult, Evaluation
 from aadml.retrieval.sampling import QuerySample
 
 GALLERY_IN_WORDS: dict[Gallery, str] = {
-    "full": "full: all clips, the clip of the query included",
-    "without-partner": "without-partner: all clips but the clip of the query",
+    "full": "full: all clips, including the query's own",
+    "without-partner": "without-partner: all clips except the query's own",
     "disjoint": "disjoint: the half of the clips without the query, both halves in turn",
 }
 
@@ -27,8 +27,8 @@ def summary(evaluation: Evaluation, *, everything: bool = False) -> str:
     """Return the table of an evaluation as text.
 
     Args:
-        evaluation: of any number of directions.
-        everything: all figures with their chance levels; else MAP with interval and chance, recall, tie rate.
+        evaluation: evaluation of any number of directions.
+        everything: all figures with their chance levels, instead of MAP with interval and chance, recall, tie rate.
     """
     lines = [f"protocol {evaluation.protocol}, split {evaluation.split}, similarity {evaluation.similarity}"]
     if evaluation.relevance != LABEL.name:
@@ -40,7 +40,7 @@ def summary(evaluation: Evaluation, *, everything: bool = False) -> str:
     lines += aligned(table_of(evaluation, everything=everything))
     if everything and evaluation.label_space:
         known = (f"{m} {accuracy:.4f} ({loss:.3f} nats)" for m, (accuracy, loss) in evaluation.label_space.items())
-        lines += ["", f"accuracy (log-loss) of each modality alone, read as label space: {', '.join(known)}"]
+        lines += ["", f"accuracy (log-loss) of each modality as a classifier: {', '.join(known)}"]
     return "\n".join(lines)
 
 
@@ -54,7 +54,7 @@ def html_table(evaluation: Evaluation) -> str:
 
 
 def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
-    """Return header and rows of cells: a column per direction, and their mean where there are several."""
+    """Return header and rows of cells: one column per direction, and their mean if there are several."""
     results = evaluation.directions
     mean = ["mean"] if len(results) > 1 else []
     table = [["", *(result.name for result in results), *mean]]
@@ -70,7 +70,7 @@ def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
 
 
 def figures_of(evaluation: Evaluation) -> dict[str, list[float]]:
-    """Return every figure by name, a value per direction."""
+    """Return every figure by name, one value per direction."""
     return {name: values for name, values, _ in _rows(evaluation.directions)}
 
 
@@ -93,7 +93,7 @@ def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:
 
 
 def in_words(sample: QuerySample) -> str:
-    """Return a sentence on the size of a query sample."""
+    """Return a phrase on the size of a query sample."""
     counts = sorted(set(sample.of.values()))
     queries = str(counts[0]) if len(counts) == 1 else ", ".join(f"{n} ({name})" for name, n in sample.of.items())
     return f"a random sample: {sample.queries} of {queries} queries (seed {sample.seed}) against the whole gallery"
@@ -140,7 +140,7 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
     yield from with_chance("median rank of the first relevant", "{:.1f}", "median_rank")
     yield from with_chance("mean rank of the first relevant", "{:.1f}", "mean_rank")
     if "running_map" in keys():
-        yield from with_chance("running MAP (not MAP: see --help)", "{:.4f}", "running_map")
+        yield from with_chance("running MAP (not MAP: see `aadml list metrics`)", "{:.4f}", "running_map")
     for name in keys("metrics"):
         yield from with_chance(name, "{:.4f}", "metrics", name)
 

@@ -1,8 +1,8 @@
 """Expectations over all orders of one group of tied items, in closed form (McSherry and Najork, ECIR 2008).
 
 A group of n tied items, m of them relevant, is below t better items, r of them relevant. In a random order of the
-group, the i-th item is relevant with probability m / n. In this case r + 1 + (i - 1) (m - 1) / (n - 1) relevant items
-are expected up to it. Sums of 1 / (t + i) are differences of harmonic numbers.
+group, the i-th item is relevant with probability m / n. If so, r + 1 + (i - 1) (m - 1) / (n - 1) relevant items are
+expected up to that item. Sums of 1 / (t + i) are differences of harmonic numbers.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ from aadml.retrieval.scores import Indices
 
 Values = NDArray[np.float64]
 
-_SUMMED = 64  # up to here harmonic numbers are summed, above they are asymptotic series (error below 1e-17)
+_SUMMED = 64  # harmonic numbers are summed up to this bound; above, they are asymptotic series (error below 1e-17)
 
 
 def harmonic_between(low: Indices, high: Indices) -> Values:
@@ -51,7 +51,7 @@ def ordered_precision_sum(above: Indices, hits_above: Indices, hits: Indices) ->
 
 
 def chance(relevant: Indices, items: int) -> Values:
-    """Compute the expected AP of a random order of N items, R relevant: (b,) -> (b,).
+    """Compute the expected AP of a random order of N items, R of them relevant: (b,) -> (b,).
 
     (R-1)/(N-1) + (1 - (R-1)/(N-1)) H_N / N
     """

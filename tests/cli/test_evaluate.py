@@ -60,7 +60,7 @@ def test_a_table_for_people_with_classes(aadml, embeddings_file):
     [
         ((), "pass either a run or model folder, or --embeddings FILE"),
         (("--embeddings", "absent.npz"), "absent.npz: no such file"),
-        (("--embeddings", "FILE", "--split", "valid"), "no clip of the split 'valid'; there are test, train"),
+        (("--embeddings", "FILE", "--split", "valid"), "no clips of the split 'valid'; choose from test, train"),
         (("--embeddings", "FILE", "--metric", "runing"), "did you mean 'running'"),
         (("--embeddings", "FILE", "--similarity", "l2"), "no similarity 'l2'"),
     ],

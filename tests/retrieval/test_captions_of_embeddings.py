@@ -78,7 +78,7 @@ def test_captions_follow_the_split_of_their_clip(tmp_path, vectors):
     [
         ({"label": np.arange(CLIPS) % 3}, "each clip is a label; remove 'label'"),
         ({"text_row": np.full(CLIPS * CAPTIONS, 99)}, "60 rows of the 12 clips"),
-        ({"id": np.arange(3)}, "3 id rows, but 12 of audio"),
+        ({"id": np.arange(3)}, "3 id rows, but 12 audio rows"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path, vectors, changes, message):

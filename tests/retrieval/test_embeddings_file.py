@@ -40,7 +40,7 @@ def test_an_hdf5_file_is_read_with_its_names_its_split_and_its_similarity(tmp_pa
     assert read_embeddings(tmp_path / "e.h5", "valid")[0].ids == ("a",)
     found, split = read_embeddings(tmp_path / "e.h5", "val")
     assert (split, found.ids) == ("valid", ("a",))
-    with pytest.raises(InputError, match="no clip of the split 'dev0'; there are test, train, valid"):
+    with pytest.raises(InputError, match="no clips of the split 'dev0'; choose from test, train, valid"):
         read_embeddings(tmp_path / "e.h5", "dev0")
 
 
@@ -57,7 +57,7 @@ def test_columns_in_the_plural_are_read_and_what_is_left_out_is_named(tmp_path, 
                 file[key] = values
     found, split = read_embeddings(place, None, said.append)
     assert (split, found.class_names, found.ids) == ("test", ("3", "5", "7"), ("119", "121", "122"))
-    assert said == [f"{place}: ignored: pca ('modalities' lists modalities of other names)"]
+    assert said == [f"{place}: ignored: pca; list modalities with other names in 'modalities'"]
 
 
 def test_a_file_of_other_modalities_is_refused_with_all_that_it_has(tmp_path):
@@ -91,11 +91,11 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
     ("changes", "message"),
     [
         ({"audio": AUDIO * np.nan}, "the audio vectors hold NaN"),
-        ({"audio": AUDIO[:, 0]}, r"audio: float64 of shape \(4,\); wanted numbers \(n, d\)"),
-        ({"audio": AUDIO.astype(str)}, "audio: .* wanted numbers"),
-        ({"audio": AUDIO[:3]}, "4 visual rows, but 3 of audio"),
-        ({"visual": AUDIO[:3]}, "3 visual rows, but 4 of audio"),
-        ({"label": np.arange(3)}, r"label: shape \(3,\); wanted \(4,\)"),
+        ({"audio": AUDIO[:, 0]}, r"audio: float64 of shape \(4,\); pass numbers \(n, d\)"),
+        ({"audio": AUDIO.astype(str)}, "audio: .* pass numbers"),
+        ({"audio": AUDIO[:3]}, "4 visual rows, but 3 audio rows"),
+        ({"visual": AUDIO[:3]}, "3 visual rows, but 4 audio rows"),
+        ({"label": np.arange(3)}, r"label: shape \(3,\); pass \(4,\)"),
         ({"label": np.array([0.5, 1, 2, 3])}, "holds fractions"),
         ({"id": np.array(["a", "b", "a", "c"])}, r"id: 'a' occurs 2 times"),
         ({"class_names": np.array(["x"] * 8)}, r"class_names: 'x' occurs 8 times"),
@@ -176,7 +176,7 @@ def test_modalities_of_other_names_and_masks_are_read(tmp_path, kind):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"audio_present": np.array([True])}, r"audio_present: shape \(1,\); wanted \(4,\), one for each row"),
+        ({"audio_present": np.array([True])}, r"audio_present: shape \(1,\); pass \(4,\), one value per row"),
         ({"audio_present": np.array([0, 1, 2, 1])}, "pass n booleans"),
         ({"modalities": np.array(["a b"])}, "'a b' cannot be the name of a modality"),
     ],

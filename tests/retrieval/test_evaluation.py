@@ -185,7 +185,7 @@ def test_label_space_is_scored_only_where_there_is_one_dimension_a_class():
     ("vectors", "options", "message"),
     [
         ({"audio": torch.ones(3, 2)}, {}, "the embeddings have audio only; retrieval needs two modalities"),
-        ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 4)}, {}, "2 dimensions, the gallery 4"),
+        ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 4)}, {}, "2 dimensions, but the gallery has 4"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"extra": ["runing"]}, "did you mean 'running'"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"directions": [("audio", "text")]}, "no modality"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"similarity": "l2"}, "no similarity 'l2'"),
@@ -203,7 +203,7 @@ def test_no_clips_at_all_are_refused():
 
 
 def test_scores_and_groups_of_different_counts_are_refused():
-    with pytest.raises(InputError, match="scores of 2 queries against 3 items, but groups of 3 and 3"):
+    with pytest.raises(InputError, match="scores of 2 queries and 3 items, but relevance of 3 and 3"):
         score_direction(MatrixScores(np.zeros((2, 3))), np.arange(3), np.arange(3))
 
 

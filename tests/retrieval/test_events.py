@@ -66,8 +66,8 @@ def precision(order):
 
 def test_says_what_is_wrong_with_a_file_of_events(tmp_path, rule):
     for text, message in [
-        ("id,audio_labels\n0,a,b\n", "line 2 has 3 cells, the header 2"),
-        ("id,audio_labels\n0,a\n0,b\n", "line 3 contains clip '0' again"),
+        ("id,audio_labels\n0,a,b\n", "line 2 has 3 cells, but the header has 2"),
+        ("id,audio_labels\n0,a\n0,b\n", "line 3 repeats clip '0'"),
         ("name,audio_labels\n0,a\n", "line 1 is not a judgment"),
     ]:
         (tmp_path / "wrong.csv").write_text(text)

@@ -70,7 +70,7 @@ def test_without_the_partner_map_and_chance_are_those_of_the_definition(data):
     precision, chance = expected_by_loops(scores, labels, lambda i, j: i != j)
     partner, source = np.arange(count), MatrixScores(scores)
     if not precision:
-        with pytest.raises(InputError, match="no clip shares its class with another"):
+        with pytest.raises(InputError, match="no two clips share a class"):
             score_direction(source, labels, labels, partner=partner, exclude_partner=True)
         return
     found = score_direction(source, labels, labels, partner=partner, exclude_partner=True)
@@ -244,7 +244,7 @@ def test_other_galleries_and_partners_are_refused():
         evaluate(embeddings(), gallery="whole")
     with pytest.raises(InputError, match="cannot be halved"):
         evaluate(embeddings(1), gallery="disjoint")
-    with pytest.raises(InputError, match="a query and its own clip are of different groups"):
+    with pytest.raises(InputError, match="the own clip of a query is not relevant to it"):
         score_direction(MatrixScores(np.eye(2)), np.array([0, 1]), np.array([0, 1]), partner=np.array([1, 0]))
 
 

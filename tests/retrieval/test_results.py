@@ -27,7 +27,7 @@ def test_metrics_and_directions_are_found_by_name(scores):
     assert scores.map == scores["map"] == scores.map_mean
     assert scores["audio-visual"].map == scores["audio-visual"].average_precision.mean()
     assert 0 <= scores["recall@10"] <= 1
-    with pytest.raises(KeyError, match=r"recal@10 was not computed; .* audio-visual, visual-audio"):
+    with pytest.raises(KeyError, match=r"recal@10 was not computed; .*audio-visual, visual-audio"):
         scores["recal@10"]
 
 

@@ -29,7 +29,7 @@ def test_every_figure_stands_under_its_name_for_each_direction_with_the_protocol
     assert row(text, "tie rate")[0] == f"{result.tie_rate:.2%}"
     assert row(text, "precision@10")[0] == f"{result.record().figure('precision@10'):.4f}"
     assert row(text, "MAP@5, over min(R,k)")[0] == f"{result.record().figure('map-min@5'):.4f}"
-    assert text.splitlines()[1] == "gallery full: all clips, the clip of the query included"
+    assert text.splitlines()[1] == "gallery full: all clips, including the query's own"
     assert row(text, "MAP, without partner")[2] == f"{found.record().figure('map-without-partner'):.4f}"
     assert row(text, "chance level, without partner")[0] < row(text, "chance level of MAP")[0]
     assert "running MAP" in text

@@ -299,6 +299,12 @@ class Splits:
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, JsonObject] = field(default_factory=dict)
 
+    @classmethod
+    def only_test(cls, clips: Clips) -> "Splits":
+        """Return data whose clips are all test clips."""
+        empty = clips.select(torch.arange(0))
+        return cls(empty, empty, clips)
+
     def having(self, split: str, clips: Clips) -> "Splits":
         """Return the same data with other clips in the part `split`."""
         part = {name: clips if name == split else self[name] for name in ("train", "valid", "test")}

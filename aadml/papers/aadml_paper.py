@@ -5,6 +5,7 @@ from pathlib import Path
 
 from aadml.configuration.overrides import setting_pairs
 from aadml.data import open_data
+from aadml.feature_extraction.ground.strings import Note
 from aadml.papers.clock import drawn_sets
 from aadml.papers.page import write_reproduction
 from aadml.papers.paper_data import PAPER, chosen_parts, other_size
@@ -13,7 +14,7 @@ from aadml.papers.rows import PaperRuns, paper_runs
 from aadml.papers.tables import Group, leaks_of
 from aadml.studies.ablation_grid import collected
 from aadml.studies.comparison_rows import RowSettings
-from aadml.studies.execution import Note, SweepResult
+from aadml.studies.execution import SweepResult
 from aadml.studies.folder import sole_owner
 from aadml.studies.job import Job
 from aadml.studies.sweep import SweepOutcome

@@ -6,7 +6,7 @@ from aadml.data import open_data
 from aadml.data.ave import CLOCK, CLOCK_LIMIT, with_drawn_clock
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.studies.execution import Note
+from aadml.feature_extraction.ground.strings import Note
 
 DRAWS = range(5)
 """Seeds of the draws; the tables use the first."""

@@ -3,17 +3,20 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeGuard
 
 import torch
 from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
-from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.data.splitting.near_duplicates import near_duplicates
 from aadml.protocols.audit import Case, Check, Embed, Outcome, Verdict, noise_of, scrambled, with_garbage_labels
 from aadml.protocols.subprocess_embedding import Vectors
 from aadml.retrieval import evaluate
+
+if TYPE_CHECKING:
+    from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 
 TOLERANCE = 1e-5
 """Largest change of an embedding, relative to its length, that is attributed to rounding."""
@@ -152,7 +155,7 @@ def duplicates(case: Case) -> Outcome:
     counts = {f"ids also in {name}": len(ids & set(clips.ids)) for name, clips in others.items()}
     examples: list[str] = []
     for modality, features in case.clips.features.items():
-        if not isinstance(features, Tensor | Waveforms | PackedWaveforms):
+        if not isinstance(features, Tensor) and not _is_sound(features):
             continue  # captions may repeat
         kind = "vectors also (or nearly)" if isinstance(features, Tensor) else "files also"
         for name, clips in others.items():
@@ -175,9 +178,15 @@ def _equal_sounds(clips: Clips, others: Clips, modality: Modality) -> list[str]:
     return [f"{path} = {known[digest]}" for digest, path in scored.items() if digest in known]
 
 
+def _is_sound(features: Features) -> TypeGuard["Waveforms | PackedWaveforms"]:
+    from aadml.data.sources.waveforms import PackedWaveforms, Waveforms  # imports media code
+
+    return isinstance(features, Waveforms | PackedWaveforms)
+
+
 def _sound_files(source: Features) -> dict[bytes, str]:
     """Return SHA-256 -> path of each readable sound in use."""
-    assert isinstance(source, Waveforms | PackedWaveforms)
+    assert _is_sound(source)
     files = source.items.unique().tolist()
     return {digest: source.paths[file] for file, digest in zip(files, source.sums(files), strict=True) if digest}
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import h5py
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -16,8 +15,6 @@ from numpy.typing import NDArray
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.feature_file import FeatureFile, write_features
-from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import Embed
 from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
@@ -103,6 +100,8 @@ class CommandPipeline(_EncoderPipeline):
     seconds: float = 600.0
 
     def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
+        from aadml.feature_extraction.feature_file import FeatureFile, write_features
+
         with tempfile.TemporaryDirectory() as folder:
             source, output = Path(folder) / "input.h5", Path(folder) / "output.h5"
             content = FeatureFile(
@@ -135,6 +134,10 @@ class CommandPipeline(_EncoderPipeline):
 
 
 def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
+    import h5py
+
+    from aadml.feature_extraction.foreign import open_hdf5
+
     if not output.is_file():
         raise InputError("the command did not write the file {output}")
     try:

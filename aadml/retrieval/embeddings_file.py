@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from aadml.feature_extraction.feature_file.columns import LISTED, PRESENT, Colum
 from aadml.feature_extraction.foreign import npz_arrays, open_hdf5
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import require_entry
 from aadml.feature_extraction.ground.strings import as_text
 from aadml.feature_extraction.manifest import ALIASES
 from aadml.retrieval.frame_word import FRAME_WORD
+from aadml.retrieval.galleries import check_once
 
 KEYS = ("label", "id", "split", "class_names")
 FORMAT = "aadml-embeddings"
@@ -137,28 +137,6 @@ def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:
         for name in once:
             check_modality(name, f"{path}: {ONCE}")
         return as_text(file.attrs.get("similarity", "cosine")), once
-
-
-def check_once(embeddings: Embeddings, once: Collection[str], place: str = "--once ") -> None:
-    """Check that the rows of each label are equal in every modality to rank once per label.
-
-    Args:
-        embeddings: the vectors.
-        once: names of the modalities.
-        place: start of the message.
-
-    Raises:
-        InputError: the rows of a label differ, or a modality is absent.
-    """
-    first, label = np.unique(embeddings.labels.numpy(), return_index=True, return_inverse=True)[1:]
-    for modality in once:
-        require_entry(embeddings.vectors, modality, "modality to rank once")
-        vectors = embeddings.matrix(modality)
-        if not torch.equal(vectors, vectors[torch.from_numpy(first[label])]):
-            raise InputError(
-                f"{place}{modality}: rows of one label differ; only a modality with equal rows per label (the sound of "
-                "a clip with several captions, where the clip is the label) can be ranked once"
-            )
 
 
 def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tuple[Modality, ...]]:

@@ -1,15 +1,17 @@
 """Galleries of a query: all clips, all clips except its own, or the half of the clips without the query."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction, Modality
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.registry import require_entry
 from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.metrics import average_precision
 from aadml.retrieval.ranking import Grades, Ranking
@@ -154,3 +156,25 @@ def _columns(queries: Indices, gallery: Indices) -> Indices:
     """Return the column (q,) of each query's own clip in the gallery, -1 if absent; both inputs are sorted."""
     columns = np.minimum(np.searchsorted(gallery, queries), max(len(gallery) - 1, 0))
     return np.where(gallery[columns] == queries, columns, -1) if len(gallery) else np.full(len(queries), -1)
+
+
+def check_once(embeddings: Embeddings, once: Collection[str], place: str = "--once ") -> None:
+    """Check that the rows of each label are equal in every modality to rank once per label.
+
+    Args:
+        embeddings: the vectors.
+        once: names of the modalities.
+        place: start of the message.
+
+    Raises:
+        InputError: the rows of a label differ, or a modality is absent.
+    """
+    first, label = np.unique(embeddings.labels.numpy(), return_index=True, return_inverse=True)[1:]
+    for modality in once:
+        require_entry(embeddings.vectors, modality, "modality to rank once")
+        vectors = embeddings.matrix(modality)
+        if not torch.equal(vectors, vectors[torch.from_numpy(first[label])]):
+            raise InputError(
+                f"{place}{modality}: rows of one label differ; only a modality with equal rows per label (the sound of "
+                "a clip with several captions, where the clip is the label) can be ranked once"
+            )

@@ -14,6 +14,11 @@ HEADER = ["query", "item", "grade"]
 _EVENTS = "_labels"  # suffix of column names, after the name of a modality
 
 
+def relevance_name(relevance: str | Path | None) -> str | None:
+    """Return the name of a relevance rule, or the absolute path of a file."""
+    return None if relevance is None else relevance if relevance in RULES else str(Path(relevance).absolute())
+
+
 def chosen_relevance(name: str) -> Relevance:
     """Return a rule by its name, or read a rule from a file.
 

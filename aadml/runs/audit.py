@@ -1,34 +1,26 @@
-"""Audit of a run, of a model on other data, or of an external encoder."""
+"""Audit of a run, of a model on other data, or of an external encoder.
 
-from dataclasses import replace
+An encoder is audited on data in memory without importing the code of configs, HDF5 and media.
+"""
+
 from pathlib import Path
 
-from aadml.data import open_data, to_splits
+from aadml.comparison.clips import Clips, Splits
 from aadml.feature_extraction.ground.consent import is_place, with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import imported_with_consent, search_beside
-from aadml.feature_extraction.ground.json_values import JsonObject, to_bytes
-from aadml.methods.training.session import numbers
-from aadml.methods.training.settings import AUTO
-from aadml.model.packing import CARD
-from aadml.protocols.audit import AuditReport, Finding, Pipeline, Verdict
+from aadml.feature_extraction.ground.strings import Note
+from aadml.protocols.audit import AuditReport
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline, ProtocolPipeline
-from aadml.protocols.protocol import Subject
-from aadml.retrieval import evaluate
-from aadml.runs.evaluate import add_to_run, subject_of
-from aadml.runs.loading import AUDIT, Run, load, load_run, read_evaluation
-from aadml.runs.model_data import Note, read_for
-from aadml.runs.retrain import fitted_without_test
-from aadml.runs.session import read_records
+from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline
 
 
 @with_consent("run", "data")
 def audit(
     run: str | Path | None = None,
     *,
-    data: str | Path | None = None,
+    data: str | Path | Splits | Clips | None = None,
     encoder: str | Function | None = None,
     command: str | None = None,
     protocol: str = "inductive",
@@ -44,7 +36,8 @@ def audit(
 
     Args:
         run: a run or a model folder; a model needs `data`.
-        data: a feature file of any layout; required except for a run.
+        data: a feature file of any layout, or data in memory; required except for a run. All of `Clips` are scored, and
+            no check compares them with training clips.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
             or its name, "module:function"; the module may be beside the data or in the current folder.
         command: a command line with {input} and {output}, executed without a shell.
@@ -70,89 +63,36 @@ def audit(
         raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
     if run is None and protocol != "inductive":
         raise InputError(f"audit: protocol {protocol} applies only to a run or model; leave out --protocol")
-    if run is not None and data is None:
-        findings = AuditReport(_audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit))
-        _add_to_run(Path(run), findings, protocol, split, on_note or (lambda message: None))
-        return findings
+    if isinstance(data, Clips):
+        if split != "test":
+            raise InputError(f"audit: split '{split}' given, but all of the Clips are scored; leave out split")
+        data = Splits.only_test(data)
+    if run is not None:
+        from aadml.runs.run_audit import audit_model, audit_run
+
+        if data is not None:
+            return audit_model(Path(run), data, protocol, split, seconds=time_limit)
+        note = on_note or (lambda message: None)
+        return audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit, note=note)
     if data is None:
         raise InputError("audit: an external encoder needs data; pass --data F.h5")
-    pipeline: Pipeline
-    if run is not None:
-        model = load(run, device="cpu")
-        splits = read_for(model, data)
-        pipeline = ProtocolPipeline(Subject(model, splits), protocol)
-    else:
-        splits = to_splits(open_data(data), name=str(data))
-        pipeline = CommandPipeline(command, time_limit) if command is not None else _function(encoder, data)
-    return AuditReport(run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit))
+    pipeline = CommandPipeline(command, time_limit) if command is not None else _function(encoder, data)
+    return AuditReport(run_checks(pipeline, _splits(data), CHECKS, split=split, seconds=time_limit))
 
 
-def _audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float) -> list[Finding]:
-    run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
-    pipeline = ProtocolPipeline(subject_of(run), protocol)
-    findings = run_checks(pipeline, run.splits, CHECKS, split=split, seconds=seconds)
-    findings += [_kept_epoch(run), _stored_score(run)]
-    if not retrain:
-        return findings
-    # the comparison with a retraining replaces a selection check that was not possible
-    checked = [f for f in findings if (f.check, f.verdict) != ("selection", Verdict.NOT_CHECKABLE)]
-    return [*checked, fitted_without_test(run, split)]
+def _splits(data: str | Path | Splits) -> Splits:
+    if isinstance(data, Splits):
+        return data
+    from aadml.data import open_data, to_splits
+
+    return to_splits(open_data(data), name=str(data))
 
 
-def _add_to_run(folder: Path, findings: AuditReport, protocol: str, split: str, note: Note) -> None:
-    """Add the audit to a run and to its card, if the run was audited under its own protocol."""
-    model = load(folder, device="cpu")
-    if (protocol, split) != (model.facts.protocol, "test"):
-        return
-    verdict = findings.summary
-    rows: list[JsonObject] = [vars(finding) for finding in findings]
-    content: JsonObject = {"protocol": protocol, "split": split, "verdict": verdict, "findings": rows}
-    card = replace(model, audit=verdict).card().encode()
-    add_to_run(folder, {AUDIT: to_bytes(content), CARD: card}, note)
-
-
-def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipeline:
+def _function(encoder: str | Function | None, data: str | Path | Splits) -> FunctionPipeline:
     if encoder is not None and not isinstance(encoder, str):
         return FunctionPipeline(encoder)
     if not is_place(encoder):
         raise InputError(f"--encoder {encoder}: not the name of a function; pass module:function")
-    search_beside(Path(data))
+    if not isinstance(data, Splits):
+        search_beside(Path(data))
     return FunctionPipeline(imported_with_consent(str(encoder), "encoder"))
-
-
-def _kept_epoch(run: Run) -> Finding:
-    """Check that the kept epoch has the best validation score, or is the last epoch if the config keeps the last.
-
-    If a method trains in stages, both the best epoch of all stages and that of the last stage are accepted, as some
-    stages choose the best epoch without the stages before.
-    """
-    epoch, training = read_evaluation(run.folder).selected_epoch, run.config.training
-    criterion = training.criterion
-    key, name = ("valid map_mean", "MAP") if criterion == AUTO else (f"valid {criterion}", criterion)
-    records = [record for record in read_records(run.folder) if key in record]
-    if epoch is None or not records:
-        return Finding("kept epoch", Verdict.NOT_CHECKABLE, f"no epoch was chosen by validation {name}")
-    if training.select == "last":
-        accepted, rule = [numbers(records[-1])["epoch"]], "the last epoch of the log"
-    else:
-        stage = [record for record in records if record.get("stage") == records[-1].get("stage")]
-        # of equal scores, the first epoch
-        accepted = [max(map(numbers, part), key=lambda record: record[key])["epoch"] for part in (records, stage)]
-        rule = f"the epoch with the best validation {name} in the log"
-    verdict = Verdict.PASS if epoch in accepted else Verdict.FAIL
-    return Finding("kept epoch", verdict, f"epoch {epoch} was kept; {rule} is {accepted[0]:.0f}")
-
-
-def _stored_score(run: Run) -> Finding:
-    """Check that the score in `evaluation.json` equals the score of the model."""
-    stored = read_evaluation(run.folder)
-    score = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean
-    verdict = Verdict.PASS if abs(score - stored.map_mean) <= 1e-3 else Verdict.FAIL
-    without = stored.figure("map-without-partner")
-    others = "" if without is None else f" ({without:.5f} without them)"
-    return Finding(
-        "stored score",
-        verdict,
-        f"MAP {stored.map_mean:.5f} in evaluation.json over the full gallery, own clips included{others}; "
-        f"MAP of the model {score:.5f}",
-    )

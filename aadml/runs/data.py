@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.comparison.clips import Clips, Splits
-from aadml.comparison.relevance import LABEL, RULES, check_relevance
+from aadml.comparison.relevance import LABEL, check_relevance
 from aadml.configuration.config import Common, Config
 from aadml.data import open_data, to_splits
 from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
@@ -200,11 +200,6 @@ def read_captioned(path: str | Path, options: OptionValues) -> Splits:
 def data_location(data: str | Path) -> str:
     """Return the absolute path of data; the name of synthetic features ("synthetic:ave") stays unchanged."""
     return str(data) if str(data).startswith(SYNTHETIC) else str(Path(data).absolute())
-
-
-def relevance_name(relevance: str | Path | None) -> str | None:
-    """Return the name of a relevance rule, or the absolute path of a file."""
-    return None if relevance is None else relevance if relevance in RULES else str(Path(relevance).absolute())
 
 
 def read(

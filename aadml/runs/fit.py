@@ -17,14 +17,15 @@ from aadml.configuration.overrides import Settings
 from aadml.data.splitting.splits import stratified
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import SILENT, Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
+from aadml.retrieval.judgments import relevance_name
 from aadml.runs.config_warnings import config_warnings, training_warnings
-from aadml.runs.data import configured_in_memory, data_location, relevance_name, starting_config
+from aadml.runs.data import configured_in_memory, data_location, starting_config
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
-from aadml.runs.model_data import Note
 from aadml.runs.prepare import Prepared, prepare
 from aadml.runs.run_names import new_run_folder
 from aadml.runs.sample_data import with_sample_data

@@ -1,6 +1,6 @@
 """Data for a trained model: read, checked against the model's features, and divided by split."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +16,11 @@ from aadml.data.sources.media_sets import read_media, with_media
 from aadml.data.splitting.splits import clips_of
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.strings import Note
 from aadml.model.facts import difference, fingerprint
 from aadml.model.model import Model
 from aadml.runs.data import each_split, read_captioned, takes_captions
 
-Note = Callable[[str], None]
 SPLITS = ("train", "valid", "test")
 
 

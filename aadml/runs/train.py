@@ -11,6 +11,7 @@ from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import to_bytes, typed
+from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import SILENT, Callbacks, Session
 from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model
@@ -19,7 +20,6 @@ from aadml.runs.config_warnings import training_warnings
 from aadml.runs.environment import Environment, environment, read_environment
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_manifest
-from aadml.runs.model_data import Note
 from aadml.runs.prepare import Prepared, clips_to_fit, prepare
 from aadml.runs.pretraining import prior_config, prior_folder
 from aadml.runs.run_names import evaluation_file

@@ -15,7 +15,7 @@ from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
-from aadml.runs.model_data import Note
+from aadml.feature_extraction.ground.strings import Note
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
 from aadml.search.encoders import IndexEncoder, near
 from aadml.search.exact_search import Gallery

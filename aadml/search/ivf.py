@@ -22,7 +22,7 @@ from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.json_values import JsonObject, number, parse_object, read_as, typed
-from aadml.runs.model_data import Note
+from aadml.feature_extraction.ground.strings import Note
 from aadml.search.encoders import IndexEncoder
 from aadml.search.exact_search import Gallery
 from aadml.search.items import Galleries, galleries_of, meta_of, next_state

@@ -17,10 +17,11 @@ from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Timeline, read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
-from aadml.runs.model_data import Note, check_features
+from aadml.runs.model_data import check_features
 from aadml.search.encoders import IndexEncoder, ModelEncoder, near
 from aadml.search.store import Item
 

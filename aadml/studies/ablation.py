@@ -7,12 +7,13 @@ from aadml.configuration.from_arguments import assemble
 from aadml.configuration.overrides import Settings, setting_pairs
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.strings import Note
 from aadml.retrieval.metric_functions import check_columns
 from aadml.runs.data import data_location, starting_config
 from aadml.runs.sample_data import with_sample_data
 from aadml.studies.ablation_grid import collected, jobs_of, plan_ablation
 from aadml.studies.ablation_page import write_ablation
-from aadml.studies.execution import Execution, Note, RunJobs, SweepResult, log, shard_of
+from aadml.studies.execution import Execution, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
 from aadml.studies.grid import axes_of, folder_name
 from aadml.studies.sweep import sweep

@@ -9,7 +9,7 @@ from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.registry import JoinedRegistry, lookup
-from aadml.feature_extraction.ground.strings import listed
+from aadml.feature_extraction.ground.strings import Note, listed
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.retrieval.metric_functions import check_columns
@@ -19,7 +19,7 @@ from aadml.studies import comparison_rows as rows_of
 from aadml.studies.ablation_grid import collected, jobs_of
 from aadml.studies.comparison_page import write_comparison
 from aadml.studies.comparison_rows import RowSettings, cells_of_rows, named_rows
-from aadml.studies.execution import Execution, Note, RunJobs, SweepResult, log, shard_of
+from aadml.studies.execution import Execution, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
 from aadml.studies.sweep import sweep
 from aadml.studies.trials import tuned_rows, write_records

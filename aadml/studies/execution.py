@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json
+from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.shard_names import read_shard
 from aadml.reports.tables import Table, as_json, markdown
 from aadml.studies.job import Job, is_done
@@ -15,7 +16,6 @@ from aadml.studies.sweep import SweepOutcome, sweep
 _SHOWN = 5
 log = logging.getLogger("aadml").info
 """Default of `on_note`."""
-Note = Callable[[str], None]
 RunJobs = Callable[[Sequence[Job], int | None], list[SweepOutcome]]
 """(jobs, worker processes) -> one outcome per job; a command line puts a progress bar around it."""
 

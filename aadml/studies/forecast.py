@@ -13,11 +13,11 @@ from aadml.configuration.config import Config, resolve
 from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import EpochWeights, Record, Session, numbers
 from aadml.runs.data import load_splits
 from aadml.runs.prepare import untrained_model
 from aadml.runs.test_curve import Diagnosis
-from aadml.studies.execution import Note
 from aadml.studies.job import Job, is_done
 from aadml.studies.sweep import in_processes
 

@@ -11,9 +11,10 @@ from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Callbacks
 from aadml.retrieval.record import EvaluationRecord
-from aadml.runs.evaluate import evaluate, evaluate_under_each
+from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import read_evaluation
 from aadml.runs.manifest import is_finished, read_manifest
+from aadml.runs.protocol_scores import evaluate_under_each
 from aadml.runs.run_names import evaluation_file
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into

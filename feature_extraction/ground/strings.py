@@ -1,6 +1,9 @@
 """Text from HDF5 and NumPy, and lists of names."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+Note = Callable[[str], None]
+"""Function that is called with notes for the user."""
 
 
 def as_text(value: object) -> str:

@@ -36,7 +36,7 @@ from aadml.feature_extraction.feature_file import write_features
 from aadml.papers import reproduce
 from aadml.protocols.audit import AuditReport, Verdict
 from aadml.runs.audit import AUDIT, audit
-from aadml.runs.evaluate import add_to_run
+from aadml.runs.protocol_scores import add_to_run
 from aadml.search import Index
 from aadml.search.access import Access
 from aadml.search.app import application

@@ -11,8 +11,8 @@ import aadml
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.json_values import to_bytes
 from aadml.protocols.audit import AuditReport, Finding, Verdict
-from aadml.runs.evaluate import add_to_run
 from aadml.runs.loading import AUDIT
+from aadml.runs.protocol_scores import add_to_run
 
 run_page = pytest.importorskip("aadml.reports.run_page")
 

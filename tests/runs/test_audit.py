@@ -12,16 +12,22 @@ from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import Finding, Verdict
 from aadml.protocols.pipelines import ProtocolPipeline
-from aadml.runs import audit
-from aadml.runs.evaluate import add_to_run
+from aadml.runs import audit, run_audit
 from aadml.runs.loading import load_run, read_evaluation
+from aadml.runs.protocol_scores import add_to_run
+
+
+def replace_checks(monkeypatch, checks):
+    """Replace the checks of encoders and of runs."""
+    for module in (audit, run_audit):
+        monkeypatch.setattr(module, "run_checks", checks)
 
 
 @pytest.fixture
 def asked(monkeypatch):
     """What the checks are asked to look at, (pipeline, splits) each; no process is started."""
     given = []
-    monkeypatch.setattr(audit, "run_checks", lambda pipeline, splits, *_, **__: given.append((pipeline, splits)) or [])
+    replace_checks(monkeypatch, lambda pipeline, splits, *_, **__: given.append((pipeline, splits)) or [])
     return given
 
 
@@ -74,7 +80,7 @@ def test_a_score_that_is_not_that_of_the_model_is_found(asked, run):
         return next(one for one in aadml.audit(run) if one.check == "stored score")
 
     assert stored_score().verdict is Verdict.PASS
-    evaluation = audit.read_evaluation(run)
+    evaluation = read_evaluation(run)
     better = {**evaluation.to_json(), "map_mean": evaluation.map_mean + 0.01}
     add_to_run(run, {"evaluation.json": json.dumps(better).encode()}, pytest.fail)
     assert stored_score().verdict is Verdict.FAIL
@@ -96,7 +102,7 @@ def test_an_audit_wants_one_subject(random_run, random_model):
 
 def test_an_encoder_is_a_function_or_the_name_of_one_beside_the_data(other_file, monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(audit, "run_checks", lambda pipeline, *_, **__: asked.append(pipeline) or [])
+    replace_checks(monkeypatch, lambda pipeline, *_, **__: asked.append(pipeline) or [])
     (tmp_path / "encoder_of_this_test.py").write_text("def same(features, labels):\n    return features\n")
     aadml.audit(encoder="encoder_of_this_test:same", data=other_file())
     assert asked[0].function({"audio": 1}, None) == {"audio": 1}
@@ -107,9 +113,9 @@ def test_an_encoder_is_a_function_or_the_name_of_one_beside_the_data(other_file,
 def test_what_training_again_answers_takes_the_place_of_what_was_not_checkable(random_run, monkeypatch):
     seen = [Finding("selection", verdict, "") for verdict in (Verdict.NOT_CHECKABLE, Verdict.PASS)]
     seen.append(Finding("partner", Verdict.NOT_CHECKABLE, ""))
-    monkeypatch.setattr(audit, "run_checks", lambda *_, **__: list(seen))
+    replace_checks(monkeypatch, lambda *_, **__: list(seen))
     answer = Finding("fitted without test", Verdict.PASS, "")
-    monkeypatch.setattr(audit, "fitted_without_test", lambda random_run, split: answer)
+    monkeypatch.setattr(run_audit, "fitted_without_test", lambda random_run, split: answer)
     plain = aadml.audit(random_run)
     assert plain[:3] == seen
     assert [one.check for one in plain[3:]] == ["kept epoch", "stored score"]
@@ -121,7 +127,7 @@ def test_what_training_again_answers_takes_the_place_of_what_was_not_checkable(r
 )
 def test_only_the_audit_of_the_scored_clips_under_the_own_protocol_is_kept(random_run, monkeypatch, options, kept):
     findings = [Finding("partner", Verdict.FAIL, "seen")]
-    monkeypatch.setattr(audit, "run_checks", lambda *_, **__: findings)
+    replace_checks(monkeypatch, lambda *_, **__: findings)
     found = aadml.audit(random_run, **options)
     assert (random_run / "audit.json").exists() == kept
     assert bool(aadml.load(random_run).audit) == kept
@@ -139,8 +145,8 @@ def test_only_the_audit_of_the_scored_clips_under_the_own_protocol_is_kept(rando
 )
 def test_a_stored_score_is_that_of_the_model_within_a_thousandth(random_run, monkeypatch, apart, passes):
     opened, stored = load_run(random_run), read_evaluation(random_run)
-    monkeypatch.setattr(audit, "read_evaluation", lambda folder: replace(stored, map_mean=stored.map_mean + apart))
-    finding = audit._stored_score(opened)
+    monkeypatch.setattr(run_audit, "read_evaluation", lambda folder: replace(stored, map_mean=stored.map_mean + apart))
+    finding = run_audit._stored_score(opened)
     assert (finding.verdict is Verdict.PASS) == passes
     assert f"MAP {stored.map_mean + apart:.5f} in evaluation.json" in finding.evidence
     assert f"MAP of the model {stored.map_mean:.5f}" in finding.evidence

@@ -10,8 +10,9 @@ import torch
 import aadml
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.runs.evaluate import Options, evaluate_under_each
+from aadml.runs.evaluate import Options
 from aadml.runs.loading import load_run
+from aadml.runs.protocol_scores import evaluate_under_each
 from tests.protocols.conftest import clips
 
 

@@ -9,8 +9,8 @@ from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.protocols.evaluation import evaluate_under
-from aadml.runs.evaluate import subject_of
 from aadml.runs.loading import load_run
+from aadml.runs.protocol_scores import subject_of
 from aadml.runs.scoring import Scoring
 from aadml.runs.test_curve import PREFIX
 from aadml.runs.train import train_into

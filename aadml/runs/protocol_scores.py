@@ -1,0 +1,111 @@
+"""Scores of models and runs under named protocols; scores of a run on its own data are added to the run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from aadml.comparison.clips import Splits
+from aadml.feature_extraction.frontends.inference import chosen_device
+from aadml.feature_extraction.ground.atomic import remove_leftovers
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import to_bytes
+from aadml.feature_extraction.ground.strings import Note
+from aadml.model.model import Model
+from aadml.protocols.evaluation import evaluate_under
+from aadml.protocols.protocol import Subject
+from aadml.retrieval import Evaluation
+from aadml.runs.data import with_relevance
+from aadml.runs.evaluate import FULL, Options
+from aadml.runs.loading import Run, load, load_run
+from aadml.runs.manifest import EVALUATION
+from aadml.runs.model_data import nonempty_split, read_for
+from aadml.runs.prepare import clips_to_fit, untrained_model
+from aadml.runs.run_names import evaluation_file
+from aadml.runs.store import open_run
+
+
+def score_model(
+    model: Model | str | Path,
+    data: str | Path | Splits,
+    *,
+    split: str,
+    protocol: str | None,
+    options: Options,
+    relevance: str | None,
+    allow_other_features: bool,
+    on_note: Note,
+) -> Evaluation:
+    """Score a model, or the model in a folder, on other data than those of its run; see `aadml.evaluate`."""
+    loaded = model if isinstance(model, Model) else load(model)
+    splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=on_note)
+    return _scored(
+        Subject(loaded, with_relevance(splits, relevance)), protocol or loaded.facts.protocol, split, options
+    )
+
+
+def subject_of(run: Run) -> Subject:
+    """Return a run as the subject of protocols, which train its config again."""
+
+    def retrain(changed: Splits) -> Model:
+        model = untrained_model(run.config, changed, chosen_device(run.config.common.device, "config"))
+        model.method.fit(*clips_to_fit(model, changed))
+        return model
+
+    return Subject(run.model, run.splits, retrain)
+
+
+def evaluate_under_each(
+    folder: Path,
+    protocols: Sequence[str | None],
+    *,
+    split: str = "test",
+    options: Options = FULL,
+    relevance: str | None = None,
+    on_note: Note | None = None,
+) -> list[Evaluation]:
+    """Score a run on its own data under several protocols, and add the evaluations to the run.
+
+    Args:
+        folder: folder of the run.
+        protocols: keys of PROTOCOLS, or leaks joined by "+"; None is the protocol of the run.
+        split: split to score.
+        options: options of the evaluation.
+        relevance: relevance rule; None for the rule of the run.
+        on_note: called with notes for the user.
+
+    Raises:
+        InputError: the folder is not a trained run, or a protocol cannot score it.
+    """
+    run = load_run(folder)
+    subject, facts = subject_of(run), run.model.facts
+    if relevance is not None:
+        subject = replace(subject, splits=with_relevance(run.splits, relevance))
+    changed = [*options.changed(), *([] if relevance is None else [f"relevance-{relevance}"])]
+    evaluations = [_scored(subject, protocol or facts.protocol, split, options) for protocol in protocols]
+    records = {
+        evaluation_file(e.protocol, split, *changed): replace(e.record(), label=facts.label, seed=facts.seed)
+        for e in evaluations
+    }
+    files = {name: to_bytes(record.to_json()) for name, record in records.items()}
+    add_to_run(folder, files, on_note or (lambda message: None))
+    return evaluations
+
+
+def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
+    """Add files to a run, if it is finished; note an error if the folder cannot be written."""
+    try:
+        with open_run(folder, wait=True) as store:
+            if EVALUATION in store.manifest.files:
+                for name in files:
+                    remove_leftovers(folder / name)
+                store.commit(files, flush=True)
+    except InputError as error:
+        note(f"warning: not added to the run: {error}")
+
+
+def _scored(subject: Subject, protocol: str, split: str, options: Options) -> Evaluation:
+    clips = nonempty_split(subject.splits, split)
+    evaluation = evaluate_under(subject, protocol, split=split, **vars(options))
+    if clips.class_names != subject.encoder.class_names:
+        return replace(evaluation, label_space={})  # its dimensions belong to other classes
+    return evaluation

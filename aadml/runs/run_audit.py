@@ -1,0 +1,98 @@
+"""Audit of runs, and of models on other data; findings of a run are added to the run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from aadml.comparison.clips import Splits
+from aadml.feature_extraction.ground.json_values import JsonObject, to_bytes
+from aadml.feature_extraction.ground.strings import Note
+from aadml.methods.training.session import numbers
+from aadml.methods.training.settings import AUTO
+from aadml.model.packing import CARD
+from aadml.protocols.audit import AuditReport, Finding, Verdict
+from aadml.protocols.audit import audit as run_checks
+from aadml.protocols.audit_checks import CHECKS
+from aadml.protocols.pipelines import ProtocolPipeline
+from aadml.protocols.protocol import Subject
+from aadml.retrieval import evaluate
+from aadml.runs.loading import AUDIT, Run, load, load_run, read_evaluation
+from aadml.runs.model_data import read_for
+from aadml.runs.protocol_scores import add_to_run, subject_of
+from aadml.runs.retrain import fitted_without_test
+from aadml.runs.session import read_records
+
+
+def audit_model(folder: Path, data: str | Path | Splits, protocol: str, split: str, *, seconds: float) -> AuditReport:
+    """Audit the model in a folder on other data than those of its run; see `aadml.audit`."""
+    model = load(folder, device="cpu")
+    pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol)
+    return AuditReport(run_checks(pipeline, pipeline.subject.splits, CHECKS, split=split, seconds=seconds))
+
+
+def audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float, note: Note) -> AuditReport:
+    """Audit a run on its own data, and add the findings to the run; see `aadml.audit`."""
+    findings = AuditReport(_findings(folder, protocol, split, retrain=retrain, seconds=seconds))
+    _add_to_run(folder, findings, protocol, split, note)
+    return findings
+
+
+def _findings(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float) -> list[Finding]:
+    run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
+    pipeline = ProtocolPipeline(subject_of(run), protocol)
+    findings = run_checks(pipeline, run.splits, CHECKS, split=split, seconds=seconds)
+    findings += [_kept_epoch(run), _stored_score(run)]
+    if not retrain:
+        return findings
+    # the comparison with a retraining replaces a selection check that was not possible
+    checked = [f for f in findings if (f.check, f.verdict) != ("selection", Verdict.NOT_CHECKABLE)]
+    return [*checked, fitted_without_test(run, split)]
+
+
+def _add_to_run(folder: Path, findings: AuditReport, protocol: str, split: str, note: Note) -> None:
+    """Add the audit to a run and to its card, if the run was audited under its own protocol."""
+    model = load(folder, device="cpu")
+    if (protocol, split) != (model.facts.protocol, "test"):
+        return
+    verdict = findings.summary
+    rows: list[JsonObject] = [vars(finding) for finding in findings]
+    content: JsonObject = {"protocol": protocol, "split": split, "verdict": verdict, "findings": rows}
+    card = replace(model, audit=verdict).card().encode()
+    add_to_run(folder, {AUDIT: to_bytes(content), CARD: card}, note)
+
+
+def _kept_epoch(run: Run) -> Finding:
+    """Check that the kept epoch has the best validation score, or is the last epoch if the config keeps the last.
+
+    If a method trains in stages, both the best epoch of all stages and that of the last stage are accepted, as some
+    stages choose the best epoch without the stages before.
+    """
+    epoch, training = read_evaluation(run.folder).selected_epoch, run.config.training
+    criterion = training.criterion
+    key, name = ("valid map_mean", "MAP") if criterion == AUTO else (f"valid {criterion}", criterion)
+    records = [record for record in read_records(run.folder) if key in record]
+    if epoch is None or not records:
+        return Finding("kept epoch", Verdict.NOT_CHECKABLE, f"no epoch was chosen by validation {name}")
+    if training.select == "last":
+        accepted, rule = [numbers(records[-1])["epoch"]], "the last epoch of the log"
+    else:
+        stage = [record for record in records if record.get("stage") == records[-1].get("stage")]
+        # of equal scores, the first epoch
+        accepted = [max(map(numbers, part), key=lambda record: record[key])["epoch"] for part in (records, stage)]
+        rule = f"the epoch with the best validation {name} in the log"
+    verdict = Verdict.PASS if epoch in accepted else Verdict.FAIL
+    return Finding("kept epoch", verdict, f"epoch {epoch} was kept; {rule} is {accepted[0]:.0f}")
+
+
+def _stored_score(run: Run) -> Finding:
+    """Check that the score in `evaluation.json` equals the score of the model."""
+    stored = read_evaluation(run.folder)
+    score = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean
+    verdict = Verdict.PASS if abs(score - stored.map_mean) <= 1e-3 else Verdict.FAIL
+    without = stored.figure("map-without-partner")
+    others = "" if without is None else f" ({without:.5f} without them)"
+    return Finding(
+        "stored score",
+        verdict,
+        f"MAP {stored.map_mean:.5f} in evaluation.json over the full gallery, own clips included{others}; "
+        f"MAP of the model {score:.5f}",
+    )

@@ -1,7 +1,7 @@
-"""Data: readers of what the field has on disk, data sets, splits, synthetic features and rendered sample clips.
+"""Data: readers of published file layouts, data sets, splits, synthetic features and rendered sample clips.
 
-The names below are imported on first use: rendering sample clips does not wait for torch. Synthetic features
-are made by `aadml.data.synthetic.synthetic`.
+The names below are imported on first use, so that rendering sample clips does not import torch.
+`aadml.data.synthetic.synthetic` draws synthetic features.
 """
 
 from typing import TYPE_CHECKING

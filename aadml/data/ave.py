@@ -31,16 +31,16 @@ AVE15: dict[str, tuple[int, int, int]] = {
     "Baby cry, infant cry": (67, 8, 8),
     "Truck": (112, 13, 13),
 }
-"""The 15 classes of the audio-visual retrieval papers in their order, with their train, validation and test clips.
+"""The 15 classes of the audio-visual retrieval papers in their order, with numbers of train, validation and test clips.
 
-These are the official splits with 100 of the 160 clips of Clock; which 100 is not known.
+The splits are the official ones, except that the papers use 100 of the 160 clips of Clock. Which 100 is not known.
 """
 
 CLOCK, CLOCK_LIMIT = "Clock", 100
-"""The class of which the papers' set holds only a part, and the number of those clips (of 160)."""
+"""The class that the papers use only in part, and the number of its clips that they use (of 160)."""
 _SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the remaining clips of Clock
 ORDER_FILES = {"train": "train_order.h5", "valid": "val_order.h5", "test": "test_order.h5"}
-"""Split to the file that holds its rows of `Annotations.txt` (key `order`)."""
+"""Split -> file with its row numbers in `Annotations.txt` (key `order`)."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Annotation:
     """One line of `Annotations.txt`.
 
     Args:
-        row: its number, from 0.
-        name: unique id: the video, followed by `@row` where several lines have the same video.
-        label: its class.
-        video: YouTube's id of the video.
-        quality: as annotated.
+        row: number of the line, from 0.
+        name: unique id: the video, followed by `@row` if several lines have the same video.
+        label: class of the clip.
+        video: YouTube id of the video.
+        quality: annotated quality.
         start: second in which the event starts.
         end: second in which the event ends.
     """
@@ -67,10 +67,10 @@ class Annotation:
 
 
 def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
-    """Read `Annotations.txt`: class & video & quality & start & end, one clip a line.
+    """Read `Annotations.txt`: class & video & quality & start & end, one clip per line.
 
     Raises:
-        InputError: the file cannot be read, or a line has another form.
+        InputError: the file cannot be read, or a line has a different form.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
@@ -79,9 +79,9 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
     parts = [line.split("&") for line in lines if line and not line.startswith("Category&")]
     for row, words in enumerate(parts):
         if len(words) != 5:
-            raise InputError(f"{path}: line {row + 1} has {len(words)} fields; class&video&quality&start&end is needed")
+            raise InputError(f"{path}: line {row + 1} has {len(words)} fields; write class&video&quality&start&end")
     if not parts:
-        raise InputError(f"{path}: holds no annotations")
+        raise InputError(f"{path}: holds no annotations; pass AVE's Annotations.txt")
     repeats = Counter(words[1] for words in parts)
     return tuple(
         Annotation(row, f"{video}@{row}" if repeats[video] > 1 else video, label, video, quality, start, end)
@@ -90,7 +90,7 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
 
 
 def read_splits(folder: Path, count: int) -> list[str]:
-    """Return the splits of `count` clips by AVE's order files.
+    """Return the splits of `count` clips from AVE's order files.
 
     Raises:
         InputError: a file cannot be read, or the files do not hold each row once.
@@ -101,7 +101,9 @@ def read_splits(folder: Path, count: int) -> list[str]:
     }
     rows = np.concatenate(list(orders.values()))
     if not np.array_equal(np.sort(rows), np.arange(count)):
-        raise InputError(f"{folder}: the order files hold {len(rows)} rows, not each of the {count} clips once")
+        raise InputError(
+            f"{folder}: the order files hold {len(rows)} rows, not each of the {count} clips once; use AVE's files"
+        )
     splits = np.repeat(list(orders), [len(order) for order in orders.values()])
     return [str(split) for split in splits[np.argsort(rows)]]
 
@@ -109,12 +111,12 @@ def read_splits(folder: Path, count: int) -> list[str]:
 def class_names_of_columns(
     codes: NDArray[np.int64], annotations: tuple[Annotation, ...] | None, columns: int
 ) -> tuple[str, ...]:
-    """Return names of the columns of AVE's labels: from the annotations of their clips, or numbers without these.
+    """Return names of the columns of AVE's labels: from the annotations of their clips, or else numbers.
 
     Args:
         codes: (n,) column of each clip.
-        annotations: of the same n clips, or None.
-        columns: their number; the last one is background.
+        annotations: annotations of the same n clips, or None.
+        columns: number of columns; the last column is background.
     """
     names = [f"column {column}" for column in range(columns - 1)] + ["background"]
     if annotations is not None and len(annotations) == len(codes):
@@ -129,9 +131,9 @@ def drawn_clock(rows: Mapping[str, Sequence[int]], limit: int, seed: int) -> set
     """Draw the clips of Clock to use, in the proportions of the papers' splits.
 
     Args:
-        rows: split -> the rows of Clock, in order.
+        rows: split -> row numbers of Clock, in order.
         limit: number of clips to use.
-        seed: of the draw; the result also depends on the order of the clips.
+        seed: seed of the draw; the result also depends on the order of the clips.
 
     Raises:
         InputError: a split has too few clips.
@@ -143,7 +145,8 @@ def drawn_clock(rows: Mapping[str, Sequence[int]], limit: int, seed: int) -> set
     for split, count in counts.items():
         if not 0 <= count <= len(rows[split]):
             raise InputError(
-                f"ave: clock limit {limit} given; {split} would need {count} of {len(rows[split])} clips of {CLOCK}"
+                f"ave: clock limit {limit} given, which needs {count} of {len(rows[split])} {split} clips of {CLOCK}; "
+                "choose another limit"
             )
         drawn |= set(generator.permutation(list(rows[split]))[:count].tolist())
     return drawn
@@ -153,7 +156,7 @@ def with_drawn_clock(content: FeatureFile, seed: int, limit: int = CLOCK_LIMIT) 
     """Return features of all of AVE's 15 classes with `limit` clips of Clock, drawn as `aadml manifest ave` draws them.
 
     Raises:
-        InputError: no class of that name, or no more clips of it than `limit`.
+        InputError: there is no class Clock, or it has no more than `limit` clips.
     """
     if CLOCK not in content.class_names:
         raise InputError(f"there is no class {CLOCK}, so its clips cannot be drawn")
@@ -166,10 +169,10 @@ def with_drawn_clock(content: FeatureFile, seed: int, limit: int = CLOCK_LIMIT) 
 
 
 def with_official_validation(content: FeatureFile) -> FeatureFile:
-    """Return `content` with AVE's official validation split where it is the papers' AVE file without that split.
+    """Return `content` with AVE's official validation split if it is the papers' AVE file without that split.
 
-    That file has 1,766 train rows: the 1,577 official train rows, then the 189 validation rows. It is recognized by the
-    counts of its classes in the three parts, whatever the class numbers are. Any other content is returned as is.
+    That file has 1,766 train rows: the 1,577 official train rows, then the 189 validation rows. The file is recognized
+    by the counts of its classes in the three parts, whatever the class numbers are. Other content is returned as is.
     """
     train, test = content.rows("train"), content.rows("test")
     fitted, official = (sum(counts[part] for counts in AVE15.values()) for part in (0, 1))
@@ -181,5 +184,5 @@ def with_official_validation(content: FeatureFile) -> FeatureFile:
         return content
     splits = np.asarray(content.splits, dtype=object)
     splits[parts[1]] = "valid"
-    note = f"the last {official} train rows are AVE's official validation split (known by the counts of the classes)"
+    note = f"the last {official} train rows are AVE's official validation split (recognized by the class counts)"
     return with_other_splits(content, splits.tolist(), note)

@@ -40,23 +40,23 @@ def convert(
     """Write features of any supported layout as a feature file.
 
     Args:
-        source: the input; "synthetic:ave" and "synthetic:vegas" draw features of their sizes, "synthetic:pairs"
-            draws pairs that share more than their class.
+        source: the input. "synthetic:ave" and "synthetic:vegas" draw features with the sizes of these data sets,
+            "synthetic:pairs" draws pairs that share more than their class.
         target: the feature file to write.
-        layout: of `source`; recognized by default. Drawn features are written in it: "split-keys" writes a file that
-            imitates those of the papers (see `aadml.data.layouts.released`), for rehearsals.
-        audio: the view of audio, where the layout does not define it.
-        visual: the view of visual, where the layout does not define it.
-        text: the view of text, where the layout does not define it.
-        views: those of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        layout: layout of `source`; recognized by default. For drawn features, the layout of `target`: "split-keys"
+            imitates the files of the papers (see `aadml.data.layouts.released`).
+        audio: the view of audio, if the layout does not define it.
+        visual: the view of visual, if the layout does not define it.
+        text: the view of text, if the layout does not define it.
+        views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: a file with the names of the classes, one per line, in the order of the labels.
         test_fold: number of the fold that is the test split; the last by default.
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
         first_label: reduce the labels of each clip to the first.
-        split: "random:0.7/0.1/0.2": divide the clips anew (train, valid, test), each class by itself.
-        seed: of that division.
+        split: "random:0.7/0.1/0.2": divide the clips again (train, valid, test), class by class.
+        seed: seed of the division by `split`.
         drop_duplicates: remove clips that are in two splits up to noise and encoding (see `inspect`): "train" removes
-            those that are trained on, as the test clips are the reference; "test" those that are scored.
+            the copy in the earlier split (train before valid before test), "test" the copy in the later split.
         on_note: called with a sentence on each change of the data.
 
     Returns:
@@ -68,10 +68,12 @@ def convert(
     if str(source).startswith(SYNTHETIC) and layout is not None:
         return _rehearsal(str(source), target, layout)
     if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
-        raise InputError(f"{target}: is what is read; name another OUT")
+        raise InputError(f"{target}: is the input; pass another OUT")
     refuse_other_kind(target, "a feature file", is_feature_file)
     if seed and split is None:
-        raise InputError(f"convert: seed {seed} is that of a new division; give --split random:TRAIN/VALID/TEST too")
+        raise InputError(
+            f"convert: seed {seed} has an effect only with a new division; pass --split random:TRAIN/VALID/TEST"
+        )
     names = read_class_names(class_names) if class_names else None
     content = open_data(
         source, layout=layout, audio=audio, visual=visual, text=text, views=views, class_names=names,
@@ -101,10 +103,10 @@ def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> Feat
     """Write drawn features in the layout of the papers' files."""
     if layout != RELEASED:
         raise InputError(
-            f"--layout {layout}: drawn features are written as {RELEASED}, or as a feature file without it"
+            f"--layout {layout}: drawn features cannot be written in it; pass --layout {RELEASED}, or leave it out"
         )
     if os.path.lexists(target):
-        raise InputError(f"{target}: exists; it is not overwritten, name another output")
+        raise InputError(f"{target}: exists and is not overwritten; pass another output")
     content = like_released(open_data(source))
     write_split_keys(target, content)
     return content
@@ -123,13 +125,13 @@ def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
 
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:
-    """Return the clips with the first label of each, and without the classes that have no clip then."""
+    """Reduce the labels of each clip to the first; remove classes that then have no clips."""
     if content.all_labels is None:
         return content, ["--first-label changed nothing: no clip has several labels"]
     used = set(content.labels.tolist()) - {UNLABELLED}
     unused = [number for number in range(len(content.class_names)) if number not in used]
-    note = "of clips with several labels the first was kept"
+    note = "clips with several labels keep only the first"
     if unused:
         names = ", ".join(content.class_names[number] for number in unused)
-        note += f"; no clip has one of these as its first: {names}"
+        note += f"; classes that are the first label of no clip were removed: {names}"
     return without_classes(replace(content, all_labels=None), unused), [note]

@@ -1,4 +1,4 @@
-"""Opening features of any known layout."""
+"""Reader of features in any known layout."""
 
 import fnmatch
 import os
@@ -24,13 +24,13 @@ FEATURE_FILE = "feature-file"
 """The feature file of `aadml extract`, the input of every command."""
 
 COLUMNS = "columns"
-"""The layout of npz files with one array a modality."""
+"""The layout of npz files with one array per modality."""
 
 Views = Mapping[str, str] | Sequence[str] | None
 """View of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
 
 SYNTHETIC = "synthetic:"
-"""Prefix of a name of `SHAPES` in place of a path: features are drawn."""
+"""Prefix of a name of `SHAPES`, in place of a path; the features are drawn."""
 
 
 def open_data(
@@ -48,15 +48,15 @@ def open_data(
     """Read features of any known layout: the feature file, or one of `LAYOUTS`.
 
     Args:
-        path: a file, a folder where the layout is one, or "synthetic:ave", "synthetic:vegas", or
+        path: a file, a folder for some layouts, or "synthetic:ave", "synthetic:vegas", or
             "synthetic:pairs:shared=0.8,seed=1" (see `synthetic_by_name`).
-        layout: its layout; recognized by default.
-        audio: the view of audio, where the layout does not define it.
-        visual: the view of visual, where the layout does not define it.
-        text: the view of text, where the layout does not define it.
-        views: those of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        layout: layout of the file; recognized by default.
+        audio: the view of audio, if the layout does not define it.
+        visual: the view of visual, if the layout does not define it.
+        text: the view of text, if the layout does not define it.
+        views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of their values; by default the values.
-        test_fold: number of the test fold, where there are folds; the last by default.
+        test_fold: number of the test fold, if there are folds; the last by default.
         undivided: accept a file without splits; all of its clips count as train.
 
     Returns:
@@ -94,21 +94,23 @@ def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[s
     """Raise InputError if an option has a value that the reader would ignore."""
     for option, value in options.items():
         if value:
-            raise InputError(f"{place}: {owner} no {option.replace('_', ' ')} to choose; {value} given")
+            raise InputError(
+                f"{place}: {owner} no {option.replace('_', ' ')} to choose, but {value} is given; leave it out"
+            )
 
 
 def named_views(audio: str | None, visual: str | None, text: str | None, views: Views) -> dict[str, str]:
     """Return modality -> view.
 
     Raises:
-        InputError: not NAME=VIEW, a name that no modality can have, or a modality named twice.
+        InputError: an entry is not NAME=VIEW, a name is not valid for a modality, or a modality is named twice.
     """
     if isinstance(views, str):
-        raise InputError(f'views: \'{views}\' given; {{"flow": VIEW}} or ["flow=VIEW"] is needed')
+        raise InputError(f'views: \'{views}\' given; pass {{"flow": VIEW}} or ["flow=VIEW"]')
     views = () if views is None else views
     if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):
         kind = type(views).__name__
-        raise InputError(f"views of type {kind} is not a list of texts; pass MODALITY=VIEW texts, or a mapping of them")
+        raise InputError(f"views of type {kind} given; pass a list of MODALITY=VIEW texts, or a mapping")
     pairs = list(views.items()) if isinstance(views, Mapping) else [_pair(text) for text in views]
     view_of: dict[str, str] = {}
     for name, view in [("audio", audio), ("visual", visual), ("text", text), *pairs]:
@@ -116,7 +118,7 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
             continue
         check_modality(name, "--view")
         if name in view_of:
-            raise InputError(f"--view: {name} is named twice, as '{view_of[name]}' and as '{view}'")
+            raise InputError(f"--view: {name} is named twice, as '{view_of[name]}' and as '{view}'; pass one view")
         view_of[name] = view
     return {name: view_of[name] for name in in_order(view_of)}
 
@@ -124,12 +126,12 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
 def _pair(text: str) -> tuple[str, str]:
     name, equals, view = text.partition("=")
     if not equals or not view:
-        raise InputError(f"--view: '{text}' given; NAME=VIEW is possible, as flow=raft")
+        raise InputError(f"--view: '{text}' given; pass NAME=VIEW, as in flow=raft")
     return name, view
 
 
 def _has_columns(path: Path, views: Mapping[str, str]) -> bool:
-    """True if an npz has all the arrays that were named as modalities."""
+    """Return whether an npz has all the arrays that are named as modalities."""
     return len(views) > 1 and is_archive(path) and set(views.values()) <= set(npz_keys(path))
 
 
@@ -146,15 +148,15 @@ def recognize(path: Path) -> str:
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
     if not path.is_file():
-        raise InputError(f"{path}: is not a file but a device or a pipe")
+        raise InputError(f"{path}: is a device or a pipe; pass a file or a folder")
     if path.stat().st_size == 0:
-        raise InputError(f"{path}: is empty")
+        raise InputError(f"{path}: the file is empty")
     if is_archive(path):
         return _best(path, "npz", list(npz_keys(path)))
     if path.suffix.lower() == ".csv":
         raise InputError(
             f"{path}: is a table; if it is a manifest of media, run `aadml extract {quote(str(path))} -o F.h5` first, "
-            "or name networks that train on media (towers.audio, towers.visual; docs/encoders.md)"
+            "or choose networks that train on media (towers.audio, towers.visual; docs/encoders.md)"
         )
     if not h5py.is_hdf5(path):
         raise InputError(f"{path}: {wrong_kind_hint(path) or f'is neither HDF5 nor npz; {_known()}'}")
@@ -166,7 +168,7 @@ def _best(path: Path, kind: str, keys: Sequence[str]) -> str:
     best = max(shares, key=lambda name: shares[name])
     if shares[best] == 0:
         names = ", ".join(sorted(keys)[:20]) or "nothing"
-        raise InputError(f"{path}: {wrong_kind_hint(path) or f'no known layout; found in it: {names}; {_known()}'}")
+        raise InputError(f"{path}: {wrong_kind_hint(path) or f'has no known layout; it holds {names}; {_known()}'}")
     return best
 
 
@@ -181,8 +183,11 @@ def _check_kind(path: Path, kind: str) -> None:
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
     if path.is_dir() != (kind == "folder"):
-        raise InputError(f"{path}: is a {'folder' if path.is_dir() else 'file'}; this layout is a {kind}")
+        raise InputError(
+            f"{path}: is a {'folder' if path.is_dir() else 'file'}; "
+            f"this layout needs a {'folder' if kind == 'folder' else 'file'}"
+        )
 
 
 def _known() -> str:
-    return f"possible are a feature file and the layouts {', '.join(LAYOUTS)} (see `aadml list datasets`)"
+    return f"pass a feature file, or one of the layouts {', '.join(LAYOUTS)} (see `aadml list datasets`)"

@@ -1,4 +1,4 @@
-"""Sample clips: rendered MP4 files of ten everyday events with their manifest; no download."""
+"""Sample clips: rendered MP4 files of ten everyday events and their manifest, without a download."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ from aadml.feature_extraction.ground.worker_pool import Finished, WorkerPool, pr
 from aadml.feature_extraction.ground.worker_process import Conditions
 
 DIFFICULTIES = {"easy": 0.2, "normal": 0.5, "hard": 0.8}
-"""Names of difficulties, 0 to 1."""
+"""Name -> difficulty, 0 to 1."""
 
 COLUMNS = ("id", "media", "label", "split", *(f"caption_{number + 1}" for number in range(CAPTIONS)))
 """The columns of the manifest."""
@@ -38,7 +38,7 @@ class SampleClips:
         clips: number of clips; clip i shows event i modulo 10 and does not depend on this number.
         seconds: length of a clip.
         seed: seed of all randomness.
-        difficulty: 0 (clear and alone) to 1 (small, in noise, with other events).
+        difficulty: 0 (clear, one event) to 1 (small, in noise, with other events).
     """
 
     clips: int = 200
@@ -51,15 +51,15 @@ class SampleClips:
         for name, low, high in (("clips", 1, inf), ("seconds", 0.5, 60), ("seed", 0, inf), ("difficulty", 0, 1)):
             value = getattr(self, name)
             if not low <= value <= high:
-                possible = f"{low:g} to {high:g}" if high < inf else f"{low:g} or more"
-                raise InputError(f"{name}: {value:g} given; possible are {possible}")
+                possible = f"a number from {low:g} to {high:g}" if high < inf else f"{low:g} or more"
+                raise InputError(f"{name}: {value:g} given; pass {possible}")
 
     def label(self, index: int) -> str:
         """Return the event of clip `index`."""
         return list(EVENTS)[index % len(EVENTS)]
 
     def split(self, index: int) -> str:
-        """Return the split of clip `index`; of 20 clips of an event 12 are for train, 3 for valid, 5 for test."""
+        """Return the split of clip `index`; of 20 clips of an event, 12 are in train, 3 in valid and 5 in test."""
         return _SPLIT_OF_TURN[index // len(EVENTS) % len(_SPLIT_OF_TURN)]
 
     def name(self, index: int) -> str:
@@ -87,9 +87,9 @@ def sample_data(
         folder: target folder; created if needed.
         clips: number of clips; each event has a tenth of them.
         seconds: length of a clip.
-        seed: same seed, same clips.
+        seed: seed of all randomness; equal seeds give equal clips.
         difficulty: a key of DIFFICULTIES, or a number from 0 to 1.
-        workers: number of processes; by default one a core.
+        workers: number of processes; by default one per core.
         progress: called with the number of clips done since the last call.
 
     Returns:
@@ -101,7 +101,9 @@ def sample_data(
     try:
         amount = DIFFICULTIES[difficulty] if difficulty in DIFFICULTIES else float(difficulty)
     except ValueError as error:
-        raise InputError(f"difficulty: '{difficulty}' given; {', '.join(DIFFICULTIES)} or a number 0..1") from error
+        raise InputError(
+            f"difficulty: '{difficulty}' given; pass {', '.join(DIFFICULTIES)} or a number from 0 to 1"
+        ) from error
     sample = SampleClips(clips=clips, seconds=seconds, seed=seed, difficulty=amount)
     return write_sample_clips(folder, sample, workers=workers, progress=progress)
 
@@ -121,11 +123,11 @@ def write_sample_clips(
     Args:
         folder: target folder; created if needed.
         sample: parameters; by default 200 clips of 2 s.
-        workers: number of processes; by default one a core. 1 renders in this process.
+        workers: number of processes; by default one per core. 1 renders in this process.
         progress: called with the number of clips done since the last call.
 
     Returns:
-        The path of the manifest: `id,media,label,split,caption_1..caption_5`, media relative to it.
+        The path of the manifest: `id,media,label,split,caption_1..caption_5`, with media paths relative to it.
 
     Raises:
         InputError: the folder cannot be written.
@@ -134,7 +136,7 @@ def write_sample_clips(
     target = Path(folder)
     manifest = target / "manifest.csv"
     if target.exists() and not target.is_dir():
-        raise InputError(f"{target}: is a file; give a folder for the sample clips")
+        raise InputError(f"{target}: is a file; pass a folder for the sample clips")
     try:
         (target / "clips").mkdir(parents=True, exist_ok=True)
         manifest.unlink(missing_ok=True)

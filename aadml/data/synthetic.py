@@ -1,4 +1,4 @@
-"""Synthetic audio-visual features: class-conditional, with modalities independent given the class or not."""
+"""Synthetic audio-visual features: class-conditional, with modalities independent or correlated given the class."""
 
 import math
 from collections.abc import Sequence
@@ -53,20 +53,20 @@ def synthetic(
 ) -> FeatureFile:
     """Draw a data set: a class defines a mean in each modality, and each modality adds its spread.
 
-    A clip of class y is, in modality m, `mixing_m (mean_m[y] + difficulty-scaled spread) + noise`. The spread is drawn
-    for each modality alone, so that audio and visual features of a clip share only the class, or a share of its
-    variance is drawn once for both: it distinguishes the partner of a clip from the others of its class. Two of three
-    classes have two means, so that no straight line separates them.
+    A clip of class y is, in modality m, `mixing_m (mean_m[y] + difficulty-scaled spread) + noise`. By default, the
+    spread is drawn separately for each modality, so that audio and visual features of a clip share only the class. With
+    `shared`, a share of its variance is drawn once for both, which distinguishes the partner of a clip from other clips
+    of its class. Two of three classes have two means, so that the classes are not linearly separable.
 
     Args:
         classes: number of classes, C.
         train: number of train clips, spread evenly over the classes, or C counts.
-        valid: of validation clips, as `train`.
-        test: of test clips, as `train`.
-        dimensions: of the audio and the visual features.
+        valid: number of validation clips, as for `train`.
+        test: number of test clips, as for `train`.
+        dimensions: dimensions of the audio and the visual features.
         difficulty: 0 (classes far apart) to 1 (hardly apart).
         shared: share of the variance within a class that is common to both modalities of a clip, 0 to 1.
-        seed: same seed, same values.
+        seed: seed of all draws; equal seeds give equal values.
 
     Returns:
         Features of "audio" (n, d_audio) and "visual" (n, d_visual), rows in shuffled order.
@@ -77,15 +77,17 @@ def synthetic(
     if classes < 1 or min(dimensions) < 1:
         raise InputError(f"synthetic: classes {classes} and dimensions {dimensions} given; all must be positive")
     if not 0 <= difficulty <= 1:
-        raise InputError(f"synthetic: difficulty {difficulty:g} given; 0 to 1 is possible")
+        raise InputError(f"synthetic: difficulty {difficulty:g} given; pass a number from 0 to 1")
     if not 0 <= shared <= 1 or seed < 0:
-        raise InputError(f"synthetic: shared {shared:g}, seed {seed} given; 0 to 1, and 0 or more, are possible")
+        raise InputError(
+            f"synthetic: shared {shared:g}, seed {seed} given; pass shared from 0 to 1, and seed 0 or more"
+        )
     *children, last = np.random.SeedSequence(seed).spawn(4)
     counts = {"train": train, "valid": valid, "test": test}
     rows = [_counts(counts[split], classes, split) for split in SPLITS]
     labels = np.concatenate([np.repeat(np.arange(classes), row) for row in rows]).astype(np.int64)
     if not len(labels):
-        raise InputError("synthetic: train, valid and test are 0; at least one clip is needed")
+        raise InputError("synthetic: train, valid and test are 0; pass a number of clips for one of them")
     order = np.random.default_rng(children[0]).permutation(len(labels))
     splits = np.repeat(SPLITS, [sum(row) for row in rows])[order]
     labels = labels[order]
@@ -109,15 +111,17 @@ def _counts(count: int | Sequence[int], classes: int, split: str) -> list[int]:
     if isinstance(count, int):
         return [count // classes + (number < count % classes) for number in range(classes)]
     if len(count) != classes or min(count) < 0:
-        raise InputError(f"synthetic: {split} holds {len(count)} counts for {classes} classes; none may be negative")
+        raise InputError(
+            f"synthetic: {split} has {len(count)} counts for {classes} classes; pass one per class, 0 or more"
+        )
     return list(count)
 
 
 def synthetic_by_name(name: str) -> FeatureFile:
-    """Draw the data set of a name, as "ave", "pairs", or "pairs:shared=0.8,difficulty=0.3,seed=1".
+    """Draw a data set by name, such as "ave", "pairs", or "pairs:shared=0.8,difficulty=0.3,seed=1".
 
     Raises:
-        InputError: no such name, or no such number.
+        InputError: the name or one of its numbers is not known.
     """
     shape, _, settings = name.partition(":")
     drawn = partial(synthetic, **lookup(SHAPES, shape, "synthetic data"))
@@ -128,7 +132,7 @@ def synthetic_by_name(name: str) -> FeatureFile:
         try:
             numbers[key] = kind(value)
         except ValueError:
-            raise InputError(f"synthetic:{name}: {key} is '{value}'; a number is needed, as in {key}=0") from None
+            raise InputError(f"synthetic:{name}: {key} is '{value}'; pass a number, as in {key}=0") from None
     return drawn(**numbers)
 
 
@@ -143,11 +147,11 @@ def _draw(
     """Return the features (n, dimension) of a modality.
 
     Args:
-        labels: (n,).
+        labels: (n,) classes.
         classes: number of classes.
-        dimension: of the features.
-        scale: of the spread within a class.
-        common: share of the variance that is common to all modalities, and these values (n, latent).
+        dimension: dimension of the features.
+        scale: scale of the spread within a class.
+        common: share of the variance that is common to all modalities, and the common values (n, latent).
         generator: source of the randomness.
     """
     latent = min(_LATENT, dimension)

@@ -53,7 +53,7 @@ def test_a_grid_over_the_size_of_the_data_says_from_where_to_where_it_goes(aadml
     caption = (out / "results.md").read_text().splitlines()[0]
     assert re.search(r"\((\d+) to (\d+) train, ", caption)
     page = (out / "report.html").read_text()
-    assert "5 training clips a class" not in page  # of one cell, not of all
+    assert "5 training clips per class" not in page  # of one cell, not of all
 
 
 @pytest.mark.slow

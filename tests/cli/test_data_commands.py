@@ -219,15 +219,15 @@ def test_near_duplicates_are_listed_and_left_out_of_a_new_file(tmp_path):
     shown = call("inspect", tmp_path / "f.h5")
     assert shown.stdout.count("near-duplicate: test ") == 20
     assert "and 5 more near-duplicates (--json lists all)" in shown.stdout
-    assert "25 test clips stand in train up to noise or encoding (25 by audio, 25 by visual)" in shown.stderr
+    assert "25 test clips are also in train, up to noise or encoding (25 by audio, 25 by visual)" in shown.stderr
     found = json.loads(call("inspect", tmp_path / "f.h5", "--json").stdout)["near_duplicates"]
     assert {(pair["id"], pair["other"]) for pair in found} == {
         (content.ids[one], content.ids[other]) for one, other in zip(test[:25], train[:25], strict=True)
     }
     result = call("convert", tmp_path / "f.h5", tmp_path / "g.h5", "--drop-duplicates", "train")
-    assert "note: 25 train clips that stand in two splits up to noise or encoding were left out" in result.stderr
+    assert "note: 25 train clips that are in two splits up to noise or encoding were left out" in result.stderr
     assert len(open_data(tmp_path / "g.h5").ids) == len(content.ids) - 25
     assert json.loads(call("inspect", tmp_path / "g.h5", "--json").stdout)["near_duplicates"] == []
-    with pytest.raises(InputError, match="is what is read; name another OUT"):
+    with pytest.raises(InputError, match="is the input; pass another OUT"):
         call("convert", tmp_path / "f.h5", tmp_path / "f.h5", "--drop-duplicates", "test")
     assert (tmp_path / "f.h5").read_bytes() == before

@@ -33,9 +33,9 @@ def test_of_evaluate(aadml, embeddings, arguments, says):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--seed", "4"], "seed 4 is that of a new division; give --split"),
-        (["--test-fold", "2"], "a feature file has no test fold to choose; 2 given"),
-        (["--audio", "x"], "a feature file has no views to choose; audio=x given"),
+        (["--seed", "4"], "seed 4 has an effect only with a new division; pass --split"),
+        (["--test-fold", "2"], "a feature file has no test fold to choose, but 2 is given"),
+        (["--audio", "x"], "a feature file has no views to choose, but audio=x is given"),
     ],
 )
 def test_of_convert(aadml, features, tmp_path, arguments, says):
@@ -48,7 +48,7 @@ def test_of_convert(aadml, features, tmp_path, arguments, says):
 def test_of_inspect(aadml, features):
     code, _, err = aadml("inspect", features, "--view", "flow=raft")
     assert code == 2
-    assert "a feature file has no views to choose; flow=raft given" in err
+    assert "a feature file has no views to choose, but flow=raft is given" in err
 
 
 def test_the_first_label_of_clips_with_one_is_said_to_be_all(aadml, features, tmp_path):

@@ -43,7 +43,7 @@ def features(aadml, views, tmp_path):
     path = tmp_path / "three.h5"
     code, _, err = aadml("convert", views, path, "--audio", "sound", "--text", "words", "--view", "flow=motion")
     assert code == 0, err
-    assert "left out, as no modality was named for them: the views rest" in err
+    assert "views that are assigned to no modality were left out: rest" in err
     return path
 
 
@@ -111,7 +111,7 @@ def test_two_of_three_are_chosen_for_a_method_of_two_views(aadml, features, tmp_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--view", "flow"), "NAME=VIEW is possible"),
+        (("--view", "flow"), "pass NAME=VIEW"),
         (("--view", "Flow=motion"), "'Flow' cannot be the name of a modality"),
         (("--view", "label=motion"), "'label' cannot be the name of a modality"),
         (("--view", "flow_times=motion"), "'flow_times' cannot be the name of a modality"),

@@ -9,7 +9,10 @@ from aadml.feature_extraction.ground.errors import InputError
 
 @pytest.mark.parametrize(
     ("layout", "message"),
-    [("flat", "--layout flat: drawn features are written as split-keys"), ("split-keys", "exists; it")],
+    [
+        ("flat", "--layout flat: drawn features cannot be written in it; pass --layout split-keys"),
+        ("split-keys", "exists and is not overwritten"),
+    ],
 )
 def test_another_layout_and_a_file_that_is_there_are_refused(tmp_path, layout, message):
     target = tmp_path / "AVE.h5"
@@ -27,7 +30,7 @@ def test_a_division_is_a_note_and_a_seed_without_one_is_refused(tmp_path):
     note = "the split was drawn at random (0.5/0/0.5, seed 3): 10 train, 0 valid, 10 test"
     assert [origin["notes"] for origin in content.provenance.values()] == [[note], [note]]
     assert read_features(target).splits == content.splits
-    with pytest.raises(InputError, match="give --split random:TRAIN/VALID/TEST too"):
+    with pytest.raises(InputError, match="pass --split random:TRAIN/VALID/TEST"):
         convert(source, target, seed=3)
 
 
@@ -41,4 +44,4 @@ def test_the_first_label_of_each_clip_and_its_classes_are_left(tmp_path, make_co
     assert content.class_names == ("class 0", "class 2")
     assert content.labels.tolist() == [0, 0, 1, 1]
     assert content.all_labels is None
-    assert "no clip has one of these as its first: class 1" in notes[0]
+    assert "classes that are the first label of no clip were removed: class 1" in notes[0]

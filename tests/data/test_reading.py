@@ -59,13 +59,13 @@ def test_what_is_no_data_is_refused_with_what_is_possible(write_h5, tmp_path):
         "text.h5": "neither HDF5 nor npz",
         "manifest.csv": "run `aadml extract",
         "pickle.npz": "neither HDF5 nor npz",
-        "folder": "no known layout; found in it: nothing",
+        "folder": "has no known layout; it holds nothing",
         "absent.h5": "no such file",
     }
     for name, message in cases.items():
         with pytest.raises(InputError, match=message):
             open_data(tmp_path / name)
-    with pytest.raises(InputError, match="no known layout; found in it: other; possible are a feature file"):
+    with pytest.raises(InputError, match="has no known layout; it holds other; pass a feature file"):
         open_data(write_h5(other=np.ones(3)))
     with pytest.raises(InputError, match="did you mean 'flat'"):
         open_data(write_h5(other=np.ones(3)), layout="flt")
@@ -109,9 +109,9 @@ def test_two_arrays_of_any_name_are_the_modalities_that_they_are_named_for(tmp_p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"audio": "x"}, "a feature file has no views to choose; audio=x given"),
-        ({"views": ["flow=raft"]}, "a feature file has no views to choose; flow=raft given"),
-        ({"test_fold": 2}, "a feature file has no test fold to choose; 2 given"),
+        ({"audio": "x"}, "a feature file has no views to choose, but audio=x is given"),
+        ({"views": ["flow=raft"]}, "a feature file has no views to choose, but flow=raft is given"),
+        ({"test_fold": 2}, "a feature file has no test fold to choose, but 2 is given"),
     ],
 )
 def test_what_a_feature_file_does_not_follow_is_refused(tmp_path, options, said):
@@ -122,14 +122,16 @@ def test_what_a_feature_file_does_not_follow_is_refused(tmp_path, options, said)
 
 @pytest.mark.parametrize("options", [{"layout": "flat"}, {"audio": "x"}, {"test_fold": 1}, {"class_names": ("a",)}])
 def test_drawn_features_leave_nothing_to_choose(options):
-    with pytest.raises(InputError, match=r"^synthetic:pairs: drawn features have no .* to choose; .* given$"):
+    with pytest.raises(
+        InputError, match=r"^synthetic:pairs: drawn features have no .* to choose, but .* is given; leave it out$"
+    ):
         open_data("synthetic:pairs", **options)
 
 
 def test_what_a_layout_does_not_follow_is_refused(write_h5, split_keys):
     place = write_h5(**split_keys)
     for options, said in (
-        ({"audio": "x"}, "no views to choose; audio=x"),
+        ({"audio": "x"}, "no views to choose, but audio=x"),
         ({"test_fold": 2}, "no test fold to choose"),
     ):
         with pytest.raises(InputError, match=f"the layout split-keys has {said}"):
@@ -138,5 +140,5 @@ def test_what_a_layout_does_not_follow_is_refused(write_h5, split_keys):
 
 @pytest.mark.parametrize("views", [1.5, 0, [1], {1: "a"}])
 def test_views_that_are_not_texts_are_refused(tmp_path, views):
-    with pytest.raises(InputError, match=r"^views of type .* is not a list of texts"):
+    with pytest.raises(InputError, match=r"^views of type .* given; pass a list of MODALITY=VIEW texts"):
         open_data("synthetic:ave", views=views)

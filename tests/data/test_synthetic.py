@@ -90,7 +90,7 @@ def test_a_name_says_the_share_the_difficulty_and_the_seed():
     for wrong, message in [
         ("pair", "did you mean 'pairs'"),
         ("pairs:share=1", "did you mean 'shared'"),
-        ("pairs:shared", "a number is needed"),
+        ("pairs:shared", "pass a number, as in shared=0"),
         ("pairs:shared=nan", "0 to 1"),
         ("pairs:seed=-1", "0 or more"),
     ]:

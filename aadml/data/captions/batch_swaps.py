@@ -1,4 +1,4 @@
-"""Swaps of items between batches: those that improve a partition, and those that keep duplicates apart."""
+"""Swaps of items between batches that improve a partition or keep duplicates apart."""
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ def refine(
 ) -> Tensor:
     """Swap items between random disjoint pairs of batches wherever that improves the sum of |s_m|^2.
 
-    To swap i of batch m with j of batch n changes the sum by 2 (s_m - s_n) . (e_j - e_i) + 2 |e_i - e_j|^2.
+    Swapping i of batch m with j of batch n changes the sum by 2 (s_m - s_n) . (e_j - e_i) + 2 |e_i - e_j|^2.
 
     Args:
         vectors: (n, d) unit vectors.
@@ -32,7 +32,7 @@ def refine(
         sense: +1 to raise the sum, -1 to lower it.
         codes: duplicates that must be in different batches; None for no constraint.
         sweeps: largest number of sweeps over all batches; the search ends early after sweeps with few swaps.
-        generator: of the pairings.
+        generator: source of the random pairings.
 
     Returns:
         (m, b) rows, at least as good as before.
@@ -95,14 +95,14 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
             place = int(clash.any(1).nonzero()[0])
             if not _moved(batches, number, place, codes, generator):
                 raise InputError(
-                    "curriculum: duplicates could not be kept apart; take smaller batches (training.batch), or turn "
+                    "curriculum: duplicates could not be kept apart; choose smaller batches (training.batch), or turn "
                     "the guard off (method.dedupe=false)"
                 )
     return batches
 
 
 def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
-    """Swap an item with one of another batch so that both have no duplicate there; False if there is no such swap."""
+    """Swap an item with an item of another batch so that neither has a duplicate; return whether a swap was made."""
     batch = batches[number : number + 1]
     item = batch[:, place]
     others = torch.cat([batch[:, :place], batch[:, place + 1 :]], 1)

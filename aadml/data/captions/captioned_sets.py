@@ -44,13 +44,13 @@ class CaptionedPart:
 
 
 def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", captions: int = 5) -> Splits:
-    """Read captioned sound; a row is a pair of a clip and one of its captions, its label the number of the clip.
+    """Read captioned sound: one row for each pair of a clip and a caption, labeled with the number of the clip.
 
     Args:
         path: an AudioCaps or Clotho folder, a folder of packed HDF5 files (`train/train.h5`, ...), or a manifest with
             columns `caption` or `caption_1`, `caption_2`, ...
         cleaning: a key of CLEANINGS.
-        captions: largest number of captions of a clip; further ones are left out.
+        captions: largest number of captions of a clip; further captions are left out.
 
     Returns:
         The splits, with `audio` (Waveforms) and `text` (Captions). Clips whose sound is missing or truncated, captions
@@ -61,12 +61,14 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
     """
     clean = lookup(CLEANINGS, cleaning, "cleaning")
     if captions < 1:
-        raise InputError(f"captions: {captions} given; at least one a clip is needed")
+        raise InputError(f"captions: {captions} given; pass a whole number of 1 or more")
     place = Path(path)
     parts = _parts(place)
     absent = [name for name in PARTS if name not in parts]
     if absent:
-        raise InputError(f"{place}: no captions of the split {absent[0]}; found are {', '.join(parts) or 'none'}")
+        raise InputError(
+            f"{place}: no captions of the split {absent[0]} (found: {', '.join(parts) or 'none'}); add them"
+        )
     notes: list[str] = []
     clips = {name: _clips(part, name, clean, captions, str(place), notes) for name, part in parts.items()}
     train, valid, test = (clips[name] for name in PARTS)
@@ -82,7 +84,7 @@ def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
 
 
 def is_captioned(path: str | os.PathLike[str]) -> bool:
-    """True if `path` looks like captioned sound by its names or its first line."""
+    """Return whether `path` looks like captioned sound by its file names or its first line."""
     place = Path(path)
     if place.suffix == ".csv" and place.is_file():
         with place.open(encoding="utf-8-sig", errors="replace") as file:
@@ -109,7 +111,7 @@ def _tables(place: Path) -> Iterator[tuple[str, Path]]:
             tables = sorted(table for table in folder.glob("*") if form.fullmatch(table.name))
             if len(tables) > 1:
                 shown = ", ".join(table.name for table in tables)
-                raise InputError(f"{folder}: several tables for the split {part}: {shown}; leave one")
+                raise InputError(f"{folder}: several tables for the split {part}: {shown}; keep only one")
             if tables:
                 yield part, tables[0]
                 break
@@ -143,12 +145,12 @@ def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
     manifest = read_manifest(place)
     columns = caption_columns(tuple(manifest.rows[0].columns) if manifest.rows else ())
     if not columns:
-        raise InputError(f"{place}: has no column caption or caption_1, caption_2, ...")
+        raise InputError(f"{place}: has no captions; add a column caption, or caption_1, caption_2, ...")
     parts: dict[str, list[tuple[CaptionedFile, str]]] = {}
     for row in manifest.rows:
         written = tuple(row.columns[name] for name in columns if row.columns[name].strip())
         if not written:
-            raise InputError(f"{place}: clip '{row.id}' has no caption")
+            raise InputError(f"{place}: clip '{row.id}' has no caption; add one, or remove the clip")
         parts.setdefault(row.split, []).append((CaptionedFile(row.id, written), row.media["audio"]))
     return {
         name: CaptionedPart(tuple(file for file, _ in rows), tuple(path for _, path in rows))
@@ -161,14 +163,20 @@ def _of_pack(path: Path) -> CaptionedPart:
         with open_hdf5(path) as file:
             for key in ("audio_name", "caption", "waveform"):
                 if key not in file:
-                    raise InputError(f"{path}: holds no /{key}; it holds {', '.join(file)}")
+                    raise InputError(f"{path}: holds no '{key}'; keys found: {', '.join(file) or 'none'}")
             names = file["audio_name"].asstr()[()].tolist()
             written = file["caption"].asstr()[()]
             rows = written.reshape(len(written), -1).tolist()
             if not len(names) == len(rows) == len(file["waveform"]):
-                raise InputError(f"{path}: {len(names)} names, {len(rows)} captions, {len(file['waveform'])} waveforms")
+                raise InputError(
+                    f"{path}: {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
+                    f"{len(file['waveform'])} rows in 'waveform'; the numbers must be equal"
+                )
     except (TypeError, AttributeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+        raise InputError(
+            f"{path}: 'audio_name' and 'caption' must hold UTF-8 text, and 'waveform' a row per clip "
+            f"({' '.join(str(error).split())})"
+        ) from error
     files = [CaptionedFile(name, tuple(row)) for name, row in zip(names, rows, strict=True)]
     return CaptionedPart(tuple(files), packed=str(path))
 
@@ -185,7 +193,7 @@ def _clips(
         raise InputError(
             f"{place}: none of the {len(part.files)} sound files of the split {name} can be read: {_named(missing)}"
             if len(missing) == len(part.files)
-            else f"{place}: no clip of the split {name} has sound and words"
+            else f"{place}: no clip of the split {name} has sound and words; add clips with a sound file and a caption"
         )
     pairs = [(clip, row, text) for clip, row in enumerate(usable) for text in spoken[row][:captions]]
     clip_of = torch.tensor([clip for clip, _, _ in pairs], dtype=torch.int64)
@@ -207,15 +215,15 @@ def _clips(
     beyond = sum(len(spoken[row][captions:]) for row in usable)
     remarks = {
         f"{len(missing)} of {count} clips have no usable sound: {_named(missing)}": missing,
-        f"left out are captions without a word: {_named(wordless)}": wordless,
-        f"left out are captions beyond the first {captions} of a clip (method.captions): {beyond}": beyond,
+        f"captions without a word were left out: {_named(wordless)}": wordless,
+        f"{beyond} captions beyond the first {captions} of a clip were left out (method.captions)": beyond,
     }
     notes += [f"{name}: {note}" for note, applies in remarks.items() if applies]
     return clips
 
 
 def _without_sound(part: CaptionedPart) -> dict[str, str]:
-    """Return the clips without usable sound and the reasons; none for a packed file."""
+    """Return the clips without usable sound and the reasons; empty for a packed file."""
     if part.packed:
         return {}
     wrong = unreadable([path for path in part.paths if path])

@@ -1,7 +1,7 @@
 """Batches of a chosen difficulty (3CMLF, Equations 2 and 3): partitions of the training pairs.
 
-A batch is hard if its items resemble each other. With unit vectors e_i and s_m the sum over batch m, the sum of all
-similarities within batches is  sum_m |s_m|^2 - n,  so easy batches minimize and hard ones maximize sum_m |s_m|^2.
+A batch is hard if its items resemble each other. Let e_i be unit vectors and s_m their sum over batch m. The sum of
+all similarities within batches is  sum_m |s_m|^2 - n;  easy batches minimize and hard ones maximize it.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,13 +56,13 @@ def partition(
     n mod b items are left out; consecutive seeds leave out different items.
 
     Args:
-        vectors: (n, d) one vector a training pair, of any length, on the device of the computation.
-        size: b.
+        vectors: (n, d) one vector per training pair, of any length, on the device of the computation.
+        size: batch size b.
         difficulty: "easy", "median" (random) or "hard".
         builder: a key of BUILDERS for easy and hard; "auto" is "stratified" for easy, "seeded-nearest" for hard.
         sweeps: rounds of swaps between random pairs of batches, which improve the objective.
-        codes: (n,) integers each, such as clip and caption; items that share a code are never in one hard batch.
-        seed: of all draws; equal seeds give equal partitions on the same machine.
+        codes: (n,) integers each, such as clip numbers; items that share a code are never in one hard batch.
+        seed: seed of all draws; equal seeds give equal partitions on the same machine.
 
     Returns:
         (n // b, b) rows, on the CPU.
@@ -71,7 +71,7 @@ def partition(
         InputError: too few items, unknown names, or more items share a code than there are batches.
     """
     if difficulty not in ("easy", "median", "hard"):
-        raise InputError(f"curriculum: no difficulty '{difficulty}'; there are easy, median, hard")
+        raise InputError(f"curriculum: no difficulty '{difficulty}'; choose from easy, median, hard")
     check_partition(len(vectors), size, codes if difficulty == "hard" else (), seed=seed)
     used = _used_rows(len(vectors), size, seed)
     generator = torch.Generator().manual_seed(seed)
@@ -95,7 +95,7 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor] = (), *, seed
     Args:
         count: n items.
         size: see `partition`.
-        codes: of hard batches, see `partition`.
+        codes: codes of hard batches, see `partition`.
         seed: see `partition`.
 
     Raises:
@@ -103,7 +103,7 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor] = (), *, seed
     """
     if not 2 <= size <= count:
         raise InputError(
-            f"curriculum: batches of {size} cannot be built of {count} items; choose smaller batches (training.batch)"
+            f"curriculum: batches of {size} cannot be built from {count} items; choose smaller batches (training.batch)"
         )
     used = _used_rows(count, size, seed)
     for code in codes:
@@ -126,7 +126,7 @@ def _used_rows(count: int, size: int, seed: int) -> Tensor:
 
 
 def _seeded_nearest(problem: _Problem) -> Tensor:
-    """Build each batch of the next unused item in random order and the items most (easy: least) similar to it."""
+    """Build each batch from the next unused item in random order and the items most (easy: least) similar to it."""
     return _by_seeds(problem, lambda scores, seed: _fill(problem, scores, seed))
 
 
@@ -161,7 +161,7 @@ def _by_seeds(problem: _Problem, grow: Callable[[Tensor, int], list[int]]) -> Te
     """Build batches one after the other around seeds in random order.
 
     The similarities of several seeds are computed in one matrix product. A seed that another batch has used is skipped,
-    so the result is that of one seed after the other.
+    so the result is the same as for one seed at a time.
     """
     vectors = problem.vectors
     order = torch.randperm(len(vectors), generator=problem.generator).tolist()
@@ -208,7 +208,9 @@ def _fill(problem: _Problem, scores: Tensor, seed: int) -> list[int]:
 def _stratified(problem: _Problem) -> Tensor:
     """Divide into b clusters of equal size (balanced spherical k-means); each batch has one item of each cluster."""
     if problem.sense > 0:
-        raise InputError("curriculum: the builder 'stratified' makes easy batches; choose another for hard ones")
+        raise InputError(
+            "curriculum: the builder 'stratified' makes easy batches; choose another builder for hard batches"
+        )
     vectors, count = problem.vectors, problem.batches
     picks = torch.randperm(len(vectors), generator=problem.generator)[: problem.size]
     centers = vectors[picks.to(vectors.device)]

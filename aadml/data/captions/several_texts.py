@@ -13,13 +13,13 @@ WhichTexts = Literal["first", "drawn", "all"]
 
 
 def every_text(clips: Clips) -> Clips:
-    """Return the clips with a further row for each text beyond the first, which has only the text.
+    """Add a row for each text of a clip beyond the first; the row has no other modality.
 
-    The row has the name and labels of its clip. So each text is a query with the relevant items of its clip, all texts
-    of a clip are ranked, and the other modalities of the clip are queries and results once.
+    The row has the name and labels of its clip. So each text is a query with the relevant items of its clip and also
+    a result, while the other modalities of the clip are queries and results once.
 
     Args:
-        clips: n of them, with m texts.
+        clips: n clips with m texts.
 
     Returns:
         The n clips, and a row for each further text; the same clips if none has several texts.
@@ -39,10 +39,10 @@ def every_text(clips: Clips) -> Clips:
 
 
 def pair_a_text(clips: Clips) -> Clips:
-    """Return a row for each text; clips without texts are at the end.
+    """Return one row per text; clips without texts are at the end.
 
     Args:
-        clips: n of them, with m texts.
+        clips: n clips with m texts.
 
     Returns:
         The rows; the same clips if none has several texts.
@@ -58,12 +58,12 @@ def pair_a_text(clips: Clips) -> Clips:
 
 
 def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
-    """Return one row for each name of `drawn_by`, drawn by seed, epoch and name alone.
+    """Return one row for each name of `drawn_by`, drawn only by seed, epoch and name.
 
     Args:
         clips: n rows.
-        seed: of the training.
-        epoch: its number, counted through all stages.
+        seed: seed of the training.
+        epoch: number of the epoch, counted through all stages.
 
     Returns:
         The rows, in the order in which names first occur; the same clips if `drawn_by` is None.
@@ -82,10 +82,10 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
 
 def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
-    """Return captioned sound, whose rows are pairs, with `drawn_by` if an epoch draws one caption of each clip.
+    """Set `drawn_by` of captioned sound, whose rows are pairs, if each epoch draws one caption per clip.
 
     Args:
-        splits: labels are numbers of clips.
+        splits: captioned sound, whose labels are numbers of clips.
         trained: "drawn", or anything else for all pairs.
     """
     train = splits.train
@@ -97,9 +97,9 @@ def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
 
 
 _HOW = {
-    "first": "the first of each clip is trained on (texts=drawn: one of each, anew each epoch, texts=all: each)",
-    "drawn": "each epoch takes one of each clip, drawn by the seed",
-    "all": "each is a pair with its clip",
+    "first": "the first of each clip is trained on (texts=drawn: one per clip in each epoch, texts=all: all)",
+    "drawn": "each epoch trains on one per clip, drawn by the seed",
+    "all": "each forms a pair with its clip",
 }
 
 
@@ -118,6 +118,6 @@ def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
     if trained == "drawn":
         fitted = replace(fitted, drawn_by=fitted.ids)
     count = f"{len(train.texts.rows)} texts of {len(train)} training clips"
-    note = f"{count}: {_HOW[trained]}; in valid and test all are asked and ranked"
+    note = f"{count}: {_HOW[trained]}; in valid and test all are queries and results"
     valid, test = every_text(splits.valid), every_text(splits.test)
     return replace(splits, train=fitted, valid=valid, test=test, notes=(*splits.notes, note))

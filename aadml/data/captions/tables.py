@@ -19,7 +19,7 @@ class CaptionedFile:
 
     Attributes:
         name: name of the file in the table.
-        captions: as written, one or several.
+        captions: one or more captions, as written in the table.
         aliases: other names that the file may have on disk.
     """
 
@@ -31,11 +31,11 @@ class CaptionedFile:
 def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     """Read a CSV file of a known layout, recognized by its first line.
 
-    `file_name,caption` or `file_name,caption_1,...` (Mei et al.'s AudioCaps, Clotho): a row a file.
-    `audiocap_id,youtube_id,start_time,caption` (AudioCaps as released): a row a caption; rows of a clip are joined.
+    `file_name,caption` or `file_name,caption_1,...` (Mei et al.'s AudioCaps, Clotho): one row per file.
+    `audiocap_id,youtube_id,start_time,caption` (AudioCaps as released): one row per caption, joined by clip.
 
     Raises:
-        InputError: no such file, an unknown first line, or rows in error; the message has their line numbers.
+        InputError: no such file, an unknown first line, or invalid rows; the message has their line numbers.
     """
     header, rows = read_table(path)
     if any(not is_utf8(cell) for _, row in rows for cell in row.values()):
@@ -45,7 +45,7 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     places = caption_columns(header)
     if "file_name" not in header or not places:
         raise InputError(
-            f"{path}: its columns are {', '.join(header)}; known are file_name,caption | file_name,caption_1,... | "
+            f"{path}: its columns are {', '.join(header)}; use file_name,caption | file_name,caption_1,... | "
             "audiocap_id,youtube_id,start_time,caption"
         )
     files = [CaptionedFile(row["file_name"], tuple(row[place] for place in places if row[place])) for _, row in rows]
@@ -54,7 +54,7 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
 
 
 def caption_columns(names: Sequence[str]) -> list[str]:
-    """Return the names `caption`, `caption_1`, `caption_2`, ... among others, in the order of their numbers."""
+    """Return the caption columns (`caption`, `caption_1`, ...) among `names`, in the order of their numbers."""
     columns = [(int(match.group(1) or 0), name) for name in names if (match := _CAPTION.fullmatch(name))]
     return [name for _, name in sorted(columns)]
 

@@ -1,1 +1,1 @@
-"""What `aadml inspect` reports about a feature file."""
+"""Inspection of feature files, for `aadml inspect`."""

@@ -7,7 +7,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-_BYTES = 1 << 24  # of a block
+_BYTES = 1 << 24  # per block
 
 
 class ColumnStatistics(TypedDict):
@@ -59,7 +59,7 @@ def row_hashes(values: NDArray[np.float32]) -> list[bytes]:
 
 
 def _blocks(values: NDArray[np.float32], present: NDArray[np.bool_]) -> Iterator[NDArray[np.float32]]:
-    """Yield the present rows, some at a time, in blocks that are not empty."""
+    """Yield the present rows in blocks that are not empty."""
     step = max(1, _BYTES // max(1, values[:1].nbytes))
     for start in range(0, len(values), step):
         mask = present[start : start + step]

@@ -37,7 +37,7 @@ class Duplicates:
 
 
 class RowsInTime(TypedDict):
-    """Numbers of rows of the clips, and the times of their begin where the file holds them."""
+    """Number of rows in total and per clip, and the times of the rows if the file stores them."""
 
     rows: int
     fewest: int
@@ -54,12 +54,12 @@ class Examination:
     Args:
         clips: number of clips.
         splits: split -> number of clips.
-        classes: class -> split -> number of clips; empty where the clips have no labels.
+        classes: class -> split -> number of clips; empty if the clips have no labels.
         modalities: modality -> its dimensions, range and other statistics, over the clips that have the modality.
         present: modality that some clips lack -> split -> number of clips that have the modality.
-        duplicates: of ids, of the feature rows of each modality, and of the rows of all modalities together.
+        duplicates: duplicate ids, feature rows of each modality, and rows of all modalities together.
         near_duplicates: clips that are in two splits up to noise and encoding, among the searched clips.
-        searched: numbers of searched test and valid clips: all, or a random sample where all would take long.
+        searched: number of searched test and valid clips: all, or a random sample if all would take long.
         sequences: modality with features over time -> number of its rows, and their times.
         columns: names of further columns.
         provenance: origin of the features of each modality.
@@ -94,13 +94,13 @@ def inspect(
 
     Args:
         path: a feature file, or a file or folder of another layout.
-        layout: of the file; recognized by default.
-        audio: the view of audio, where the layout does not define it.
-        visual: the view of visual, where the layout does not define it.
-        text: the view of text, where the layout does not define it.
-        views: those of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
-        near_duplicates: search all test and valid clips in the earlier splits, up to noise and encoding; by default a
-            random sample of them, with a warning, where the search would take many minutes.
+        layout: layout of the file; recognized by default.
+        audio: the view of audio, if the layout does not define it.
+        visual: the view of visual, if the layout does not define it.
+        text: the view of text, if the layout does not define it.
+        views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        near_duplicates: search the earlier splits for all test and valid clips, up to noise and encoding. By default,
+            only a random sample of these clips is searched, with a warning, if the search would take many minutes.
 
     Raises:
         InputError: no such file, no known layout, or content that contradicts itself.
@@ -112,7 +112,7 @@ def inspect(
 
 
 def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examination:
-    """Return the examination of the content of a feature file; see `inspect`."""
+    """Examine the content of a feature file; see `inspect`."""
     classes, splits = _clips_of_classes(content), {split: content.splits.count(split) for split in SPLITS}
     masks = {name: content.has(name) for name in content.features}
     modalities = {name: compute_statistics(values, masks[name]) for name, values in content.features.items()}
@@ -153,7 +153,7 @@ def find_duplicates(values: Sequence[Hashable], splits: Sequence[str], ids: Sequ
 
     Args:
         values: (n,) the compared values.
-        splits: (n,) the split of each.
+        splits: (n,) split of each value.
         ids: (n,) names for the examples.
     """
     splits_of: dict[Hashable, Counter[str]] = {}
@@ -189,7 +189,7 @@ def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
 
 
 def _rows_in_time(timeline: Timeline) -> RowsInTime:
-    """Count the rows of the clips; their times only where the file holds them."""
+    """Count the rows of the clips; add their times if the file stores them."""
     lengths = np.diff(timeline.offsets)
     numbers: RowsInTime = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
     if timeline.times is None:
@@ -209,12 +209,14 @@ def _rows_in_time(timeline: Timeline) -> RowsInTime:
 
 def _label_warnings(content: FeatureFile) -> list[str]:
     if not content.class_names:
-        return ["the clips have no labels: only a query's own partner is relevant, and methods of pairs train"]
+        return [
+            "the clips have no labels: only a query's own partner is relevant, and only methods for pairs can train"
+        ]
     if content.all_labels is not None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
-        return [f"{several} clips have several labels: methods that learn classes do not train on them"]
+        return [f"{several} clips have several labels: methods that train on classes leave them out"]
     without = int((content.labels == UNLABELLED).sum())
-    warning = f"{without} clips have no label: few-labels and pairs train on them, other methods without them"
+    warning = f"{without} clips have no label: few-labels and pairs train on them, other methods leave them out"
     return [warning] if without else []
 
 
@@ -232,7 +234,7 @@ def _repeat_warnings(duplicates: Mapping[str, Duplicates]) -> Iterator[str]:
         what = "ids" if kind == "id" else f"identical feature rows ({kind})"
         yield from (f"{n} {what} repeat within {split}" for split, n in repeats.within.items() if n)
         examples = ", ".join(repeats.examples)
-        yield from (f"{n} {what} stand in both of {pair} ({examples})" for pair, n in repeats.across.items() if n)
+        yield from (f"{n} {what} are in both splits of {pair} ({examples})" for pair, n in repeats.across.items() if n)
 
 
 def _value_warnings(content: FeatureFile, modalities: Mapping[str, ColumnStatistics]) -> Iterator[str]:
@@ -240,7 +242,7 @@ def _value_warnings(content: FeatureFile, modalities: Mapping[str, ColumnStatist
         low, high = statistics["minimum"], statistics["maximum"]
         if content.provenance.get(name, {}).get("extractor", "unknown") == "unknown" and low >= 0:
             if statistics["whole_numbers"] and 31 < high <= 255:
-                yield f"{name}: whole numbers from 0 to 255, probably 8-bit; scale them before comparing kinds"
+                yield f"{name}: whole numbers from 0 to 255, probably 8-bit; scale them before comparing features"
             elif statistics["zeros"] > 0.2:
                 yield f"{name}: never negative and {statistics['zeros']:.0%} zeros, probably the output of a ReLU"
         if statistics["constant_dimensions"]:
@@ -257,8 +259,8 @@ def _pair_warnings(
     sampled = [f"{n} of {splits[split]} {split}" for split, n in searched_clips.items() if n < splits[split]]
     if sampled:
         yield (
-            f"near-duplicates were searched for {' and '.join(sampled)} clips (drawn at random, seed {SAMPLE_SEED}), "
-            "as a search for all clips takes long; --near-duplicates searches for all"
+            f"only {' and '.join(sampled)} clips (drawn at random, seed {SAMPLE_SEED}) were searched for "
+            "near-duplicates, because a search of all clips takes long; --near-duplicates searches all"
         )
     counts = Counter((pair.split, pair.other_split) for pair in pairs)
     for (split, other), count in counts.items():
@@ -266,7 +268,7 @@ def _pair_warnings(
             kind for pair in pairs if (pair.split, pair.other_split) == (split, other) for kind in pair.distances
         )
         yield (
-            f"{count} {split} clips stand in {other} up to noise or encoding "
+            f"{count} {split} clips are also in {other}, up to noise or encoding "
             f"({', '.join(f'{n} by {kind}' for kind, n in kinds.items())}); "
             "`aadml convert IN OUT --drop-duplicates train` leaves them out"
         )

@@ -1,4 +1,4 @@
-"""LAYOUTS: how the field has features on disk, read wherever a feature file is asked for; one file a layout."""
+"""LAYOUTS: published layouts of features on disk, accepted in place of a feature file; one module per layout."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Assembly of foreign arrays to a checked `FeatureFile`: recoded labels, named splits, recorded origin."""
+"""Assembly of foreign arrays into a checked `FeatureFile`: recoded labels, named splits, recorded origin."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ def assemble(
 
     Args:
         place: the path that was read, for messages.
-        layout: name of its layout, recorded in the provenance.
+        layout: name of the layout, recorded in the provenance.
         arrays: the parts as read.
         class_names: names of the classes in the order of the sorted label values; by default those of `arrays`.
 
@@ -38,7 +38,7 @@ def assemble(
     codes, values = _classes(arrays, class_names, str(place))
     if len(codes) != len(arrays.splits):
         raise InputError(
-            f"{place}: {len(codes)} labels, but {len(arrays.splits)} rows of features; they must be as many"
+            f"{place}: {len(codes)} labels, but {len(arrays.splits)} rows of features; the numbers must be equal"
         )
     hashes = {Path(source).name: file_hash(source) for source in (arrays.sources or (place,))}
     origin: JsonObject = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(arrays.notes)}
@@ -61,7 +61,7 @@ def assemble(
 def _classes(
     arrays: LayoutArrays, class_names: Sequence[str] | None, place: str
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the class codes (n,), and the names of the classes that a clip has."""
+    """Return the class codes (n,), and the names of the classes in use."""
     if arrays.labels is None:
         codes, values = np.full(len(arrays.splits), UNLABELLED, dtype=np.int64), tuple[str, ...]()
     elif arrays.positional and class_names is None:
@@ -80,7 +80,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
 
     Args:
         labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text.
-        place: where the labels come from, for messages.
+        place: source of the labels, for messages.
 
     Raises:
         InputError: another shape, fractions, NaN, or rows with no class or more than one.
@@ -116,7 +116,7 @@ def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
         raise InputError(f"{place} holds {values.dtype}; numbers are needed")
     if values.ndim != 2:
         raise InputError(f"{place} has shape {values.shape}; (clips, dimensions) is needed")
-    with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite and is refused by name
+    with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite and raises a later error
         return np.ascontiguousarray(values, dtype=np.float32)
 
 
@@ -124,10 +124,10 @@ def flags(values: NDArray[Any], place: str) -> NDArray[np.bool_]:
     """Return booleans, or zeros and ones, as booleans (n,).
 
     Raises:
-        InputError: anything else.
+        InputError: other values, or another shape.
     """
     if values.ndim != 1 or values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
-        raise InputError(f"{place} holds {values.dtype} {values.shape}; booleans are needed, one a clip")
+        raise InputError(f"{place} holds {values.dtype} {values.shape}; one boolean per clip is needed")
     return values.astype(np.bool_)
 
 
@@ -136,7 +136,7 @@ def _masked(values: NDArray[np.float32], mask: NDArray[np.bool_] | None) -> NDAr
 
 
 def text(value: Any) -> str:
-    """Return bytes or any other value as text, NULs and spaces at its ends cut off."""
+    """Return bytes or any other value as text, without NULs and spaces at its ends."""
     return as_text(value).strip("\0 ")
 
 
@@ -152,12 +152,12 @@ def read_split_column(values: NDArray[Any], names: Mapping[str, str], place: str
         InputError: no clips, another shape, or another word.
     """
     if not values.size or values.size != len(values):
-        raise InputError(f"{place} has shape {values.shape}; one word a clip is needed")
+        raise InputError(f"{place} has shape {values.shape}; one word per clip is needed")
     splits = []
     for row, word in enumerate(map(text, values.ravel().tolist())):
         split = names.get(word.lower().removesuffix(".0"))
         if split is None:
-            raise InputError(f"{place}: '{word}' in row {row} is not a split; possible are {', '.join(names)}")
+            raise InputError(f"{place}: '{word}' in row {row} is not a split; use one of {', '.join(names)}")
         splits.append(split)
     return splits
 
@@ -169,7 +169,7 @@ def file_hash(path: str | os.PathLike[str]) -> str:
 
 
 def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Read the names of classes, one a line, in the order of the label values.
+    """Read the names of classes, one per line, in the order of the label values.
 
     Raises:
         InputError: the file cannot be read, is empty, or repeats a name.
@@ -182,15 +182,15 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
         raise InputError(f"{path}: cannot be read as a list of class names ({error.strerror})") from error
     names = tuple(line.strip() for line in lines if line.strip())
     if not names:
-        raise InputError(f"{path}: holds no class names; one a line is expected")
+        raise InputError(f"{path}: holds no class names; write one per line")
     if len(set(names)) < len(names):
-        raise InputError(f"{path}: repeats a class name; each must differ")
+        raise InputError(f"{path}: repeats a class name; all names must differ")
     return names
 
 
 def _from_one_hot(rows: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     if rows.dtype.kind not in "fiub" or not np.isin(rows, (0, 1)).all():
-        raise InputError(f"{place} have shape {rows.shape} but are not one-hot; only zeros and ones are possible")
+        raise InputError(f"{place} have shape {rows.shape} but are not one-hot; only zeros and ones are allowed")
     wrong = np.flatnonzero(rows.sum(axis=1) != 1)
     if len(wrong):
         raise InputError(
@@ -207,7 +207,8 @@ def _renamed(values: tuple[str, ...], names: Sequence[str], place: str) -> tuple
     if numbers and len(numbers) == len(values) and max(numbers) < len(names):  # some of the named classes have no clip
         return tuple(names[number] for number in numbers)
     raise InputError(
-        f"{place}: {len(names)} class names given for {len(values)} classes (values {', '.join(values[:20])})"
+        f"{place}: {len(names)} class names given for {len(values)} classes (values {', '.join(values[:20])}); "
+        "pass one per class"
     )
 
 

@@ -1,8 +1,8 @@
 """The features that come with AVE: `audio_feature.h5`, `visual_feature.h5`, `labels.h5`, each with key `avadataset`.
 
-Shapes (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29): one row a second, the last class is background.
+Shapes (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29): one row per second, the last class is background.
 `train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) hold the row numbers of the splits, and
-`Annotations.txt` the names. Any one word may stand in the names before `.h5` (`audio_feature_noisy.h5`).
+`Annotations.txt` holds the names. A word may be appended to the names before `.h5` (`audio_feature_noisy.h5`).
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ _BLOCK = 64  # clips pooled at once: the pictures of all clips do not fit into m
 def read_ave_h5(path: Path, options: ReadOptions) -> LayoutArrays:
     """Read AVE's features, averaged over seconds (and the 7 x 7 positions of the pictures).
 
-    The class of a clip is the most frequent one of its seconds; background counts only where there is nothing else.
+    The class of a clip is the most frequent class of its seconds; background counts only if there is no other class.
 
     Raises:
         InputError: a missing or ambiguous file or key, or files that contradict each other.
@@ -51,7 +51,7 @@ def read_ave_h5(path: Path, options: ReadOptions) -> LayoutArrays:
         class_names=tuple(columns[code] for code in np.unique(codes).tolist()),
         notes=[
             *([] if divided else ["there are no order files, so every clip counts as train"]),
-            *([] if "visual" in features else ["there is no visual feature file beside the audio one"]),
+            *([] if "visual" in features else ["there is no visual feature file"]),
         ],
         sources=list(sources.values()),
     )
@@ -78,7 +78,9 @@ def _pooled(file: Path) -> NDArray[np.float32]:
 
 def _classes(shares: NDArray[np.float32], file: Path) -> NDArray[np.int64]:
     if shares.shape[1] < 2 or not np.isfinite(shares).all() or (shares < 0).any():
-        raise InputError(f"{file}: labels of {shares.shape[1]} columns; zeros and ones for two or more are needed")
+        raise InputError(
+            f"{file}: the labels have {shares.shape[1]} columns; two or more columns of zeros and ones are needed"
+        )
     foreground = shares[:, :-1]
     codes = np.where(foreground.max(axis=1) > 0, foreground.argmax(axis=1), shares.shape[1] - 1)
     return np.asarray(codes, dtype=np.int64)

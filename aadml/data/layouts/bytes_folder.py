@@ -1,6 +1,6 @@
 """A folder of 8-bit features: `vgg/<id>.npy` (T, 128), `inception/<id>.npy` (T, 1024), `classes/<id>.npy`, `folds/`.
 
-`folds` holds text files of ids, one a line; the clips of one fold are the test split, all others train.
+`folds` holds text files of ids, one per line; the clips of one fold are the test split, all others are train.
 """
 
 from collections.abc import Sequence
@@ -26,18 +26,20 @@ def read_bytes_folder(path: Path, options: ReadOptions) -> LayoutArrays:
     """
     for name in KEYS:
         if not (path / name).is_dir():
-            raise InputError(f"{path}: holds no folder '{name}'; needed are {', '.join(KEYS)}")
+            raise InputError(f"{path}: holds no folder '{name}'; the folders {', '.join(KEYS)} are needed")
     fold_of, notes = read_folds(path / "folds")
     test, note = chosen_fold(fold_of, options.test_fold, path)
     names = [name for name in fold_of if all((path / part / f"{name}.npy").is_file() for part in KEYS[:3])]
     absent = [name for name in fold_of if name not in set(names)]
     if absent:
-        notes.append(f"{len(absent)} of {len(fold_of)} ids were left out, a file is missing: {first_five(absent)}")
+        notes.append(
+            f"{len(absent)} of {len(fold_of)} ids were left out because a file is missing: {first_five(absent)}"
+        )
     unlisted = sorted({file.stem for file in (path / "classes").glob("*.npy")} - set(fold_of))
     if unlisted:
-        notes.append(f"{len(unlisted)} clips were left out, no fold lists them: {first_five(unlisted)}")
+        notes.append(f"{len(unlisted)} clips were left out because no fold lists them: {first_five(unlisted)}")
     if not names:
-        raise InputError(f"{path}: no id of its folds has its three files; {len(absent)} are incomplete")
+        raise InputError(f"{path}: no id of the folds has all three of its files; {len(absent)} ids are incomplete")
     return LayoutArrays(
         {modality: _stacked([path / part / f"{name}.npy" for name in names]) for modality, part in _PARTS.items()},
         np.stack([_class_of(path / "classes" / f"{name}.npy") for name in names]),
@@ -53,7 +55,7 @@ def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
     rows = [_pooled(file) for file in files]
     for file, row in zip(files, rows, strict=True):
         if len(row) != len(rows[0]):
-            raise InputError(f"{file}: has {len(row)} dimensions, {files[0]} has {len(rows[0])}")
+            raise InputError(f"{file}: has {len(row)} dimensions, but {files[0]} has {len(rows[0])}")
     return np.stack(rows)
 
 

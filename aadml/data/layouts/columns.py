@@ -4,8 +4,8 @@
 
 Modalities of other names are listed in `modalities`, as in files of `aadml embed`, or named by the user.
 
-Several texts a clip are `text` (n, c, d), or `text` (m, d) with `text_row` (m,), the clip of each: the same file that
-`aadml evaluate --embeddings` reads.
+Several texts per clip are stored as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each text,
+as in the files that `aadml evaluate --embeddings` reads.
 """
 
 from pathlib import Path
@@ -30,7 +30,7 @@ def read(path: Path, options: ReadOptions) -> LayoutArrays:
     """Read features in columns; the column `split` divides the clips.
 
     Raises:
-        InputError: a missing key, pickled values, columns of unequal length, or another word for a split.
+        InputError: a missing key, pickled values, columns of unequal length, or an unknown word for a split.
     """
     columns = read_columns(path, options.views)
     arrays, beside, present = columns.features, columns.beside, columns.present
@@ -55,7 +55,7 @@ def read(path: Path, options: ReadOptions) -> LayoutArrays:
     names = tuple(text(name) for name in beside["class_names"].ravel().tolist()) if "class_names" in beside else ()
     positional = columns.labels_are_positions()
     one_hot = names and labels is not None and labels.shape[1:] == (len(names),)
-    unused = f"left out: {', '.join(columns.left)} (--view NAME=KEY takes an array as a modality)"
+    unused = f"left out: {', '.join(columns.left)} (--view NAME=KEY reads an array as a modality)"
     return LayoutArrays(
         {name: arrays[name] for name in modalities},
         labels,

@@ -17,12 +17,12 @@ def read_embedding_dump(path: Path, options: ReadOptions) -> LayoutArrays:
     views = {"audio": "featN1", "visual": "featN2", **options.views}
     arrays = hdf5_arrays(path, tuple(dict.fromkeys((*views.values(), "testLs"))))
     same_rows(path, arrays)
-    chosen = " and ".join(f"'{view}' was taken as {modality}" for modality, view in views.items())
+    chosen = " and ".join(f"'{view}' is read as {modality}" for modality, view in views.items())
     return LayoutArrays(
         {modality: arrays[view] for modality, view in views.items()},
         arrays["testLs"],
         ["test"] * len(arrays["testLs"]),
-        notes=[f"{chosen}; the file does not say which is which"],
+        notes=[f"{chosen}; the file does not name the modalities"],
     )
 
 

@@ -1,4 +1,4 @@
-"""HDF5 with all clips below each other: `audio_feat`, `visual_feat`, `Label_ID`, and `Train_test` or `Split`."""
+"""HDF5 with all splits in the same arrays: `audio_feat`, `visual_feat`, `Label_ID`, and `Train_test` or `Split`."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def read_flat(path: Path, options: ReadOptions) -> LayoutArrays:
     """Read the flat layout; the split is text, "1" for train and "0" for test.
 
     Raises:
-        InputError: a missing key, parts that contradict each other, or another word for a split.
+        InputError: a missing key, parts that contradict each other, or an unknown word for a split.
     """
     keys = hdf5_keys(path)
     split_key = next((key for key in _SPLIT_KEYS if key in keys), " or ".join(_SPLIT_KEYS))

@@ -15,11 +15,11 @@ from aadml.feature_extraction.ground.errors import InputError
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options of a reader; each reader uses those that concern its layout.
+    """Options of a reader; each reader uses the options of its layout.
 
     Args:
-        views: modality -> name of its array or view, where the file does not define it.
-        test_fold: number of the fold that is the test split, where there are folds; the last by default.
+        views: modality -> name of its array or view, if the file does not define it.
+        test_fold: number of the fold that is the test split, if there are folds; the last by default.
         undivided: accept a file without splits; all of its clips count as train.
     """
 
@@ -30,18 +30,18 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class LayoutArrays:
-    """Arrays of a data set as its files hold them, before labels are recoded and anything is checked.
+    """Arrays of a data set as stored in its files, before labels are recoded and arrays are checked.
 
     Args:
         features: modality -> (n, d) numbers of any type.
-        labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text; None where there are none.
-        splits: n of `train`, `valid`, `test`.
+        labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text; None if the clips have no labels.
+        splits: n splits: `train`, `valid` or `test`.
         ids: n names; by default split and row number.
         class_names: names of the classes in the order of the sorted label values; by default these values.
         positional: labels are positions among `class_names`, or `UNLABELLED`.
         notes: remarks on the data, one sentence each.
-        present: modality -> (n,) mask of the clips that have it, where some lack it; other features are ignored.
-        texts: all texts, where clips have several; the features of `text` are the first of each.
+        present: modality -> (n,) mask of the clips that have it, if some lack it; other features are ignored.
+        texts: all texts, if clips have several; the features of `text` then hold the first text of each clip.
         sources: the files whose SHA-256 is recorded; by default the path that was read.
     """
 
@@ -62,7 +62,7 @@ class Layout:
     """A way in which features are stored on disk.
 
     Args:
-        name: recorded in the provenance.
+        name: name, recorded in the provenance.
         kind: an HDF5 file, an npz file, or a folder.
         keys: keys, name endings or entries that identify the layout; the layout with the greatest share present wins.
         read: the reader.
@@ -77,10 +77,10 @@ class Layout:
 
 
 def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Check that all arrays have as many rows.
+    """Check that all arrays have the same number of rows.
 
     Raises:
-        InputError: names two arrays of different length.
+        InputError: two arrays differ in length; the message names them.
     """
     counts = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
     first = next(iter(counts))
@@ -100,12 +100,12 @@ def parts_of(keys: Container[str], name: str) -> dict[str, str]:
 def join_parts(
     path: Path, arrays: Mapping[str, NDArray[Any]], names: Sequence[str], parts: Mapping[str, str]
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """Return the arrays with the rows of all parts below each other, and the split of each row.
+    """Concatenate the parts of each array; return the arrays and the split of each row.
 
     Args:
         path: the file, for messages.
         arrays: "<name>_<part>" -> rows.
-        names: of the arrays.
+        names: names of the arrays.
         parts: part -> split.
 
     Raises:

@@ -1,8 +1,8 @@
 """Imitations of the files of the audio-visual retrieval papers, for rehearsals without the originals.
 
-`vegas_feature.h5` and `AVE_feature_updated_squence.h5` have the layout "split-keys", rows in blocks of one class, the
-validation rows behind the train rows in the same arrays, VGGish features after their last ReLU and Inception-V3
-features whitened as YouTube-8M's are.
+`vegas_feature.h5` and `AVE_feature_updated_squence.h5` have the layout "split-keys". Rows are grouped by class, and the
+validation rows follow the train rows in the same arrays. The features are those of VGGish after its last ReLU, and
+those of Inception-V3 whitened as in YouTube-8M.
 """
 
 import os
@@ -18,13 +18,13 @@ from aadml.feature_extraction.ground.atomic import atomic_path
 RELEASED = "split-keys"
 """The layout of the papers' files."""
 ZEROS = 0.6
-"""Share of zeros of a VGGish-like feature: a unit is silent for most clips."""
+"""Share of zeros of a VGGish-like feature: a unit is zero for most clips."""
 RIDGE = 1e-4
 """Added to the eigenvalues before the square root, as in YouTube-8M's whitening."""
 
 
 def like_released(content: FeatureFile) -> FeatureFile:
-    """Return features that are distributed as the released ones: audio non-negative and sparse, visual whitened.
+    """Return features that are distributed like the released ones: audio non-negative and sparse, visual whitened.
 
         audio_ij = max(0, x_ij - q_j),   q_j the train clips' ZEROS-quantile of column j
         visual   = (x - mean) V / sqrt(eigenvalues + RIDGE),   of the train clips' covariance
@@ -44,11 +44,11 @@ _HOW = {"audio": "like VGGish after its last ReLU", "visual": "like Inception-V3
 
 
 def write_split_keys(path: str | os.PathLike[str], content: FeatureFile) -> None:
-    """Write features in the layout "split-keys" as the papers' files have it.
+    """Write features in the layout "split-keys", with rows in the order of the papers' files.
 
     Args:
         path: the HDF5 file.
-        content: its validation rows follow the train rows; in each part the rows stand in blocks of one class.
+        content: features; validation rows are written after train rows, and rows of each part are grouped by class.
     """
     parts = {"train": [*_by_class(content, "train"), *_by_class(content, "valid")], "test": _by_class(content, "test")}
     with atomic_path(path) as temporary, hdf5_output(temporary) as file:

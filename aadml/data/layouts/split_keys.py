@@ -1,7 +1,7 @@
 """HDF5 with a key for each part and modality: `audio_train`, `visual_train`, `lab_train`, and the same for test.
 
 The files `vegas_feature.h5`, `vegas_feature_norm.h5`, `AVE_feature_updated_squence.h5`, `ave_feature_norm.h5` of the
-audio-visual retrieval papers have this layout. A validation part (`*_valid` or `*_val`) is read where there is one.
+audio-visual retrieval papers have this layout. A validation part (`*_valid` or `*_val`) is read if present.
 """
 
 from pathlib import Path

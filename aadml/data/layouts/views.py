@@ -15,10 +15,10 @@ PRESENT = "_present"
 
 
 def read_views(path: Path, options: ReadOptions) -> LayoutArrays:
-    """Read the views of an npz that are named as modalities; a part `valid` or `val` is read where there is one.
+    """Read the views of an npz that are named as modalities; a part `valid` or `val` is read if present.
 
     Raises:
-        InputError: fewer than two views named, a missing key, pickled values, or parts that contradict.
+        InputError: fewer than two views named, a missing key, pickled values, or parts that contradict each other.
     """
     arrays, chosen = npz_arrays(path), options.views
     label = written_as("label", {key.rpartition("_")[0] for key in arrays})
@@ -38,8 +38,8 @@ def read_views(path: Path, options: ReadOptions) -> LayoutArrays:
         splits,
         present={modality: joined[mask] for modality, mask in masked.items()},
         notes=[
-            *(f"the view '{view}' stands for {modality}" for modality, view in chosen.items()),
-            *([f"left out, as no modality was named for them: the views {', '.join(unused)}"] if unused else []),
+            *(f"the view '{view}' is read as {modality}" for modality, view in chosen.items()),
+            *([f"views that are assigned to no modality were left out: {', '.join(unused)}"] if unused else []),
         ],
     )
 
@@ -51,8 +51,8 @@ def _check_named(path: Path, options: ReadOptions, views: Sequence[str]) -> None
     lacking = next((side for side in ("audio", "visual") if side not in options.views), "a second modality")
     problem = f"has no view '{wrong[0]}'" if wrong else f"no view is named for {lacking}"
     raise InputError(
-        f"{path}: {problem}; give --audio VIEW and --visual VIEW to `aadml convert {quote(str(path))} F.h5`, "
-        f"and use F.h5; the views are {', '.join(views) or 'none'} (there are --text VIEW and --view NAME=VIEW too)"
+        f"{path}: {problem}; pass --audio VIEW and --visual VIEW to `aadml convert {quote(str(path))} F.h5`, "
+        f"and use F.h5; the views are {', '.join(views) or 'none'} (other options: --text VIEW, --view NAME=VIEW)"
     )
 
 

@@ -7,7 +7,7 @@ from shlex import quote
 from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES
 
-_ENTRIES = 2000  # of a folder, at most
+_ENTRIES = 2000  # largest number of searched entries of a folder
 
 
 def wrong_kind_hint(path: Path) -> str:
@@ -26,7 +26,7 @@ def wrong_kind_hint(path: Path) -> str:
         folder, verb = (path, "holds") if path.is_dir() else (path.parent, "is")
         return (
             f"{verb} media, not features; `aadml manifest {quote(str(folder))}` lists media, and "
-            "`aadml extract MANIFEST.csv -o F.h5` makes features of them"
+            "`aadml extract MANIFEST.csv -o F.h5` extracts their features"
         )
     return ""
 

@@ -13,21 +13,21 @@ def ave(
 ) -> Listing:
     """List AVE with its official train, validation and test splits (Tian et al., ECCV 2018).
 
-    The papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock (80, 10 and 10). It is not known which
-    100; here they are drawn by `seed`. Without the limit the listing has 2,015 clips.
+    The papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock (80, 10 and 10). Which 100 is
+    not known; `seed` draws them. Without the limit the listing has 2,015 clips.
 
     Args:
         source: the folder with `Annotations.txt`, `train_order.h5`, `val_order.h5`, `test_order.h5`.
         classes: 15 or 28.
         clock_limit: number of clips of Clock among the 15 classes; None for all.
         media: the folder with the videos, `<video>.mp4` at any depth; by default `source`/AVE.
-        seed: of the draw of the clips of Clock.
+        seed: seed of the draw of the clips of Clock.
 
     Raises:
         InputError: a file is missing or contradicts the others, or `classes` is neither 15 nor 28.
     """
     if classes not in (15, 28):
-        raise InputError(f"ave: classes {classes} given; 15 (the retrieval papers) or 28 (all) are possible")
+        raise InputError(f"ave: classes {classes} given; pass 15 (the retrieval papers) or 28 (all)")
     for name in ("Annotations.txt", *ORDER_FILES.values()):
         if not (source / name).is_file():
             raise InputError(f"{source}: holds no '{name}'; AVE's Annotations.txt and its three order files are needed")

@@ -17,19 +17,21 @@ _SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validatio
 def class_folders(source: Path, *, valid: float = 0.1, test: float = 0.2, seed: int = 0) -> Listing:
     """List a tree `<class>/.../<clip>`, or `<split>/<class>/.../<clip>` with splits train, valid (or val) and test.
 
-    A tree without splits is divided at random, class by class; files with the same bytes get one split.
+    A tree without splits is divided at random, class by class; files with equal bytes are in the same split.
 
     Args:
         source: the folder.
         valid: share of each class that is for validation.
         test: share of each class that is for test.
-        seed: same seed, same splits.
+        seed: seed of the division; equal seeds give equal splits.
 
     Raises:
-        InputError: no such folder, no media, or shares that leave nothing for train.
+        InputError: no such folder, no media, or shares that leave none for train.
     """
     if min(valid, test) < 0 or valid + test >= 1:
-        raise InputError(f"shares: valid {valid:g} and test {test:g} given; both at least 0, their sum below 1")
+        raise InputError(
+            f"shares: valid {valid:g} and test {test:g} given; both must be at least 0, and their sum below 1"
+        )
     listing = folder(source)
     if not listing.entries[0].labels:
         raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
@@ -79,7 +81,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     notes = ["the splits are those of the top folders"] if divided else []
     loose = len(folders_of) - len(files)
     if loose:
-        notes.append(f"{loose} media files outside the folders of classes were left aside")
+        notes.append(f"{loose} media files outside the folders of classes were left out")
     return Listing(entries, (*notes, *left_aside(source)))
 
 
@@ -88,14 +90,14 @@ def divide(
 ) -> list[str]:
     """Return random splits, class by class; a group is not divided (see `division.divide`).
 
-    Every class with two groups has test clips, and with three validation clips, where these shares are above 0.
+    Classes with two groups have test clips, and classes with three have validation clips, if these shares are above 0.
 
     Args:
         labels: (n,) classes.
-        groups: (n,) clips of one group get one split.
-        valid: share that is for validation.
-        test: share that is for test.
-        seed: same seed, same splits.
+        groups: (n,) groups; clips of a group are in the same split.
+        valid: share of the clips that is for validation.
+        test: share of the clips that is for test.
+        seed: seed of the division; equal seeds give equal splits.
 
     Returns:
         The n splits.
@@ -105,7 +107,7 @@ def divide(
 
 
 def unique_names(files: Sequence[Path], source: Path) -> list[str]:
-    """Return an id for each file: its name without ending, or if names repeat with ending, or with folders."""
+    """Return an id for each file: its name without ending or, if names repeat, with ending or with folders."""
     for form in (
         (file.stem for file in files),
         (file.name for file in files),
@@ -114,4 +116,4 @@ def unique_names(files: Sequence[Path], source: Path) -> list[str]:
         names = [utf8(name) for name in form]
         if max(Counter(names).values(), default=1) == 1:
             return names
-    raise InputError(f"{source}: two files have names that are the same as UTF-8")
+    raise InputError(f"{source}: two files have names that are the same as UTF-8; rename one")

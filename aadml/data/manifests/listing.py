@@ -33,11 +33,11 @@ class ListedClip:
     """A clip of a listing.
 
     Args:
-        id: its name, unique in the listing.
-        media: the file; that of the sound where the picture is in another file.
-        labels: its classes: none, one or several.
+        id: name, unique in the listing.
+        media: the media file; the sound file if the picture is in another file.
+        labels: classes of the clip: none, one or several.
         split: `train`, `valid` or `test`; empty before a division.
-        source: equal for clips of the same recording: name of a video or content hash; empty where unknown.
+        source: name of a video or content hash, equal for clips of the same recording; empty if unknown.
         columns: further columns, the same for all clips of a listing.
         visual: the file of the picture, if it is not `media`.
     """
@@ -128,7 +128,7 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
         raise InputError(f"{path}: there are no clips to list")
     repeats = [name for name, count in Counter(entry.id for entry in rows).items() if count > 1]
     if repeats:
-        raise InputError(f"{path}: the id '{repeats[0]}' names more than one clip")
+        raise InputError(f"{path}: the id '{repeats[0]}' names more than one clip; ids must be unique")
     folder = Path(path).absolute().parent
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
@@ -144,18 +144,20 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
 
 
 def _label_column(rows: Sequence[ListedClip], place: str) -> list[str]:
-    """Return the name of the column of the labels, or nothing."""
+    """Return the name of the column of the labels, or an empty list if there are no labels."""
     counts = {min(len(entry.labels), 2) for entry in rows}
     if 0 in counts and len(counts) > 1:
         bare = [entry.id for entry in rows if not entry.labels]
         raise InputError(
-            f"{place}: {len(bare)} of {len(rows)} clips have no label{_some(bare)}; give all or none a label"
+            f"{place}: {len(bare)} of {len(rows)} clips have no label{_some(bare)}; label all clips or none"
         )
     if 2 not in counts:
         return [] if counts == {0} else ["label"]
     wrong = [label for entry in rows for label in entry.labels if LABELS_SEPARATOR in label]
     if wrong:
-        raise InputError(f"{place}: the label '{wrong[0]}' holds '{LABELS_SEPARATOR}', which separates several labels")
+        raise InputError(
+            f"{place}: the label '{wrong[0]}' holds '{LABELS_SEPARATOR}', which separates labels; rename it"
+        )
     return ["labels"]
 
 
@@ -175,13 +177,13 @@ def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> lis
 
 
 def left_aside(folder: Path) -> list[str]:
-    """Return lines on what is below a folder and not listed: links to folders, and files of other endings."""
+    """Return lines on unlisted entries below a folder: links to folders, and files with other endings."""
     paths = sorted(_walk(folder))
     links = [str(path.relative_to(folder)) for path in paths if _is_link(path)]
     others = Counter(path.suffix.lower() or "none" for path in paths if not _is_link(path))
     endings = [f"{ending} {count}" for ending, count in others.most_common() if ending not in MEDIA_SUFFIXES]
     lines = [f"links to folders are not followed{_some(links)}"] if links else []
-    return lines + ([f"files of other endings were left aside{_some(endings)}"] if endings else [])
+    return lines + ([f"files with other endings were left out{_some(endings)}"] if endings else [])
 
 
 def equal_files(files: Iterable[Path]) -> dict[Path, str]:
@@ -210,7 +212,7 @@ def utf8(name: str) -> str:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Yield what is below a folder and not hidden: files, and links to folders."""
+    """Yield the entries below a folder that are not hidden: files, and links to folders."""
     for parent, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         links = (name for name in folders if _is_link(Path(parent) / name))
@@ -218,7 +220,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _is_link(path: Path) -> bool:
-    """True for a link to a folder."""
+    """Return whether a path is a link to a folder."""
     return path.is_symlink() and path.is_dir()
 
 

@@ -31,22 +31,22 @@ def manifest(
     """List media as a manifest for `aadml.extract`.
 
     Args:
-        places: a folder of media or a CSV file; or the name of a data set (a key of MANIFESTS), then its folder.
+        places: a folder of media or a CSV file; or the name of a data set (a key of MANIFESTS), followed by its folder.
         output: the manifest to write; by default beside the source, `<name>.manifest.csv`, which must not exist yet.
-        split: "random:0.7/0.1/0.2" (train, valid, test; each class by itself) or "column:NAME"; by default the splits
-            of the source, and without these "random:0.7/0.1/0.2".
-        split_by: a column, such as a speaker; clips with the same cell get one split.
-        seed: of a random split; 0 by default.
+        split: "random:0.7/0.1/0.2" (train, valid, test; class by class) or "column:NAME"; by default the splits of the
+            source or, if it has none, "random:0.7/0.1/0.2".
+        split_by: a column, such as a speaker; clips with equal cells are in the same split.
+        seed: seed of a random split; 0 by default.
         skip_missing: leave out clips without a media file.
         on_note: called with sentences on missing, repeated and shared recordings, on the shares of the splits, and on
             the SHA-256 of the inputs.
-        options: of a table (`columns`, `media`, `labels_separator`, `first_label`, `no_labels`), a folder
+        options: options of a table (`columns`, `media`, `labels_separator`, `first_label`, `no_labels`), a folder
             (`no_labels`) or a data set (`media`, `classes`, `clock_limit`, `folds`, `test_fold`, `valid`, `test`); None
             and False mean the default.
 
     Returns:
-        The path of the manifest. Videos of AVE or VEGAS without a file are listed in `<manifest>.missing.txt`, a name
-        (the YouTube id for AVE) a line.
+        The path of the manifest. Videos of AVE or VEGAS without a file are listed in `<manifest>.missing.txt`, one
+        name (the YouTube id for AVE) per line.
 
     Raises:
         InputError: an unknown data set, column or option, impossible shares, ids that repeat, or missing files.
@@ -61,7 +61,7 @@ def manifest(
         listing = _without_missing(listing, source, skip=skip_missing)
     if name in _OWN and seed is not None and not draws(listing, split):
         raise InputError(
-            f"--seed {seed}: no split is drawn, as {source} defines the splits; --split {DEFAULT} draws one"
+            f"--seed {seed}: no split is drawn, because {source} defines the splits; pass --split {DEFAULT} to draw one"
         )
     if listing.entries:
         listing = with_splits(listing, split, split_by, seed or 0)
@@ -73,7 +73,7 @@ def manifest(
         names = target.with_name(f"{target.stem}.missing.txt")
         write_text(names, "".join(f"{name}\n" for name in absent))
         if on_note:
-            on_note(f"the {len(absent)} videos that are missing are listed in {names}")
+            on_note(f"the {len(absent)} missing videos are listed in {names}")
     return target
 
 
@@ -82,28 +82,28 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
     if len(places) == 2:
         return str(places[0]), Path(places[1])
     if len(places) != 1:
-        raise InputError("manifest: give a folder or a table, or the name of a data set and its folder")
+        raise InputError("manifest: pass a folder or a table, or the name of a data set and its folder")
     source = Path(places[0])
     if str(source) in MANIFESTS and not source.exists():
-        raise InputError(f"manifest: '{source}' is the name of a data set; give its folder too")
+        raise InputError(f"manifest: '{source}' is the name of a data set; pass its folder as well")
     if not source.exists():
         raise InputError(f"{source}: no such file or folder")
     return "folder" if source.is_dir() else "table", source
 
 
 def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
-    """Return the path of the manifest; only an older manifest that the user named may exist there."""
+    """Return the path of the manifest; only an older manifest that the user passed may exist there."""
     if output is None:
         name = source.absolute().stem if source.is_file() else source.absolute().name
         target = source.absolute().with_name(f"{name}.manifest.csv")
         if target.exists():
-            raise InputError(f"{target}: exists; give --output {target} to replace it, or another path")
+            raise InputError(f"{target}: exists; pass --output {target} to replace it, or another path")
         return target
     target = Path(output)
     if target.is_file() and not _is_manifest(target):
-        raise InputError(f"{target}: exists and is not a manifest; it is not overwritten, name another output")
+        raise InputError(f"{target}: exists and is not a manifest; pass another output")
     if target.exists() and source.exists() and target.samefile(source):
-        raise InputError(f"{target}: is what is read; name another output")
+        raise InputError(f"{target}: is the input; pass another output")
     return target
 
 
@@ -120,7 +120,7 @@ def _chosen(options: dict[str, Any]) -> dict[str, Any]:
     if "clock_limit" in chosen:
         limit = str(chosen["clock_limit"])
         if limit != "none" and not limit.isdecimal():
-            raise InputError(f"--clock-limit: '{limit}' given; a number or none is possible")
+            raise InputError(f"--clock-limit: '{limit}' given; pass a number or none")
         chosen["clock_limit"] = None if limit == "none" else int(limit)
     return chosen
 
@@ -132,7 +132,7 @@ def _without_missing(listing: Listing, source: Path, *, skip: bool) -> Listing:
     files = first_five([str(file) for entry in missing for file in entry.files if not file.is_file()])
     counts = f"{len(missing)} of {len(listing.entries)} clips have no media file"
     if not skip:
-        raise InputError(f"{source}: {counts} ({files}); give --skip-missing to leave them out, or --media FOLDER")
+        raise InputError(f"{source}: {counts} ({files}); pass --skip-missing to leave them out, or --media FOLDER")
     excluded = {entry.id for entry in missing}
     entries = tuple(entry for entry in listing.entries if entry.id not in excluded)
     return replace(listing, entries=entries, notes=(*listing.notes, f"{counts} and were left out ({files})"))

@@ -20,15 +20,15 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
 
     Args:
         listing: the clips.
-        rule: "random:0.7/0.1/0.2" or "column:NAME"; None: the splits of the source, or DEFAULT without these.
-        by: a column; clips with the same cell get one split.
-        seed: of a random split.
+        rule: "random:0.7/0.1/0.2" or "column:NAME"; None for the splits of the source, or DEFAULT if it has none.
+        by: a column; clips with equal cells are in the same split.
+        seed: seed of a random split.
 
     Returns:
         The listing; its notes state the resulting shares.
 
     Raises:
-        InputError: another rule, impossible shares, no such column, or cells that are not splits.
+        InputError: an unknown rule, impossible shares, no such column, or cells that are not splits.
     """
     kind, _, value = _rule_for(listing, rule).partition(":")
     if kind == "random":
@@ -48,7 +48,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
 
 
 def draws(listing: Listing, rule: str | None) -> bool:
-    """True if `with_splits` draws the splits of a listing by a rule."""
+    """Return whether `with_splits` draws the splits of a listing by a rule."""
     return _rule_for(listing, rule).startswith("random")
 
 
@@ -64,8 +64,8 @@ def _of_column(entries: Sequence[ListedClip], name: str) -> list[str]:
     if wrong:
         word, count = wrong.most_common(1)[0]
         raise InputError(
-            f"--split column:{name}: {sum(wrong.values())} of {len(words)} cells name no split ('{word}' {count} "
-            f"times); {', '.join(SPLITS)} are possible"
+            f"--split column:{name}: {sum(wrong.values())} of {len(words)} cells are not splits ('{word}' {count} "
+            f"times); write {', '.join(SPLITS)}"
         )
     return words
 
@@ -96,7 +96,7 @@ def _checked(listing: Listing, by: str | None) -> Listing:
     lacking = [entry.id for entry in listing.entries if entry.split not in SPLITS]
     if lacking:
         raise InputError(
-            f"{len(lacking)} of {len(listing.entries)} clips have no split, or another word than {', '.join(SPLITS)} "
+            f"{len(lacking)} of {len(listing.entries)} clips have no split, or a word other than {', '.join(SPLITS)} "
             f"('{lacking[0]}'); correct the column 'split', or draw one: --split {DEFAULT}"
         )
     splits_of: dict[str, set[str]] = {}
@@ -104,7 +104,9 @@ def _checked(listing: Listing, by: str | None) -> Listing:
         splits_of.setdefault(cell, set()).add(entry.split)
     torn = [cell for cell, splits in splits_of.items() if cell and len(splits) > 1]
     if torn:
-        raise InputError(f"--split-by {by}: {len(torn)} are divided between splits already, such as '{torn[0]}'")
+        raise InputError(
+            f"--split-by {by}: {len(torn)} values are in several splits, such as '{torn[0]}'; pass --split {DEFAULT}"
+        )
     return listing
 
 

@@ -35,10 +35,10 @@ def table(
 
     Args:
         source: a CSV file, UTF-8; the separator of its columns is detected in its first line.
-        columns: "media=filename,label=class": the manifest's name, then the table's. Other columns are copied.
+        columns: names in the manifest and in the table, as "media=filename,label=class"; other columns are copied.
         media: folder of relative media paths; by default the folder of the table.
-        labels_separator: separates several labels of a cell; None: a cell of `label` is one label, labels in a cell of
-            `labels` are separated by "|".
+        labels_separator: separator of several labels in a cell. If None, a cell of `label` is one label, and a cell of
+            `labels` holds labels separated by "|".
         first_label: reduce several labels to the first.
         no_labels: leave the labels out.
 
@@ -46,7 +46,7 @@ def table(
         The clips; if the table has no splits, those of the clips are empty.
 
     Raises:
-        InputError: the table cannot be read, lacks a column, or has rows in error; one line.
+        InputError: the table cannot be read, lacks a column, or has invalid rows.
     """
     header, rows = read_table(source)
     names = _mapped(header, columns, str(source))
@@ -102,16 +102,16 @@ def read_table(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
     except csv.Error as error:
         raise InputError(f"{path}: line {lines.line_num} is not CSV ({error})") from error
     if len(rows) < 2:
-        raise InputError(f"{path}: has {'a header but no rows' if rows else 'nothing in it'}")
+        raise InputError(f"{path}: {'has a header but no rows' if rows else 'the file is empty'}")
     (_, header), *rows = rows
     doubled = [name for name, count in Counter(header).items() if name and count > 1]
     if doubled:
-        raise InputError(f"{path}: column '{doubled[0]}' occurs twice")
+        raise InputError(f"{path}: column '{doubled[0]}' occurs twice; rename one")
     for line, row in rows:
         nameless = any(cell for name, cell in zip(header, row, strict=False) if not name)
         if len(row) < len(header) or any(row[len(header) :]) or nameless:
             named = sum(map(bool, header))
-            raise InputError(f"{path}: line {line} has {len(row)} cells, but its first line names {named} columns")
+            raise InputError(f"{path}: line {line} has {len(row)} cells, but the first line names {named} columns")
     return header, [(line, {name: cell for name, cell in zip(header, row, strict=False) if name}) for line, row in rows]
 
 
@@ -130,13 +130,13 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
         if old not in names:
             raise InputError(f"{place}: has no column '{old}'; {suggestion(old, known)}")
         if new in new_names:
-            raise InputError(f"--columns {columns}: '{new}' is named twice")
+            raise InputError(f"--columns {columns}: '{new}' is named twice; name each column once")
         new_names.add(new)
         names[old] = new
     doubled = [name for name, count in Counter(names.values()).items() if count > 1]
     if doubled:
         raise InputError(
-            f"{place}: has a column '{doubled[0]}' beside the one that --columns renames so; rename it too: "
+            f"{place}: --columns renames a column to '{doubled[0]}', which exists already; rename that column too: "
             f"--columns {columns},old_{doubled[0]}={doubled[0]}"
         )
     wrong = [name for name in names.values() if "/" in name or name in (".", "..") or not name.isprintable()]
@@ -149,13 +149,13 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
         advice = ",".join(f"{role}={name}" for role, name in guesses.items() if name)
         raise InputError(
             f"{place}: has no column 'media'; its columns are {', '.join(known)}; "
-            f"name them: --columns {advice if guesses['media'] else 'media=COLUMN,label=COLUMN'}"
+            f"choose from them: --columns {advice if guesses['media'] else 'media=COLUMN,label=COLUMN'}"
         )
     return names
 
 
 def _guess(role: str, header: Iterable[str]) -> str | None:
-    """Return a column that is likely to have a role under another name."""
+    """Return a column that probably has a role under another name, or None."""
     return next((name for name in header if name.lower().replace(" ", "_") in _GUESSES[role]), None)
 
 
@@ -168,10 +168,12 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
         raise InputError(f"{place}: {_lines(foreign)}: the cells are not UTF-8; save the table as CSV in UTF-8")
     empty = [line for line, clip in rows if Path() in clip.files]
     if empty:
-        raise InputError(f"{place}: {_lines(empty)} name no media file")
+        raise InputError(f"{place}: no media file in {_lines(empty)}; fill in the cells")
     bare = [line for line, clip in rows if labelled and not clip.labels]
     if bare:
-        raise InputError(f"{place}: {_lines(bare)} have no label; fill them in, or leave all labels out: --no-labels")
+        raise InputError(
+            f"{place}: no label in {_lines(bare)}; fill in the cells, or leave all labels out: --no-labels"
+        )
     lines_of: dict[str | Path, list[int]] = defaultdict(list)
     for line, clip in rows:
         lines_of[clip.id if named else clip.media].append(line)
@@ -179,28 +181,30 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
     if doubled and named:
         name, numbers = next(iter(doubled.items()))
         more = f"; and {len(doubled) - 1} more ids" if len(doubled) > 1 else ""
-        raise InputError(f"{place}: id '{name}' occurs in {_lines(numbers)}; each must name one clip{more}")
+        raise InputError(f"{place}: id '{name}' occurs in {_lines(numbers)}; each id must name one clip{more}")
     if doubled:
         numbers = sorted(number for group in doubled.values() for number in group)
         raise InputError(
-            f"{place}: {_lines(numbers)} name a file of another line; give each clip an id: --columns id=COLUMN"
+            f"{place}: {_lines(numbers)} share media files; pass a column of unique ids: --columns id=COLUMN"
         )
 
 
 def is_utf8(text: str) -> bool:
-    """True if a text of `read_table` has no surrogates."""
+    """Return whether a text of `read_table` has no surrogates."""
     return not any("\udc80" <= character <= "\udcff" for character in text)
 
 
 def _notes(clips: Sequence[ListedClip], names: Mapping[str, str], *, labelled: bool) -> list[str]:
     several = sum(len(clip.labels) > 1 for clip in clips)
-    notes = [f"column '{old}' is '{new}'" for old, new in names.items() if old != new]
+    notes = [f"column '{old}' is read as '{new}'" for old, new in names.items() if old != new]
     guess = _guess("label", names.values())
     if labelled and guess and not {"label", "labels"} & set(names.values()):
-        notes.append(f"no column is called label, so the clips have none; if it is '{guess}': --columns label={guess}")
+        notes.append(
+            f"no column is named label, so the clips have no labels; if it is '{guess}', pass --columns label={guess}"
+        )
     if several:
         notes.append(
-            f"{several} clips have several labels: they are kept, extracted and embedded, but nothing is trained on "
+            f"{several} clips have several labels: they are kept, extracted and embedded, but methods do not train on "
             "several labels yet; --first-label keeps the first"
         )
     return notes

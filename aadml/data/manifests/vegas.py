@@ -14,12 +14,12 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
 
     Args:
         source: the folder with one folder per class; videos at any depth, their names are the ids.
-        folds: a folder of text files of ids, one file a fold; by default a fifth of each class is drawn for test.
+        folds: a folder of text files of ids, one file per fold; by default a fifth of each class is drawn for test.
         test_fold: number of the fold that is for test; the last by default.
-        seed: of the division without folds.
+        seed: seed of the division if there are no folds.
 
     Raises:
-        InputError: no such folder, no media, or folds that name none of them.
+        InputError: no such folder, no media, or folds that list none of the videos.
     """
     if not source.is_dir():
         raise InputError(f"{source}: is not a folder")
@@ -31,7 +31,7 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
     without_video: list[str] = []
     if folds is None:
         if test_fold is not None:
-            raise InputError("vegas: a test fold was given without a folder of folds")
+            raise InputError("vegas: a test fold was given without a folder of folds; pass --folds FOLDER")
         splits = dict(
             zip(names, divide(labels, [equal.get(file, str(file)) for file in files], seed=seed), strict=True)
         )
@@ -42,11 +42,11 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         splits = {name: "test" if fold == test else "train" for name, fold in fold_of.items()}
         videos = set(names)
         unlisted, without_video = [n for n in names if n not in splits], [n for n in splits if n not in videos]
-        notes += [note, f"{len(unlisted)} videos stand in no fold and were left out"]
+        notes += [note, f"{len(unlisted)} videos are in no fold and were left out"]
         notes.append(f"{len(without_video)} ids of the folds have no video")
         hashes = {file.name: file_hash(file) for file in sorted(folds.iterdir()) if file.is_file()}
         if len(unlisted) == len(names):
-            raise InputError(f"{folds}: its folds name none of the {len(names)} videos, such as '{names[0]}'")
+            raise InputError(f"{folds}: the folds list none of the {len(names)} videos, such as '{names[0]}'")
     entries = tuple(
         ListedClip(id=name, media=file, labels=(utf8(label),), split=splits[name], source=equal.get(file, ""))
         for name, file, label in zip(names, files, labels, strict=True)

@@ -28,7 +28,7 @@ class RenderedClip:
 
 
 def render_clip(label: str, index: int, *, seconds: float, seed: int, difficulty: float) -> RenderedClip:
-    """Render a clip; the result depends on these arguments alone, not on the number of clips.
+    """Render a clip; the result depends only on these arguments, not on the number of clips.
 
     Args:
         label: a key of `EVENTS`.

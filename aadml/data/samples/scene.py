@@ -28,7 +28,7 @@ class Scene:
         seconds: length of the clip.
         tempo: 0 (slowest) to 1 (fastest).
         pitch: 0 (lowest) to 1 (highest).
-        color: name of its color, a key of `COLORS`.
+        color: name of the color, a key of `COLORS`.
     """
 
     seconds: float
@@ -59,7 +59,7 @@ class Event:
 
 
 def beats(generator: np.random.Generator, scene: Scene, period: float, *, jitter: float = 0.0) -> list[float]:
-    """Return times in seconds, about `period` apart; the first ones are before the begin of the clip.
+    """Return times in seconds, about `period` apart; the first one is before the start of the clip.
 
     Args:
         generator: draws phase and jitter.

@@ -19,9 +19,9 @@ class Disturbance:
     """A second event behind the first, heard or seen, never both.
 
     Args:
-        label: of the event.
-        scene: its traits.
-        strength: its level relative to the first in decibel (heard) or its size relative to the frame (seen).
+        label: label of the event.
+        scene: traits of the event.
+        strength: level relative to the first event in decibel (heard), or size relative to the frame (seen).
     """
 
     label: str
@@ -31,17 +31,17 @@ class Disturbance:
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything in which clips differ.
+    """Traits in which clips differ.
 
     Args:
         label: the event.
-        scene: its traits.
+        scene: traits of the event.
         place: "left", "middle" or "right".
-        offset: from the center, right and down, as a share of the frame.
+        offset: offset from the center, right and down, as a share of the frame.
         size: width of the event as a share of the frame.
         noise: kind of the background noise, one of `NOISES`.
-        noise_level: its level relative to the event, in decibel.
-        loudness: the level of the whole clip, in decibel.
+        noise_level: level of the noise relative to the event, in decibel.
+        loudness: level of the whole clip, in decibel.
         tilt: power of frequency by which high frequencies are lowered (positive) or raised, as by a microphone.
         clutter: number of objects in the background.
         grain: standard deviation of the camera's noise, in levels of 255.

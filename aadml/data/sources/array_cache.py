@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ArrayCache:
-    """Files of arrays in `$AADML_CACHE/decoded`; a file that is damaged, or cannot be written, is decoded again.
+    """Files of arrays in `$AADML_CACHE/decoded`; media whose file is damaged or not written are decoded again.
 
     Attributes:
         budget: size limit of the folder, in bytes.
@@ -30,14 +30,14 @@ class ArrayCache:
     budget: int
 
     def get(self, key: str) -> NDArray[Any] | None:
-        """Return an array; None where the cache does not have it."""
+        """Return an array, or None if it is not in the cache."""
         try:
             return load_file(_path(key))["values"]
         except (OSError, SafetensorError, KeyError, ValueError):
             return None
 
     def add(self, key: str, values: NDArray[Any]) -> None:
-        """Write an array, if it fits into the budget."""
+        """Write an array if it fits into the budget."""
         content = save({"values": np.ascontiguousarray(values)})
         if self._used[0] + len(content) > self.budget:
             return
@@ -49,7 +49,7 @@ class ArrayCache:
 
     @cached_property
     def _used(self) -> list[int]:
-        """Bytes in the folder, without what other processes add later."""
+        """Bytes in the folder, without files that other processes add later."""
         return [sum(path.stat().st_size for path in _path("").parent.glob("*.safetensors"))]
 
 

@@ -20,7 +20,7 @@ class ItemSource:
         return len(self.items)
 
     def select(self, index: Tensor) -> Self:
-        """Return the source of the items `index` (m,) alone."""
+        """Return the source with only the items `index` (m,)."""
         return cast(Self, replace(cast(Any, self), items=self.items[index]))
 
 
@@ -32,8 +32,8 @@ class Loading:
         memory: size limit of the cache in memory, in bytes; other media are read from disk or decoded each time.
         disk: cache that outlives a training, by the content of the files; None for no cache.
         workers: processes that decode for later steps; 0 decodes in this process, between two steps.
-        log_mel: spectrograms are computed by the "processor" once, where sound is decoded, or by the "device" for each
-            batch; then sounds are cached in memory, and nothing on disk.
+        log_mel: "processor" computes spectrograms once, when sound is decoded. "device" computes them for each batch;
+            then sounds are cached in memory, and nothing is cached on disk.
     """
 
     memory: int = 1 << 30
@@ -43,7 +43,7 @@ class Loading:
 
     @classmethod
     def of(cls, *, memory_mib: int, disk_mib: int, workers: int, log_mel: LogMelBy = "processor") -> "Loading":
-        """Return the loading of the options of a method."""
+        """Return the loading for the options of a method."""
         return cls(memory_mib << 20, ArrayCache(disk_mib << 20) if disk_mib else None, workers, log_mel)
 
     def without_disk(self) -> "Loading":
@@ -51,9 +51,9 @@ class Loading:
         return replace(self, disk=None)
 
     def elsewhere(self) -> "Loading":
-        """Return the loading of the processes that decode, without a cache in memory."""
+        """Return the loading for decoding processes, without a cache in memory."""
         return replace(self, memory=0, workers=0)
 
     def fits(self, count: int, size: int) -> bool:
-        """True if `count` values of about `size` bytes fit into memory."""
+        """Return whether `count` values of about `size` bytes fit into memory."""
         return count * size <= self.memory

@@ -19,18 +19,18 @@ from aadml.feature_extraction.media import Sound
 
 @dataclass(frozen=True)
 class LogMels:
-    """Spectrograms of a network, computed from each sound alone, so that they do not depend on the batch.
+    """Spectrograms of a network, computed separately from each sound, so that they do not depend on the batch.
 
-    Spectrograms of packed sound are not cached on disk: to compute them takes about as long as to read them.
+    Spectrograms of packed sound are not cached on disk, because computing them takes about as long as reading them.
 
     Attributes:
-        sounds: at the settings' rate.
-        settings: of the front end of the network.
+        sounds: sounds at the rate of `settings`.
+        settings: settings of the front end of the network.
         loading: caches and processes, and where spectrograms are computed.
-        cached: number of a file -> its spectrogram (t, bands), or its sound (s,) where the device computes
-            spectrograms; shared by everything selected from one source.
-        ahead: number of a file -> array that was decoded ahead for the next batch; shared as `cached`.
-        cut: number of the first file that reaches the length limit; shared as `cached`.
+        cached: number of a file -> its spectrogram (t, bands), or its sound (s,) if the device computes
+            spectrograms; shared by all sources selected from one source.
+        ahead: number of a file -> array that was decoded ahead for the next batch; shared like `cached`.
+        cut: number of the first file that reaches the length limit; shared like `cached`.
     """
 
     sounds: Waveforms | PackedWaveforms
@@ -45,16 +45,16 @@ class LogMels:
 
     @property
     def items(self) -> Tensor:
-        """The file of each item (n,)."""
+        """Number of the file of each item (n,)."""
         return self.sounds.items
 
     @property
     def failures(self) -> dict[str, str]:
-        """Path -> why it could not be decoded."""
+        """Path -> reason why it could not be decoded."""
         return self.sounds.failures
 
     def select(self, index: Tensor) -> "LogMels":
-        """Return the source of the items `index` (m,) alone."""
+        """Return the source with only the items `index` (m,)."""
         return replace(self, sounds=self.sounds.select(index))
 
     def elsewhere(self) -> "LogMels":
@@ -67,9 +67,9 @@ class LogMels:
         return [file for file in self.items[index].unique().tolist() if file not in self.cached]
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
-        """Return the spectrograms (t, bands) of the files of these numbers; None where decoding fails.
+        """Return the spectrograms (t, bands) of the files of these numbers, with None if decoding fails.
 
-        Where the device computes spectrograms, return the sounds (s,).
+        If the device computes spectrograms, return the sounds (s,) instead.
         """
         if self.loading.log_mel == "device":
             return [None if sound is None else sound.numpy() for sound in self.sounds.sounds(files)]
@@ -100,20 +100,20 @@ class LogMels:
         return SoundBatch(batch, self.settings) if self.loading.log_mel == "device" else batch
 
     def _check_length(self, file: int, length: int) -> None:
-        """Warn, for the first such sound alone, that a sound was cut."""
+        """Warn that a sound was cut, only for the first such sound."""
         if self.cut or not isinstance(self.sounds, Waveforms):
             return
         samples = int(self.sounds.seconds * self.settings.sample_rate)
         if length >= (samples if self.loading.log_mel == "device" else 1 + samples // self.settings.hop):
             self.cut.append(file)
             warnings.warn(
-                f"{self.sounds.paths[file]}: lasts {self.sounds.seconds:g} s or more; of such sounds the first "
-                f"{self.sounds.seconds:g} s are taken (no other is named)",
+                f"{self.sounds.paths[file]}: lasts {self.sounds.seconds:g} s or more; only the first "
+                f"{self.sounds.seconds:g} s of such sounds are used (further ones are not reported)",
                 stacklevel=2,
             )
 
     def _keys(self, files: Sequence[int]) -> list[str]:
-        """Return everything on which a spectrogram depends; empty for an unreadable file."""
+        """Return one key per file with everything on which its spectrogram depends; empty for an unreadable file."""
         assert isinstance(self.sounds, Waveforms)
         fingerprint = f"log-mel {Sound.edition} {torch.__version__} {self.settings!r} {self.sounds.seconds:g}"
         return [f"{fingerprint} {content.hex()}" if content else "" for content in self.sounds.sums(files)]
@@ -125,7 +125,7 @@ def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, load
 
 
 def at_most_once(items: Tensor) -> Tensor:
-    """Return the first item of each file that occurs in items (n,): rows (f',) in the order of the files."""
+    """Return the row of the first item of each file that occurs in items (n,): (f',), in the order of the files."""
     _, place = items.unique(return_inverse=True)
     first = torch.full((int(place.max()) + 1 if len(place) else 0,), len(place), dtype=torch.int64)
     return first.scatter_reduce(0, place, torch.arange(len(place)), "amin")

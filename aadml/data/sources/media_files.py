@@ -30,9 +30,9 @@ class MediaFiles(ItemSource):
         items: (n,) int64, the file of each item.
         inputs: sound or frames to decode; None until a network defines them.
         shortest: shorter files are left out, in seconds.
-        cache: of decoded media, by the content of their file; None for no cache.
-        failures: path -> why it could not be decoded; shared by everything selected from one source.
-        known: path -> SHA-256 of the file; shared as `failures`.
+        cache: cache of decoded media, by the content of their file; None for no cache.
+        failures: path -> reason why it could not be decoded; shared by all sources selected from one source.
+        known: path -> SHA-256 of the file; shared like `failures`.
     """
 
     paths: tuple[str, ...]
@@ -62,7 +62,7 @@ class MediaFiles(ItemSource):
         return self.decoded(self.items[index].tolist())
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
-        """Return the samples (s,) or frames (t, h, w, 3) of the files of these numbers; None where decoding fails."""
+        """Return the samples (s,) or frames (t, h, w, 3) of the files of these numbers, with None if decoding fails."""
         used = list(dict.fromkeys(files))
         keys = [self._key(content) for content in self.sums(used)] if self.cache is not None else [""] * len(used)
         with ThreadPoolExecutor(max(1, min(_THREADS, len(used)))) as pool:
@@ -85,7 +85,7 @@ class MediaFiles(ItemSource):
 
 
 def decode_or_warn(path: str, inputs: Sound | Frames, shortest: float, failures: dict[str, str]) -> NDArray[Any] | None:
-    """Return the content of a file; None where it cannot be decoded, with a warning and an entry in `failures`."""
+    """Return the content of a file; if it cannot be decoded, warn, add an entry to `failures` and return None."""
     if path in failures:
         return None
     try:
@@ -97,7 +97,7 @@ def decode_or_warn(path: str, inputs: Sound | Frames, shortest: float, failures:
 
 
 def digest(path: str) -> bytes:
-    """Return the SHA-256 of a file; empty for an unreadable file, which fails later, when it is decoded."""
+    """Return the SHA-256 of a file; empty for an unreadable file, whose decoding fails later."""
     try:
         with Path(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").digest()

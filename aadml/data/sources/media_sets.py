@@ -18,26 +18,26 @@ from aadml.feature_extraction.manifest import SPLITS, Manifest, Row, is_text, re
 
 
 def is_manifest(path: str | Path) -> bool:
-    """True if a path has the ending of a manifest of media."""
+    """Return whether a path has the ending of a manifest of media."""
     return Path(path).suffix == ".csv"
 
 
 def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile, Manifest]:
-    """Return a manifest as content: the feature of a clip is its row number, that of a text its number among all texts.
+    """Return a manifest as content: the feature of a clip is its row number, and of a text its number among all texts.
 
     Args:
-        path: of the manifest.
-        modalities: to read.
+        path: path of the manifest.
+        modalities: modalities to read.
 
     Raises:
         InputError: not a manifest, or a manifest without a column for a modality.
     """
     if not is_manifest(path):
-        raise InputError(f"{path}: networks (towers) are trained on media; give a manifest, a CSV file")
+        raise InputError(f"{path}: networks (towers) are trained on media; pass a manifest, which is a CSV file")
     manifest = read_manifest(path)
     for modality in modalities:
         if modality not in manifest.rows[0].media:
-            raise InputError(f"{path}: has no column for {modality} (text, caption); leave towers.{modality} out")
+            raise InputError(f"{path}: has no column for {modality}; add a column, or leave towers.{modality} out")
     rows = manifest.rows
     labels, all_labels = class_codes(manifest, rows)
     texts, present = None, {}
@@ -64,7 +64,7 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
 
 
 def with_media(splits: Splits, manifest: Manifest) -> Splits:
-    """Return the splits with the media of a manifest in the place of the numbers of its rows."""
+    """Return the splits with the media of a manifest in place of its row numbers."""
     sources = {m: _source(manifest, m) for m in splits.train.modalities}
     for name in SPLITS:
         clips = splits[name]

@@ -46,15 +46,15 @@ class ItemBatch:
 
 @dataclass(frozen=True)
 class NetworkItems(ItemSource):
-    """Inputs of a network, computed from each stored file alone, so that they do not depend on the batch.
+    """Inputs of a network, computed separately from each stored file, so that they do not depend on the batch.
 
     Attributes:
         stored: sounds at the rate of the network, frames of its size, or captions.
         make: decoded content -> its items.
         items: (n,) int64, the number of the stored file of each row.
         loading: caches and processes of decoding.
-        cached: number -> its items in memory; shared by everything selected from one source.
-        ahead: number -> content that was decoded ahead for the next batch; shared as `cached`.
+        cached: number -> its items in memory; shared by all sources selected from one source.
+        ahead: number -> content that was decoded ahead for the next batch; shared like `cached`.
     """
 
     stored: Stored
@@ -66,11 +66,11 @@ class NetworkItems(ItemSource):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Path -> why it could not be decoded."""
+        """Path -> reason why it could not be decoded."""
         return self.stored.failures
 
     def elsewhere(self) -> MediaFiles | None:
-        """Return the decoder of the same media for another process; None for texts and packed sounds."""
+        """Return the decoder of the same media for another process, or None for texts and packed sounds."""
         none = torch.zeros(0, dtype=torch.int64)
         return replace(self.stored, items=none) if isinstance(self.stored, MediaFiles) else None
 
@@ -93,14 +93,14 @@ class NetworkItems(ItemSource):
         return ItemBatch(clips, torch.tensor([bool(items) for items in clips], dtype=torch.bool))
 
     def sums(self, index: Tensor) -> list[bytes]:
-        """Return the SHA-256 of the content of the rows `index` (b,); empty where it cannot be read."""
+        """Return the SHA-256 of the content of the rows `index` (b,); empty for unreadable content."""
         return self.stored.sums(self.items[index].tolist())
 
 
 def text_items(
     captions: Captions, make: Callable[[NDArray[Any]], Sequence[Item]], loading: Loading | None = None
 ) -> NetworkItems:
-    """Return the items that a tokenizer makes of captions; equal captions are one text."""
+    """Return the items that a tokenizer makes from captions; equal captions share one text."""
     known = {text: number for number, text in enumerate(dict.fromkeys(captions.texts))}
     rows = torch.tensor([known[text] for text in captions.texts], dtype=torch.int64)
     return NetworkItems(Captions(tuple(known)), make, rows, loading or Loading())

@@ -12,9 +12,9 @@ class Padded:
     """A batch of b sequences.
 
     Attributes:
-        values: (b, t, ...), zero behind the end of each sequence.
+        values: (b, t, ...), zero after the end of each sequence.
         lengths: (b,) int64, at least 1.
-        present: (b,) bool; False where a sequence is missing and zeros replace it.
+        present: (b,) bool; False for a missing sequence, which zeros replace.
     """
 
     values: Tensor

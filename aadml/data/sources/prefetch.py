@@ -1,7 +1,7 @@
 """Prefetch of later batches: worker processes decode their sound and frames while a step is computed.
 
 A worker decodes the same arrays as this process, so a training ends in the same bytes for any number of workers. A
-worker is started when something is first missing in memory.
+worker is started when a file is first missing in memory.
 """
 
 import warnings
@@ -30,7 +30,7 @@ _CONDITIONS = Conditions(setup=partial(warnings.simplefilter, "ignore"))
 Task = Mapping[Modality, Sequence[int]]
 """Modality -> the numbers of the files to decode."""
 Decoded = Mapping[Modality, tuple[Mapping[int, NDArray[Any] | None], Mapping[str, str]]]
-"""Modality -> (number -> array or None, path -> why it could not be decoded)."""
+"""Modality -> (number -> array or None, path -> reason why it could not be decoded)."""
 
 
 class PrefetchDecoder(Protocol):
@@ -59,14 +59,14 @@ class Decodable(Protocol):
         """Return the files of the rows `index` (b,) that are not in memory."""
 
     def elsewhere(self) -> PrefetchDecoder | None:
-        """Return a decoder of the same files for a worker; None where workers are of no use."""
+        """Return a decoder of the same files for a worker, or None if workers would not help."""
 
 
 class Prefetch:
-    """Workers that decode later batches; a context, at whose end no worker is left.
+    """Workers that decode later batches; a context manager that ends them.
 
     Args:
-        features: of the training clips, by modality.
+        features: features of the training clips, by modality.
     """
 
     def __init__(self, features: Mapping[Modality, Features]) -> None:
@@ -92,7 +92,7 @@ class Prefetch:
 
         Args:
             batches: rows (b,) of each batch of an epoch.
-            features: of the clips of the epoch, selected from those of the training clips.
+            features: features of the clips of the epoch, selected from those of the training clips.
         """
         if not self._count:
             yield from batches
@@ -108,7 +108,7 @@ class Prefetch:
             yield self._received(*waiting.popleft())
 
     def _assigned(self, number: int, rows: Tensor) -> "_PrefetchWorker | None":
-        """Return the worker that decodes the missing files of a batch; None where no file is missing."""
+        """Return the worker that decodes the missing files of a batch, or None if no file is missing."""
         rows = rows[group.own(len(rows))]
         task = {m: missing for m in self._decoders if (missing := self._sources[m].missing(rows))}
         if not task:
@@ -147,7 +147,9 @@ class _PrefetchWorker:
         try:
             while kind == READY:  # the first message of a process
                 if not self.connection.poll(_BATCH_SECONDS):
-                    raise ProcessLost(f"a process that decodes for the training gave no batch in {_BATCH_SECONDS:g} s")
+                    raise ProcessLost(
+                        f"a process that decodes for the training returned no batch within {_BATCH_SECONDS:g} s"
+                    )
                 kind, value = self.connection.recv()
         except (EOFError, OSError) as error:
             raise self._lost() from error

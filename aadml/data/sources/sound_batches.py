@@ -16,7 +16,7 @@ class SoundBatch:
 
     Attributes:
         samples: (b, s), padded.
-        settings: of the network.
+        settings: settings of the front end of the network.
     """
 
     samples: Padded
@@ -27,11 +27,11 @@ class SoundBatch:
 
     @property
     def present(self) -> Tensor:
-        """(b,) bool, False where a sound is missing."""
+        """(b,) bool, False for a missing sound."""
         return self.samples.present
 
     def to(self, device: torch.device) -> Padded:
-        """Return the spectrograms (b, t, bands), computed on a device from each sound alone."""
+        """Return the spectrograms (b, t, bands), computed on a device separately from each sound."""
         lengths, samples = self.samples.lengths, self.samples.to(device)
         spectrograms: list[Tensor | None] = [None] * len(self)
         for length in lengths[self.present].unique().tolist():

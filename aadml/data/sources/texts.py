@@ -27,7 +27,7 @@ class Captions:
         return len(self.texts)
 
     def select(self, index: Tensor) -> "Captions":
-        """Return the captions `index` (m,) alone."""
+        """Return only the captions `index` (m,)."""
         return Captions(tuple(self.texts[i] for i in index.tolist()))
 
     def content(self) -> Iterator[bytes]:
@@ -68,7 +68,7 @@ class Tokens:
         return len(self.offsets) - 1
 
     def select(self, index: Tensor) -> "Tokens":
-        """Return the captions `index` (m,) alone."""
+        """Return only the captions `index` (m,)."""
         return _packed([self._ids(i) for i in index.tolist()])
 
     def batch(self, index: Tensor) -> Padded:
@@ -83,8 +83,8 @@ def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]
     """Return the token ids of captions.
 
     Args:
-        captions: cleaned.
-        encode: texts -> ids of each.
+        captions: cleaned captions.
+        encode: texts -> token ids of each text.
         longest: largest number of tokens; longer captions lose tokens before the last one, with a warning.
 
     Returns:

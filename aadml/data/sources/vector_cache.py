@@ -27,7 +27,7 @@ class VectorCache:
     vectors of the first are lost.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class VectorCache:
 
 
 def open_vector_cache(fingerprint: str) -> VectorCache:
-    """Return the cache, on this machine, of the vectors of a network.
+    """Return the cache on this machine for the vectors of a network.
 
     Args:
         fingerprint: everything on which the vector of a sound or text depends.

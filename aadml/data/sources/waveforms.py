@@ -36,8 +36,8 @@ class Waveforms(ItemSource):
         items: (n,) int64, the file of each item.
         rate: in Hz; all sound is resampled to it.
         seconds: longer sounds are cut to this length.
-        failures: path -> why it could not be decoded; shared by everything selected from one source.
-        known: path -> SHA-256 of the file; shared as `failures`.
+        failures: path -> reason why it could not be decoded; shared by all sources selected from one source.
+        known: path -> SHA-256 of the file; shared like `failures`.
     """
 
     paths: tuple[str, ...]
@@ -64,7 +64,7 @@ class Waveforms(ItemSource):
         return _padded(self.items[index], self.sounds)
 
     def sounds(self, files: Sequence[int]) -> list[Tensor | None]:
-        """Return the samples (s,) of the files of these numbers; None for a file that cannot be decoded."""
+        """Return the samples (s,) of the files of these numbers, with None for a file that cannot be decoded."""
         with ThreadPoolExecutor(max(1, min(_THREADS, len(files)))) as pool:
             return list(pool.map(self._sound, [self.paths[i] for i in files]))
 
@@ -80,7 +80,7 @@ class PackedWaveforms(ItemSource):
     Attributes:
         path: the file.
         items: (n,) int64, the row of each item.
-        rate: of the file, in Hz; a packed file cannot be resampled.
+        rate: rate of the file, in Hz; a packed file cannot be resampled.
         failures: always empty; rows of a packed file are not decoded.
     """
 
@@ -100,10 +100,10 @@ class PackedWaveforms(ItemSource):
         yield self.items.numpy().tobytes()
 
     def at(self, rate: int) -> "PackedWaveforms":
-        """Return the same source, at its own rate.
+        """Return this source, whose rate is fixed.
 
         Raises:
-            InputError: another rate.
+            InputError: the rate differs from that of the file.
         """
         if rate != self.rate:
             raise InputError(f"{self.path}: is packed at {self.rate} Hz, but {rate} Hz are needed; use the wav files")
@@ -142,10 +142,10 @@ def unreadable(paths: Sequence[str]) -> dict[str, str]:
     """Check files without decoding them: existence, and a length that agrees with the header.
 
     Args:
-        paths: of sound files.
+        paths: paths of sound files.
 
     Returns:
-        Path -> what is wrong, for files that will not decode; damage in the middle is found only by decoding.
+        Path -> defect, for files that cannot be decoded; damage in the middle is found only by decoding.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
         reasons = pool.map(_defect, paths)

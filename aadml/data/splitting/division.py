@@ -15,16 +15,16 @@ _EMPTY = (1e8, 1e6, 1e7)  # cost of a class without train, valid, test clips; ab
 _ORDER = (0, 2, 1)  # a class of one group is for train, a class of two has test clips too
 _SMALLEST = 0.1  # clips: lower bound of a wanted count as divisor
 _ROUNDS = 20
-_SWAPPED = 200  # groups that may be swapped; where there are more, the others suffice to reach the shares
-_ATTEMPTS = 400  # divided by the number of groups: number of placements, each in another order
-_LEAST = 1e-6  # change of the cost that counts
+_SWAPPED = 200  # groups that may be swapped; if there are more, the others suffice to reach the shares
+_ATTEMPTS = 400  # divided by the number of groups: number of placements, each in a different order
+_LEAST = 1e-6  # smallest change of the cost that counts
 
 
 def shares_of(text: str) -> tuple[float, float, float]:
     """Return the shares of train, valid and test in "0.7/0.1/0.2".
 
     Raises:
-        InputError: not three numbers, one below zero, a sum other than 1, or nothing for train.
+        InputError: not three numbers, a negative share, a sum other than 1, or no share for train.
     """
     try:
         train, valid, test = (float(part) for part in text.split("/"))
@@ -42,18 +42,18 @@ def divide(
     seed: int,
     covered: Collection[str] = ("train", "test"),
 ) -> list[str]:
-    """Return random splits; every class, and all clips together, come as near to the shares as groups allow.
+    """Return random splits; every class, and all clips together, are as close to the shares as groups allow.
 
     Each group is placed, larger groups first, where it lowers the cost most. Then groups move or are swapped as long as
     that lowers the cost. The cost is the sum over splits of the squared distance from the wanted count divided by that
-    count, of all clips and of the clips of each class. A class with enough groups has clips in each of the `covered`
+    count, for all clips and for the clips of each class. A class with enough groups has clips in each of the `covered`
     splits whose share is above 0; with fewer groups, train comes first, then test.
 
     Args:
         labels: the classes of each of n clips: none, one or several.
-        groups: (n,) clips of one group get one split.
-        shares: of train, valid and test; their sum is 1.
-        seed: same seed, same division.
+        groups: (n,) groups; clips of a group are in the same split.
+        shares: shares of train, valid and test; their sum is 1.
+        seed: seed of the draws; equal seeds give equal divisions.
         covered: the splits in which every class should have clips.
 
     Returns:
@@ -108,7 +108,7 @@ def _table(labels: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> list[
 
 
 class _Counts:
-    """Clips of each split, of all and of each class, and the cost of these counts."""
+    """Number of clips in each split, in total and for each class, and the cost of these counts."""
 
     def __init__(self, table: Sequence[_Group], shares: tuple[float, float, float], covered: Sequence[int]) -> None:
         self.possible = [split for split in range(3) if shares[split]]

@@ -1,4 +1,4 @@
-"""Folds as text files of ids, one id a line and one file a fold."""
+"""Folds as text files of ids, one id per line and one file per fold."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +10,10 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str]]:
     """Read the folds in a folder.
 
     Args:
-        folder: each of its files is a fold; an id may be a path, of which folders and `.npy` or `.mp4` are removed.
+        folder: each of its files is a fold; an id may be a path; its folders and `.npy` or `.mp4` are removed.
 
     Returns:
-        Id -> the name of its fold's file (the first that lists the id), and notes on ids that repeat.
+        Id -> file name of its fold (the first fold that lists the id), and notes on ids that repeat.
 
     Raises:
         InputError: no such folder, no ids, or a file that is not text.
@@ -31,8 +31,8 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str]]:
             repeats += [name] if name in fold_of else []
             fold_of.setdefault(name, file.name)
     if not fold_of:
-        raise InputError(f"{folder}: lists no ids; text files with one id a line are expected")
-    return fold_of, [f"{len(repeats)} ids stand in the folds more than once: {first_five(repeats)}"] if repeats else []
+        raise InputError(f"{folder}: lists no ids; text files with one id per line are needed")
+    return fold_of, [f"{len(repeats)} ids are in the folds more than once: {first_five(repeats)}"] if repeats else []
 
 
 def chosen_fold(fold_of: dict[str, str], number: int | None, place: Path) -> tuple[str, str]:
@@ -40,7 +40,7 @@ def chosen_fold(fold_of: dict[str, str], number: int | None, place: Path) -> tup
 
     Args:
         fold_of: id to fold.
-        number: of the fold, from 1; None is the last.
+        number: number of the fold, from 1; None for the last.
         place: source of the folds, for messages.
 
     Raises:

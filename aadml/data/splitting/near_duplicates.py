@@ -13,8 +13,8 @@ SHARE = 0.15
 """Rows nearer than this share of the usual distance between nearest neighbors count as duplicates."""
 
 SAMPLE = 1000
-"""Rows of a set from which the usual distance is computed; fewer, but at least `_FEWEST`, where they would have more
-than `_DISTANCES` distances to the others."""
+"""Number of rows of a set from which the usual distance is computed. The number is reduced, but not below `_FEWEST`, if
+more than `_DISTANCES` distances would be needed."""
 _FEWEST, _DISTANCES = 100, 100_000_000
 _BLOCK = 512
 
@@ -31,11 +31,11 @@ def near_duplicates(
     most SAMPLE rows of `known` or of a larger set, of the distance to the nearest other row.
 
     Args:
-        rows: (n, d) of the split in question.
-        known: (m, d) of the other split.
-        share: of the usual distance, below which two rows are duplicates.
+        rows: (n, d) rows of the split in question.
+        known: (m, d) rows of the other split.
+        share: share of the usual distance below which two rows are duplicates.
         scaled: whether columns are scaled to one spread.
-        among: (k, d) rows that define the usual distance; by default `known`, among which a few rows are far apart.
+        among: (k, d) rows that define the usual distance; by default `known`, whose rows are far apart if it is small.
 
     Returns:
         A pair for each row that has such a neighbor, nearest first.
@@ -55,7 +55,7 @@ def near_duplicates(
 
 
 def usual_distance(known: Matrix) -> float:
-    """Return the median distance of a row to the nearest row that differs from it; 0 where all rows are equal."""
+    """Return the median distance of a row to the nearest row that differs from it; 0 if all rows are equal."""
     zero = torch.zeros(known.shape[1], dtype=torch.float64)
     return _usual(_Scaled(known, zero, zero + 1))
 
@@ -90,7 +90,7 @@ def _usual(known: _Scaled) -> float:
 
 
 def _to_another(rows: Tensor, known: _Scaled, mean: Tensor) -> Tensor:
-    """Return the distance (b,) of each row to the nearest of `known` that differs from it; infinity where none does."""
+    """Return the distance (b,) of each row to the nearest of `known` that differs from it, or infinity."""
 
     def distances() -> Iterator[Tensor]:
         return (torch.cdist(rows, (part - mean).float()) for part in known.blocks())

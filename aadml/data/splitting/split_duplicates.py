@@ -14,17 +14,17 @@ from aadml.data.splitting.near_duplicates import SHARE, near_duplicates, usual_d
 from aadml.feature_extraction.feature_file import FeatureFile
 
 FINGERPRINT_SHARES = {"audio": 0.2, "visual": 0.12}
-"""Shares of the usual distance below which two fingerprints count as one; `BOTH_SHARE` where both modalities are
-compared together. Of 2,000 spoken and handwritten digits, a hard case of similar clips, the nearest unrelated ones are
-at 0.38, 0.13 and 0.53; the same clips encoded anew at 0.5, 0.07 and 0.25, with noise of 10 dB at 0.7, 0.25 and 0.34."""
+"""Shares of the usual distance below which two fingerprints count as equal; `BOTH_SHARE` if both modalities are
+compared together. Distances in a hard case of similar clips, 2,000 spoken and handwritten digits (audio, visual, both):
+nearest unrelated clips 0.38, 0.13, 0.53; re-encoded clips 0.5, 0.07, 0.25; clips with 10 dB noise 0.7, 0.25, 0.34."""
 
 BOTH_SHARE = 0.4
 _BOTH = "both fingerprints"
 _LATER = {"train": ("test", "valid"), "valid": ("test",)}
 """Split -> the splits whose clips are searched in it."""
-_LARGEST = 1e12  # products: minutes
+_LARGEST = 1e12  # products, which take minutes
 SAMPLE_SEED = 0
-"""Seed of the sample of clips that are searched where searching all would take too long."""
+"""Seed of the sample of clips that are searched if searching all would take too long."""
 
 _Matches = dict[tuple[int, int], dict[str, float]]
 
@@ -34,12 +34,12 @@ class DuplicatePair:
     """A clip that is in two splits.
 
     Args:
-        id: of the clip in the later split.
-        split: of that clip.
+        id: id of the clip in the later split.
+        split: the later split.
         other: id of the clip in the earlier split.
-        other_split: of that clip.
-        distances: for each kind of likeness (features of a modality, its fingerprint, both fingerprints) the share of
-            the usual distance between nearest neighbors of train, or of the earlier split where that is larger.
+        other_split: the earlier split.
+        distances: kind of similarity (features of a modality, its fingerprint, both fingerprints) -> distance, as a
+            share of the usual distance between nearest neighbors of train, or of the earlier split if that is larger.
     """
 
     id: str
@@ -54,7 +54,7 @@ def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64
 
     Args:
         content: the data.
-        limit: where all clips would take more than minutes, return a random share of them (seed `SAMPLE_SEED`).
+        limit: if a search of all clips would take more than minutes, return a random share (seed `SAMPLE_SEED`).
     """
     dimensions = sum(values.shape[1] for values in content.features.values())
     dimensions += sum(prints.shape[1] for prints in content.fingerprints.values())
@@ -88,7 +88,7 @@ def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[Duplic
 
 
 def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> tuple[FeatureFile, list[str]]:
-    """Return the content without one of each two clips that are one clip in two splits, and a note on the number.
+    """Remove one clip of each pair of duplicates in two splits; return the content and a note on the number.
 
     Args:
         content: the data; it is not changed.
@@ -101,11 +101,11 @@ def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> 
         rest = [row for row, name in enumerate(content.ids) if name not in ids]
         content = content.select(np.asarray(rest, dtype=np.int64))
     counts = ", ".join(f"{count} {split}" for split, count in dropped.items()) or "no"
-    return content, [f"{counts} clips that stand in two splits up to noise or encoding were left out"]
+    return content, [f"{counts} clips that are in two splits up to noise or encoding were left out"]
 
 
 def _matches(content: FeatureFile, rows_of: Mapping[str, NDArray[np.int64]], known: str) -> dict[str, _Matches]:
-    """Return for each split (row, known row) -> kind of likeness -> distance, nearest first.
+    """Return split -> (row, known row) -> kind of similarity -> distance, nearest first.
 
     All splits are searched together: reading a large known split takes most of the time.
     """
@@ -126,10 +126,10 @@ def _matches(content: FeatureFile, rows_of: Mapping[str, NDArray[np.int64]], kno
 def _compared(
     content: FeatureFile, among: NDArray[np.int64]
 ) -> Iterator[tuple[str, StoredRows, NDArray[np.bool_], float, bool]]:
-    """Yield the kinds of likeness.
+    """Yield the kinds of similarity.
 
     Yields:
-        Its name, values (n, d), mask of the clips with values (n,), the share below which two clips are one, and
+        Name, values (n, d), mask of the clips with values (n,), the share below which two clips are duplicates, and
         whether columns are scaled.
     """
     for modality, values in content.features.items():

@@ -19,11 +19,11 @@ from aadml.feature_extraction.manifest import SPLITS
 
 
 def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, name: str = "") -> Splits:
-    """Return the train, valid and test clips; a validation split is drawn from train where the data has none.
+    """Return the train, valid and test clips; a validation split is drawn from train if the data have none.
 
     Args:
         content: the data.
-        validation: share of each class's train clips that is for validation, where the data has no validation split.
+        validation: share of each class's train clips that is for validation, if the data have no validation split.
         seed: seed of that draw.
         name: source of the data, for messages.
 
@@ -31,12 +31,12 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
         The splits; their notes list the changes of the data.
 
     Raises:
-        InputError: no train or test clips; for clips of one class each also fewer than two classes, or a class without
-            train or without test clips.
+        InputError: no train or test clips; for clips with one class each also fewer than two classes, or a class
+            without train or test clips.
     """
     place = name or "the data"
     if not 0 < validation < 1:
-        raise InputError(f"validation: {validation:g} given; a share between 0 and 1 is possible")
+        raise InputError(f"validation: {validation:g} given; pass a share between 0 and 1")
     missing = _incomplete_classes(content, place)
     if missing:
         raise InputError(
@@ -62,13 +62,13 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
 
 
 def stratified(labels: NDArray[np.int64], rows: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
-    """Draw about `share` of the `rows` of each class: at least one and never all, none of a class of one.
+    """Draw about `share` of the `rows` of each class: at least one and never all, but none of a class with one row.
 
     Args:
         labels: (n,) classes of all clips.
         rows: the row numbers to draw from.
-        share: between 0 and 1.
-        seed: same seed, same rows.
+        share: share to draw, between 0 and 1.
+        seed: seed of the draw; equal seeds give equal rows.
 
     Returns:
         The drawn row numbers, sorted.
@@ -89,7 +89,7 @@ def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[Featur
         InputError: no train or no test clips at all, or fewer than two classes left.
     """
     missing = _incomplete_classes(content, place)
-    require_one_label(content, place, "leaving incomplete classes out")
+    require_one_label(content, place, "incomplete_classes=drop")
     if not missing:
         return content, []
     if len(set(content.labels.tolist()) - {UNLABELLED} - set(missing)) < 2:
@@ -112,7 +112,7 @@ def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
 
 
 def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) -> Clips:
-    """Return all clips of a feature file, with the features of some modalities; None for all."""
+    """Return all clips of a feature file, with the features of `modalities`, or of all if None."""
     names = [m for m in in_order(content.features) if modalities is None or m in modalities]
     tensors: dict[str, Features] = {}
     for name in names:
@@ -126,7 +126,7 @@ def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) ->
 
 
 def has_one_label(content: FeatureFile) -> bool:
-    """True if every clip has at most one label and some clip has one."""
+    """Return whether every clip has at most one label and some clip has a label."""
     return bool(content.class_names) and content.all_labels is None
 
 
@@ -136,15 +136,15 @@ def require_one_label(content: FeatureFile, place: str, what: str) -> None:
     Args:
         content: the data.
         place: source of the data, for messages.
-        what: name of what needs classes ("unseen_classes").
+        what: name of the option that needs classes ("unseen_classes").
     """
     if not content.class_names:
         raise InputError(f"{place}: its clips have no labels, but {what} needs classes; leave {what} out")
     if content.all_labels is not None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
         raise InputError(
-            f"{place}: {several} clips have several labels, but {what} needs one class a clip; keep the first of "
-            f"each: `aadml convert {quote(place)} OUT.h5 --first-label`"
+            f"{place}: {several} clips have several labels, but {what} needs one class per clip; keep the first "
+            f"label of each: `aadml convert {quote(place)} OUT.h5 --first-label`"
         )
 
 

@@ -1,4 +1,4 @@
-"""Random parts of a data set: few training clips a class, or classes for test alone."""
+"""Random parts of a data set: few training clips per class, or classes that are only for test."""
 
 from dataclasses import replace
 
@@ -12,22 +12,22 @@ from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 
 LEAST_CLASSES = 2
-"""Fewer classes make no retrieval task."""
+"""Smallest number of classes for a retrieval task."""
 
 
 def few_a_class(
     splits: Splits, count: int, *, validation: float | None, seed: int, keep_unlabelled: bool = False
 ) -> Splits:
-    """Return splits with `count` training clips of each class, or all of them where a class has fewer.
+    """Return splits with `count` training clips of each class, or all of them if a class has fewer.
 
-    With one seed, the clips of a smaller count are among those of a larger one. Clips without a label are unchanged.
+    With equal seeds, the clips of a smaller count are among those of a larger. Clips without a label are unchanged.
 
     Args:
         splits: the data, divided.
-        count: training clips a class.
-        validation: for a validation split that was drawn from train, its clips a class as a share of `count` (one at
-            least); None leaves the validation split as it is.
-        seed: of the draw.
+        count: number of training clips per class.
+        validation: number of validation clips per class as a share of `count` (at least one clip), for a validation
+            split that was drawn from train; None leaves the validation split unchanged.
+        seed: seed of the draw.
         keep_unlabelled: remove only the label of the other training clips, not the clips.
 
     Returns:
@@ -35,7 +35,7 @@ def few_a_class(
     """
     labels = splits.train.labels.numpy()
     chosen = _first_of_each(labels, count, seed)
-    notes = [f"{count} training clips a class, {len(chosen)} in all (seed {seed})"]
+    notes = [f"{count} training clips per class, {len(chosen)} in all (seed {seed})"]
     if keep_unlabelled:
         fewer_labels = torch.full_like(splits.train.labels, UNLABELLED)
         fewer_labels[chosen] = splits.train.labels[chosen]
@@ -48,12 +48,12 @@ def few_a_class(
     if validation is not None:
         valid_count = max(1, round(validation * count))
         valid = valid.select(_first_of_each(valid.labels.numpy(), valid_count, seed))
-        notes.append(f"{valid_count} validation clips a class, {len(valid)} in all")
+        notes.append(f"{valid_count} validation clips per class, {len(valid)} in all")
     return replace(splits, train=train, valid=valid, notes=(*splits.notes, *notes))
 
 
 def without_unlabelled(splits: Splits) -> Splits:
-    """Return splits without the unlabelled training and validation clips, where others have labels."""
+    """Return splits without the unlabelled training and validation clips, if others have labels."""
     for name in ("train", "valid"):
         part = splits[name]
         if part.unlabelled and part.class_names:
@@ -68,9 +68,9 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
 
     Args:
         content: the data; its splits are not used.
-        share: of the classes that are for test, two at least.
-        validation: share of the classes that are for validation, two at least.
-        seed: of the division of the classes.
+        share: share of the classes that are for test, at least two.
+        validation: share of the classes that are for validation, at least two.
+        seed: seed of the division of the classes.
         name: source of the data, for messages.
 
     Returns:

@@ -101,9 +101,9 @@ def test_captions_beyond_the_first_and_captions_without_a_word_are_named(clotho)
     assert splits.valid.class_names == ("a file, 0.wav",), "a clip that nothing is said of is no clip"
     notes = [note for note in splits.notes if note.startswith("valid")]
     assert notes == [
-        "valid: left out are captions without a word: a file, 0.wav#1 ('...'), a file, 0.wav#3 ('!'), a file, 1.wav#1 "
+        "valid: captions without a word were left out: a file, 0.wav#1 ('...'), a file, 0.wav#3 ('!'), a file, 1.wav#1 "
         "('?')",
-        "valid: left out are captions beyond the first 3 of a clip (method.captions): 1",
+        "valid: 1 captions beyond the first 3 of a clip were left out (method.captions)",
     ]
     write_table(table, ["file_name", "caption"], [["a file, 0.wav", "..."]])
     with pytest.raises(InputError, match="no clip of the split valid has sound and words"):

@@ -55,7 +55,7 @@ def test_a_search_of_a_sample_is_a_warning(make_content, monkeypatch):
     assert "drawn at random" not in warnings(content)
     monkeypatch.setattr(split_duplicates, "_LARGEST", 40 * 20 * 3 / 4)
     assert examine(content).searched == {"test": 5, "valid": 0}
-    assert "searched for 5 of 20 test clips (drawn at random, seed 0)" in warnings(content)
+    assert "only 5 of 20 test clips (drawn at random, seed 0)" in warnings(content)
     assert examine(content, near_duplicates=True).searched == {"test": 20, "valid": 0}
 
 
@@ -76,14 +76,14 @@ def test_identical_feature_rows_across_splits_are_a_warning(make_content):
     assert found.duplicates["audio"].across["train-test"] == 1
     assert found.duplicates["visual"].across["train-test"] == 1
     assert found.duplicates["all modalities"].across["train-test"] == 1
-    assert "1 identical feature rows (audio) stand in both of train-test (clip 0)" in found.warnings
+    assert "1 identical feature rows (audio) are in both splits of train-test (clip 0)" in found.warnings
     content = make_content([0, 1, 0, 1], ["train", "train", "test", "test"], features={"audio": twin, "visual": values})
     assert examine(content).duplicates["all modalities"].across["train-test"] == 0
 
 
 def test_ids_in_two_splits_are_a_warning(make_content):
     content = make_content([0, 1, 0], ["train", "train", "test"], ids=["x", "y", "x"])
-    assert "1 ids stand in both of train-test (x)" in warnings(content)
+    assert "1 ids are in both splits of train-test (x)" in warnings(content)
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,9 @@ def test_incomplete_unlisted_and_doubled_clips_are_told(folder):
     content = open_data(folder)
     assert len(content.ids) == 8
     notes = " ".join(content.provenance["audio"]["notes"])
-    assert "1 of 9 ids were left out, a file is missing: baby_cry_video_00000" in notes
-    assert "1 clips were left out, no fold lists them: baby_cry_video_00001" in notes
-    assert "stand in the folds more than once: baby_cry_video_00006" in notes
+    assert "1 of 9 ids were left out because a file is missing: baby_cry_video_00000" in notes
+    assert "1 clips were left out because no fold lists them: baby_cry_video_00001" in notes
+    assert "are in the folds more than once: baby_cry_video_00006" in notes
 
 
 def test_a_missing_part_and_a_wrong_array_are_named(folder):

@@ -8,5 +8,5 @@ def test_an_embedding_dump_is_all_test_and_says_what_it_took_for_what(write_h5):
     content = open_data(path)
     assert content.splits == ("test",) * 3
     assert content.features["audio"].shape == (3, 2)
-    assert "does not say" in content.provenance["audio"]["notes"][0]
+    assert "does not name the modalities" in content.provenance["audio"]["notes"][0]
     assert open_data(path, audio="featN2", visual="featN1").features["audio"].shape == (3, 5)

@@ -43,7 +43,7 @@ def test_hidden_loose_and_other_files_are_left_aside(tmp_path):
     tree(tmp_path, "cat/a.mp4", "cat/.b.mp4", ".hidden/c.mp4", "cat/notes.txt", "loose.mp4", "dog/d.mp4")
     listing = class_folders(tmp_path)
     assert {entry.id for entry in listing.entries} == {"a", "d"}
-    assert "1 media files outside the folders of classes were left aside" in listing.notes
+    assert "1 media files outside the folders of classes were left out" in listing.notes
 
 
 def test_files_of_the_same_bytes_stay_in_one_split_and_are_told(tmp_path):

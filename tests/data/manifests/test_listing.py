@@ -16,7 +16,7 @@ def test_what_is_left_aside_is_said(tmp_path):
     assert [entry.id for entry in listing.entries] == ["a", "b", "d"]
     assert listing.notes == (
         "links to folders are not followed (birds)",
-        "files of other endings were left aside (.gif 1, none 1)",
+        "files with other endings were left out (.gif 1, none 1)",
     )
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "cat").symlink_to(tmp_path / "data" / "cat")

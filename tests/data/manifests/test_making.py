@@ -23,7 +23,7 @@ def test_a_seed_that_draws_nothing_is_refused(media, split):
 
 def test_missing_media_are_counted_and_left_out_only_if_asked(media):
     table = written(media, "media,label\nmedia/1.mp4,x\nmedia/none.mp4,x\nmedia/2.mp4,y\n")
-    with pytest.raises(InputError, match=r"1 of 3 clips have no media file \(.*none\.mp4\); give --skip-missing"):
+    with pytest.raises(InputError, match=r"1 of 3 clips have no media file \(.*none\.mp4\); pass --skip-missing"):
         manifest(table)
     assert not (media / "table.manifest.csv").exists()
     notes = []
@@ -38,9 +38,9 @@ def test_missing_media_are_counted_and_left_out_only_if_asked(media):
         ({"split": "random:0.9/0.2/0.2"}, "their sum must be 1"),
         ({"split": "half"}, "write random:TRAIN/VALID/TEST"),
         ({"split": "column:fold"}, "--split column:fold: no such column"),
-        ({"split": "column:note"}, "40 of 40 cells name no split ('x' 40 times)"),
+        ({"split": "column:note"}, "40 of 40 cells are not splits ('x' 40 times)"),
         ({"split_by": "speaker"}, "--split-by speaker: no such column; choose from note"),
-        ({"split": "column:part", "split_by": "note", "columns": "part=split"}, "1 are divided between splits already"),
+        ({"split": "column:part", "split_by": "note", "columns": "part=split"}, "1 values are in several splits"),
         ({"media": "none"}, "is not a folder of media"),
         ({"valid": 0.2}, "has no such option"),
     ],
@@ -57,14 +57,14 @@ def test_nothing_of_the_users_is_overwritten(media):
     with pytest.raises(InputError, match="exists and is not a manifest"):
         manifest(table, output=table)
     manifest(table)
-    with pytest.raises(InputError, match="exists; give --output"):
+    with pytest.raises(InputError, match="exists; pass --output"):
         manifest(table)
     manifest(table, output=media / "table.manifest.csv", seed=1)
     (media / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="exists and is not a manifest"):
         manifest(table, output=media / "notes.txt")
     assert table.read_bytes() == before
-    with pytest.raises(InputError, match="is what is read"):
+    with pytest.raises(InputError, match="is the input"):
         manifest(media / "table.manifest.csv", output=media / "table.manifest.csv")
 
 
@@ -100,7 +100,7 @@ def test_a_folder_is_a_source_with_labels_or_without(tmp_path, files, labels, sp
 def test_an_empty_folder_and_a_lone_name_are_refused(tmp_path):
     with pytest.raises(InputError, match="holds no media"):
         manifest(tmp_path)
-    with pytest.raises(InputError, match="is the name of a data set; give its folder too"):
+    with pytest.raises(InputError, match="is the name of a data set; pass its folder as well"):
         manifest("ave")
     with pytest.raises(InputError, match="no such file or folder"):
         manifest(tmp_path / "none")

@@ -44,7 +44,7 @@ def test_any_separator_line_end_and_byte_order_mark_gives_one_manifest(media, se
 
 
 def test_a_column_that_may_be_the_label_is_named_where_there_is_none(media):
-    hint = "no column is called label, so the clips have none; if it is 'Category': --columns label=Category"
+    hint = "no column is named label, so the clips have no labels; if it is 'Category', pass --columns label=Category"
     for options, said in (({}, True), ({"columns": "label=Category"}, False), ({"no_labels": True}, False)):
         manifest(plain(media, "media,Category"), on_note=(notes := []).append, output=media / "m.csv", **options)
         assert (hint in notes) == said
@@ -75,7 +75,7 @@ def test_sound_and_picture_may_be_two_files(media):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("filename,class\na,b\n", {}, "name them: --columns media=filename,label=class"),
+        ("filename,class\na,b\n", {}, "choose from them: --columns media=filename,label=class"),
         ("media,label\na,b\n", {"columns": "label=clas"}, "has no column 'clas'; choose from media, label"),
         ("media,class\na,b\n", {"columns": "label=clas"}, "has no column 'clas'; did you mean 'class'?"),
         ("media,label\na,b\n", {"columns": "label"}, "write NEW=COLUMN"),
@@ -85,12 +85,12 @@ def test_sound_and_picture_may_be_two_files(media):
         ("media,a/b\na,b\n", {}, "cannot name a column"),
         ("media,label\na\n", {}, "line 2 has 1 cells"),
         ("media,label\na,b,c\n", {}, "line 2 has 3 cells"),
-        ("media,label\n,b\n", {}, "line 2 name no media file"),
-        ("media,label\na,b\nc,\n", {}, "line 3 have no label"),
+        ("media,label\n,b\n", {}, "no media file in line 2"),
+        ("media,label\na,b\nc,\n", {}, "no label in line 3"),
         ("id,media\nx,a\ny,b\nx,c\n", {}, "id 'x' occurs in lines 2, 4"),
-        ("media,label\na,x\na,y\n", {}, "lines 2, 3 name a file of another line"),
+        ("media,label\na,x\na,y\n", {}, "lines 2, 3 share media files"),
         ("media\n", {}, "a header but no rows"),
-        ("", {}, "nothing in it"),
+        ("", {}, "the file is empty"),
         ('media,label\n"a,b\n', {}, "is not CSV"),
         ("media,label\na,b\n".encode("utf-16"), {}, "is UTF-16"),
         ("media,label\na,b\n".encode("utf-16-be"), {}, "is UTF-16"),

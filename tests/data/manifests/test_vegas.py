@@ -37,7 +37,7 @@ def test_a_fold_is_the_test_split(folder):
 def test_videos_without_a_fold_and_ids_without_a_video_are_told(folder):
     (folder / "data" / "dog" / "videos" / "dog_video_00003.mp4").rename(folder / "data" / "dog" / "new.mp4")
     notes = " ".join(vegas(folder / "data", folds=folder / "folds").notes)
-    assert "1 videos stand in no fold" in notes
+    assert "1 videos are in no fold" in notes
     assert "1 ids of the folds have no video" in notes
 
 
@@ -46,7 +46,7 @@ def test_the_ids_of_missing_videos_are_written_beside_the_manifest(folder):
     notes = []
     made = manifest("vegas", folder / "data", folds=folder / "folds", output=folder / "m.csv", on_note=notes.append)
     assert made.with_name("m.missing.txt").read_text() == "dog_video_00003\n"
-    assert notes[-1] == f"the 1 videos that are missing are listed in {folder / 'm.missing.txt'}"
+    assert notes[-1] == f"the 1 missing videos are listed in {folder / 'm.missing.txt'}"
 
 
 def test_what_cannot_be_listed_is_refused(folder, tmp_path):
@@ -62,5 +62,5 @@ def test_what_cannot_be_listed_is_refused(folder, tmp_path):
     with pytest.raises(InputError, match="lists no ids"):
         vegas(folder / "data", folds=folder / "empty")
     (folder / "empty" / "fold.txt").write_text("other")
-    with pytest.raises(InputError, match="name none of the 20 videos"):
+    with pytest.raises(InputError, match="list none of the 20 videos"):
         vegas(folder / "data", folds=folder / "empty")

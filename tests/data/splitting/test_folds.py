@@ -9,7 +9,7 @@ def test_ids_lose_folders_and_endings_and_belong_to_their_first_fold(tmp_path):
     (tmp_path / "b.txt").write_text("z\nx\n")
     fold_of, notes = read_folds(tmp_path)
     assert fold_of == {"x": "a.txt", "y": "a.txt", "z": "b.txt"}
-    assert notes == ["1 ids stand in the folds more than once: x"]
+    assert notes == ["1 ids are in the folds more than once: x"]
     assert chosen_fold(fold_of, None, tmp_path) == ("b.txt", "fold 2 of 2 ('b.txt') is the test split")
     assert chosen_fold(fold_of, 1, tmp_path)[0] == "a.txt"
 

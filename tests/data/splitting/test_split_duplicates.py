@@ -58,7 +58,7 @@ def test_all_copies_are_left_out_and_the_content_stays(drop, gone):
     lost = set(content.ids) - set(left.ids)
     assert lost == {content.ids[row] for row in (train[:3] if drop == "train" else test[:1])}
     assert duplicate_pairs(left) == []
-    assert notes == [f"{len(lost)} {gone} clips that stand in two splits up to noise or encoding were left out"]
+    assert notes == [f"{len(lost)} {gone} clips that are in two splits up to noise or encoding were left out"]
     np.testing.assert_array_equal(content.features["audio"], before)
     assert without_duplicates(left, drop)[1][0].startswith("no clips")
 

@@ -23,7 +23,7 @@ def test_keeps_so_many_training_clips_of_each_class_and_all_of_a_smaller_one():
     assert counts(few.train) == [5, 5, 5, 3, 5, 5]
     assert few.test is splits.test
     assert few.valid is splits.valid
-    assert any("5 training clips a class" in note for note in few.notes)
+    assert any("5 training clips per class" in note for note in few.notes)
 
 
 def test_validation_clips_drawn_from_train_shrink_too():

@@ -144,7 +144,7 @@ def test_what_cannot_be_is_said_in_a_line(videos, settings, more, options, messa
 
 
 def test_networks_are_not_trained_on_features(features, settings):
-    with pytest.raises(InputError, match=r"networks \(towers\) are trained on media; give a manifest"):
+    with pytest.raises(InputError, match=r"networks \(towers\) are trained on media; pass a manifest"):
         fitted(features, settings)
 
 
@@ -152,7 +152,7 @@ def test_a_manifest_without_words_gives_none_to_a_text_network(videos, settings,
     rows = [line[:4] for line in csv.reader(videos.read_text().splitlines())]
     with (tmp_path / "m.csv").open("w", newline="") as file:
         csv.writer(file).writerows(rows)
-    with pytest.raises(InputError, match=r"has no column for text \(text, caption\); leave towers.text out"):
+    with pytest.raises(InputError, match=r"has no column for text; add a column, or leave towers.text out"):
         fitted(tmp_path / "m.csv", settings | {"towers.text": f"hf:{networks['clip']}"})
 
 

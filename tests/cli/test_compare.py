@@ -109,7 +109,7 @@ def test_equal_budgets_choose_on_validation_clips_and_are_recorded(aadml, featur
         (["--methods", "ccaa"], "did you mean 'cca'"),
         (["--losses", "tripled"], "did you mean 'triplet'"),
         (["--methods", "audio-text"], "captioned sound"),
-        (["--methods", "cca", "--set", "netwrk.hidden=[3]"], "none of the rows"),
+        (["--methods", "cca", "--set", "netwrk.hidden=[3]"], "no row has this key"),
         (["--methods", "cca", "--baseline", "kcca"], "no row 'kcca'"),
     ],
 )

@@ -39,7 +39,7 @@ class Players:
         return [(preview.type, preview.media, preview.picture) for preview in self.previews.values()]
 
     def notes(self) -> list[str]:
-        """Return sentences on what the players contain and which clips lack one."""
+        """Return sentences on the content of the players and on the clips without player."""
         if not self.previews:
             return []
         notes = [

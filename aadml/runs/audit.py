@@ -46,7 +46,7 @@ def audit(
         run: a run or a model folder; a model needs `data`.
         data: a feature file of any layout; required except for a run.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
-            or its name, "module:function"; the module may be beside the data or in the current folder.
+            or its name, "module:function"; the module may be next to the data or in the current folder.
         command: a command line with {input} and {output}, executed without a shell.
         protocol: for a run or model: a key of PROTOCOLS, or leaks joined by "+".
         split: split to score.
@@ -60,7 +60,7 @@ def audit(
         `audit.json`, and their verdict to its card.
 
     Raises:
-        InputError: not exactly one of run, encoder and command is passed, or the one passed cannot be found.
+        InputError: not exactly one of run, encoder and command is passed, or the passed argument cannot be found.
     """
     if sum(subject is not None for subject in (run, encoder, command)) != 1:
         raise InputError(

@@ -46,7 +46,7 @@ class Cell:
     Attributes:
         name: unique among the cells.
         config: resolved config; each run replaces the seed by its own.
-        settings: key -> value of the axes; None if the key changes nothing.
+        settings: key -> value of the axes; None if the key has no effect.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What there is to choose from, read off the tables without importing an entry; and the options of one entry."""
+"""Catalog of the registries, read without importing an entry, and the options of an entry."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -27,7 +27,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "configs": (),
     "sections": (),
 }
-"""Kind -> the places of its tables, imported when asked for."""
+"""Kind -> import paths of its registries, which are imported on demand."""
 WITH_OPTIONS = ("losses", "proxies", "selections", "methods", "extractors", "label-losses", "readouts", "sections")
 """Kinds whose entries have options."""
 SECTIONS: dict[str, tuple[str, ...]] = {
@@ -40,11 +40,11 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "loss": ("aadml.objective.objective:ObjectiveOptions", "aadml.objective.composition:Weighted"),
     "label_loss": ("aadml.objective.composition:Weighted",),
 }
-"""Section of a config -> the places of what declares the options it has whatever entry it names."""
+"""Section of a config -> import paths of the declarations of its options, which do not depend on its entry."""
 
 
 class Described(Protocol):
-    """An entry that says itself what it is."""
+    """An entry with a description."""
 
     @property
     def description(self) -> str:
@@ -52,13 +52,13 @@ class Described(Protocol):
 
 
 def listing(kind: str) -> list[RegistryEntry]:
-    """Describe the entries of the tables of a kind; a name that two tables have stands once, as the later one.
+    """Return the entries of the registries of a kind; if two registries have the same name, the later entry counts.
 
     Args:
         kind: a key of TABLES.
 
     Raises:
-        InputError: no such kind.
+        InputError: the kind is unknown.
     """
     places = lookup(TABLES, kind, "kind of entry")
     entries = [entry for place in places for entry in _entries(imported(place), place)]
@@ -67,7 +67,7 @@ def listing(kind: str) -> list[RegistryEntry]:
 
 
 def _entries(table: Mapping[str, Registry[object] | Described], place: str) -> Iterator[RegistryEntry]:
-    """Describe a table, tables by modality, or entries that carry a description."""
+    """Yield the entries of a registry, of registries by modality, or of a mapping whose entries have descriptions."""
     if isinstance(table, Registry):
         yield from table.listed()
         return
@@ -79,7 +79,7 @@ def _entries(table: Mapping[str, Registry[object] | Described], place: str) -> I
 
 
 def _configs() -> Iterator[RegistryEntry]:
-    """Yield the presets with the comment that opens each."""
+    """Yield the presets, described by the comment in their first line."""
     from aadml.configuration.presets import configs_folder
 
     for path in sorted(configs_folder().glob("*.yaml")):
@@ -94,18 +94,20 @@ def _sections() -> Iterator[RegistryEntry]:
 
 
 def options(kind: str, name: str) -> list[Option]:
-    """List the options of one entry or section, importing it; for a recipe those of its loss, as the recipe sets them.
+    """Return the options of an entry or section, which is imported.
+
+    For a recipe, these are the options of its loss, with the values of the recipe as defaults.
 
     Args:
         kind: a key of TABLES.
-        name: of the entry, or "module:name".
+        name: name of the entry, or "module:name".
 
     Raises:
-        InputError: no such kind or entry, or a kind whose entries have no options.
+        InputError: the kind or entry is unknown, or entries of this kind have no options.
     """
     if kind not in WITH_OPTIONS:
         lookup(TABLES, kind, "kind of entry")
-        raise InputError(f"list: {kind} have no options; what has: {', '.join(WITH_OPTIONS)}")
+        raise InputError(f"list: {kind} have no options; choose from {', '.join(WITH_OPTIONS)}")
     if kind == "sections":
         declared = [imported(place) for place in lookup(SECTIONS, name, "section of a config")]
         return [option for entry in declared for option in schema(entry).values()]
@@ -117,7 +119,7 @@ def options(kind: str, name: str) -> list[Option]:
 
 
 def _tables(kind: str) -> Iterator[Mapping[str, Callable[..., object] | Recipe]]:
-    """Yield the registries of a kind, also those by modality; the last of `listing` comes first."""
+    """Yield the registries of a kind, including those by modality, in the reverse of the order of `listing`."""
     for place in reversed(lookup(TABLES, kind, "kind of entry")):
         table = imported(place)
         by_modality = not isinstance(table, Registry) and all(isinstance(entry, Registry) for entry in table.values())

@@ -1,4 +1,4 @@
-"""Configs: checked against the arguments of what they configure, complete once resolved."""
+"""Configs, checked against the arguments of the objects that they configure and completed with defaults."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -29,36 +29,36 @@ from aadml.proxies import prefix_of
 
 DEFAULT_METHOD = "aadml"
 TUNING = "tuning"
-"""A config may say what a search with equal budgets tries: `tuning: {key: [values]}`; it is not a part of a run."""
+"""Section with the values that a search with equal budgets tries, `tuning: {key: [values]}`; not part of a run."""
 Fraction = Annotated[float, Interval(gt=0, lt=1)]
 FIXED: dict[str, Callable[..., object]] = {"inputs": Inputs, "training": Training}
-"""Sections of every config: what they hold options of."""
+"""Sections of every config -> declaration of their options."""
 TOWERS = "towers"
-"""The section of pretrained networks, in configs that name some."""
+"""Optional section of pretrained networks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Common:
-    """Keys of every config that stand in no section.
+    """Keys of every config that are not in a section.
 
     Attributes:
-        data: a feature file, or a file or folder of any other layout; null for the sample clips, rendered and
+        data: a feature file, or a file or folder of any other layout; null for the sample clips, which are rendered and
             extracted once.
-        seed: of initial weights, batches, dropout and other draws, and of a validation split taken from train.
+        seed: seed of initial weights, batches, dropout and other draws, and of a validation split taken from train.
         device: "auto", "cpu", "cuda", "cuda:0", ...
-        validation: share of the training clips set aside where the data has no validation split.
-        train_per_class: clips of each class that are fitted on; null for all.
-        unlabelled: what becomes of training (and validation) clips without a label where others have one, and of
-            training clips beyond `train_per_class`: "keep" takes both without a label, "drop" neither; null keeps the
-            former and drops the latter.
-        unseen_classes: share of the classes that are kept for test alone; null for the data's own split.
-        relevance: what is relevant to a query where clips are scored: "own" (its own partner alone), "label" (its
-            class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments, or
-            of the events in each modality; null decides it by the data.
-        modalities: which of the data's modalities are read, as [audio, visual] or "audio,visual"; null for all.
-        texts: of clips with several texts, what is fitted on: the "first" of each, one of each that is "drawn" anew for
-            each epoch, or "all", each as a pair with its clip; in validation and test all are asked and ranked.
-            Captioned sound is paired with each of its `method.captions` captions, unless they are "drawn".
+        validation: share of the training clips set aside for validation if the data have no validation split.
+        train_per_class: number of clips of each class to train on; null for all.
+        unlabelled: use of training (and validation) clips without a label if others have one, and of training clips
+            beyond `train_per_class`: "keep" uses both without a label, "drop" uses neither; null keeps the former and
+            drops the latter.
+        unseen_classes: share of the classes that occur only in test; null for the data's own split.
+        relevance: relevance rule of the scores: "own" (the query's partner only), "label" (its class), "labels" (at
+            least one shared class), "labels-graded" (more relevant with more shared classes), or a file of judgments,
+            or of the events in each modality; null for the rule of the data.
+        modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; null for all.
+        texts: training texts of clips with several texts: the "first" of each clip, one of each that is "drawn" again
+            in each epoch, or "all", each as a pair with its clip. In validation and test, all texts are queries and
+            results. Captioned sound is paired with each of its `method.captions` captions, unless they are "drawn".
     """
 
     data: Annotated[str, MinLen(1)] | None = None
@@ -78,14 +78,14 @@ class Config:
     """A complete, checked config.
 
     Attributes:
-        method: its name.
-        options: of the method.
-        common: the keys that stand in no section.
+        method: name of the method.
+        options: options of the method.
+        common: the keys that are not in a section.
         inputs: the `inputs` section.
         training: the `training` section.
-        towers: the `towers` section; None without one, where the method takes features.
-        recipe: a key of RECIPES, where loss, selection and directions are those of one; else None.
-        sections: the other sections that the method takes: `loss`, `proxy`, `network`, ...
+        towers: the `towers` section; None if the method reads features.
+        recipe: a key of RECIPES, if loss, selection and directions are those of a recipe; None otherwise.
+        sections: the other sections of the method: `loss`, `proxy`, `network`, ...
     """
 
     method: str
@@ -99,7 +99,7 @@ class Config:
 
     @property
     def values(self) -> dict[str, Json]:
-        """Nested plain values, as they are written in YAML."""
+        """Nested plain values, as in YAML."""
         method: dict[str, Json] = {"method": {"name": self.method, **self.options.plain()}}
         recipe = {} if self.recipe is None else {"recipe": self.recipe}
         fixed = {"inputs": vars(self.inputs), "training": vars(self.training)}
@@ -117,16 +117,16 @@ class Config:
             InputError: the config has no data.
         """
         if not self.common.data:
-            raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
+            raise InputError("data: the config has no data; set data to a feature file")
         return self.common.data
 
     def section(self, key: str) -> EntrySection | None:
-        """Return a section that chooses an entry of a table ("loss", "proxy"); None if the method takes none."""
+        """Return a section that chooses an entry of a registry ("loss", "proxy"); None if the method lacks it."""
         return getattr(self.sections, key, None)
 
     @property
     def prefix(self) -> str:
-        """Prefix of the proxy that replaces anchors ("aa-"); "" without one."""
+        """Prefix of the proxy that replaces anchors ("aa-"); "" if no proxy does."""
         proxy = self.section("proxy")
         return prefix_of(proxy.name) if proxy else ""
 
@@ -135,25 +135,25 @@ class Config:
         return OptionValues(**vars(self.options) | vars(self.sections))
 
     def on(self, data: str) -> "Config":
-        """Return the config with other data."""
+        """Return the config with `data` as its data."""
         return replace(self, common=replace(self.common, data=data))
 
     def seeded(self, seed: int) -> "Config":
-        """Return the config with another seed."""
+        """Return the config with `seed` as its seed."""
         return replace(self, common=replace(self.common, seed=seed))
 
     def trained_in(self, precision: Precision) -> "Config":
-        """Return the config with `training.precision` in the place of "auto"; any other stays."""
+        """Return the config with `training.precision` set if it is "auto"."""
         if self.training.precision != AUTO:
             return self
         return replace(self, training=replace(self.training, precision=precision))
 
     def yaml(self) -> str:
-        """Write the config as YAML, ready to repeat the run."""
+        """Return the config as YAML, from which the run can be repeated."""
         return strict_yaml.dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
-        """Return the name of the training, for folders and tables: its metric loss, or a label loss that acts alone."""
+        """Return the name of the training, for folders and tables: its metric loss, or its only label loss."""
         loss, label_loss = self.section("loss"), self.section("label_loss")
         if loss is None:
             return self.method
@@ -163,16 +163,16 @@ class Config:
 
 
 def resolve(values: JsonObject, places: Mapping[str, str] | None = None, *, stored: bool = False) -> Config:
-    """Check a config and complete it with the defaults of what it configures.
+    """Check a config and complete it with the defaults of the objects that it configures.
 
     Args:
         values: nested plain values; `method`, `loss`, `proxy`, ... may be a bare name.
-        places: dotted key -> where it stands, for messages.
-        stored: whether it is complete, as a run stores it: then a section that names code from outside stays as it is,
-            and that code is imported, with consent, where a training builds it.
+        places: dotted key -> location of the key, for messages.
+        stored: whether the config is complete, as stored in a run. Then sections that name code from outside aadml are
+            not changed, and this code is imported, with consent, only when a training builds it.
 
     Raises:
-        InputError: an unknown key or name, or a value that is not possible; one line says where, what and what is.
+        InputError: a key or name is unknown, or a value is invalid; the message is one line with the location.
     """
     try:
         return _resolved(values, stored=stored)
@@ -185,9 +185,9 @@ def resolve(values: JsonObject, places: Mapping[str, str] | None = None, *, stor
 
 def _resolved(values: JsonObject, *, stored: bool) -> Config:
     if not all(isinstance(key, str) for key in values):
-        raise InputError(f"config: {as_yaml(list(values))} given; keys are words")
+        raise InputError(f"config: the keys {as_yaml(list(values))} given; pass only texts as keys")
     if isinstance(data := values.get("data"), str):
-        search_beside(Path(data))  # what lies beside the data may be named as module:name
+        search_beside(Path(data))  # modules next to the data may be named as module:name
     method, options = named(_with_name(values.get("method", DEFAULT_METHOD), DEFAULT_METHOD), "method")
     build = lookup(METHODS, method, "method")
     wanted = sections(build)
@@ -200,12 +200,12 @@ def _resolved(values: JsonObject, *, stored: bool) -> Config:
     default = {"loss": defaults["loss"]} if "loss" in wanted else {}
     values = expand_loss({**default, **values, **chosen})
     if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
-        del values["proxy"]  # what "--loss NAME" says to methods that know proxies
+        del values["proxy"]  # "--loss NAME" sets it for methods that have proxies
     recipe = ["recipe"] if "loss" in wanted else []
     known = ["method", *schema(Common), *FIXED, TOWERS, TUNING, *wanted, *recipe]
     for key in values:
         if key not in known:
-            raise InputError(f"{key}: method {method} knows no such key; {suggestion(key, known)}")
+            raise InputError(f"{key}: method {method} has no such key; {suggestion(key, known)}")
     config = Config(
         method=method,
         options=OptionValues(**checked_options(build, options, "method", name=method)),
@@ -224,7 +224,7 @@ def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
     """Return the search space of equal budgets: the `tuning` of the config, else the search ranges of the options.
 
     Raises:
-        InputError: not a mapping of keys to lists of values.
+        InputError: `tuning` is not a mapping of keys to lists of values.
     """
     if TUNING in values:
         return _check_tuning(values)
@@ -239,7 +239,7 @@ def _towers(values: JsonObject) -> PretrainedOptions | None:
         return None
     towers = built(PretrainedOptions, _mapping(values, TOWERS), TOWERS)
     if not towers.networks:
-        raise InputError(f"{TOWERS}: names no network; give audio, visual or text, or leave the section out")
+        raise InputError(f"{TOWERS}: names no network; set audio, visual or text, or leave out the section")
     return towers
 
 
@@ -252,9 +252,9 @@ def _sections(wanted: Mapping[str, Option], values: JsonObject, *, stored: bool)
 
 
 def _section(key: str, kind: Any, given: Default, score: str | None, *, stored: bool) -> object:
-    """Check and complete a section; `score` is that of the loss, where it has one."""
+    """Check and complete a section; `score` is the score of the loss, or None if it has no score."""
     if given is REQUIRED:
-        raise InputError(f"{key}: the section is missing; configs/aadml.yaml shows one")
+        raise InputError(f"{key}: the section is missing; add it, for example as in the preset `aadml`")
     if key == "directions":
         names = checked(Annotated[tuple[str, ...], Len(1, 64)], [given] if isinstance(given, str) else given, key)
         parse_directions(names)
@@ -271,23 +271,21 @@ def _section(key: str, kind: Any, given: Default, score: str | None, *, stored: 
 
 
 def _with_name(given: Json, default: Default) -> Json:
-    """Add to a section without a name those of the section's default, and its options."""
+    """Add the name and the options of the section's default to a section without a name."""
     if not isinstance(given, Mapping) or "name" in given or default is REQUIRED:
         return given
     return {**(default if isinstance(default, Mapping) else {"name": default}), **given}
 
 
 def _names_identity(proxy: Json) -> bool:
-    """Return whether a section chooses a proxy that leaves anchors as they are."""
+    """Return whether a section chooses a proxy that leaves anchors unchanged."""
     return not (isinstance(proxy, Mapping) and "name" not in proxy) and not prefix_of(named(proxy, "proxy")[0])
 
 
 def _mapping(values: JsonObject, section: str) -> JsonObject:
     options = values.get(section, {})
     if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
-        raise InputError(
-            f"{section}: {as_yaml(options)} given; a mapping of options is possible, or leave the section out"
-        )
+        raise InputError(f"{section}: {as_yaml(options)} given; pass a mapping of options, or leave out the section")
     return options
 
 
@@ -295,7 +293,7 @@ def _check_tuning(values: JsonObject) -> dict[str, list[Json]]:
     space: dict[str, list[Json]] = {}
     for key, choices in _mapping(values, TUNING).items():
         if not isinstance(choices, list) or not choices:
-            raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; a list of values to try is possible")
+            raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; pass a list of values to try")
         space[key] = choices
     return space
 

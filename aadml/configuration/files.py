@@ -1,4 +1,4 @@
-"""Config files: where they lie, and what they say in which line."""
+"""Config files: their paths, their values and the line of each key."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,18 +13,18 @@ from aadml.feature_extraction.ground.registry import nearest
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """What a config file says.
+    """Content of a config file.
 
     Attributes:
         values: nested plain values.
-        places: dotted key -> "aadml.yaml, line 3", for messages.
+        places: dotted key -> location such as "aadml.yaml, line 3", for messages.
     """
 
     values: JsonObject
     places: Mapping[str, str] = field(default_factory=dict)
 
     def without(self, keys: Iterable[str]) -> Mapping[str, str]:
-        """Return the places of the keys that stand as the file has them, where `keys` were set elsewhere."""
+        """Return the places without those of `keys`, whose values were overridden, and of the keys inside them."""
         elsewhere = list(keys)
         return {
             place: where
@@ -34,30 +34,30 @@ class ConfigFile:
 
 
 def open_config(name: str | Path) -> ConfigFile:
-    """Read a config file, given by path or by the name of a shipped one ("paper-r1").
+    """Read a config file by its path or by the name of a preset ("paper-r1").
 
     Raises:
-        InputError: no such file, not YAML, not a mapping, or one that can be misread; the message says in which line.
+        InputError: the file does not exist, is not a YAML mapping, or is ambiguous; the message names the line.
     """
     path = _found(name)
     try:
         with path.open("rb") as file:
             raw = file.read(strict_yaml.LARGEST + 1)
         if len(raw) > strict_yaml.LARGEST:
-            raise InputError(f"{path}: more than {strict_yaml.LARGEST} bytes; a config has fewer")
+            raise InputError(f"{path}: has more than {strict_yaml.LARGEST} bytes; pass a smaller config")
         return parsed(raw.decode("utf-8"), path)
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise InputError(f"{path}, line {line}: not UTF-8") from error
+        raise InputError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def parsed(text: str, place: Path) -> ConfigFile:
-    """Read the text of a config file; `place` is where it was read, for messages.
+    """Parse the text of a config file; `place` is the path of the file, for messages.
 
     Raises:
-        InputError: as of `open_config`.
+        InputError: see `open_config`.
     """
     try:
         document = strict_yaml.read(text)
@@ -65,7 +65,7 @@ def parsed(text: str, place: Path) -> ConfigFile:
         raise InputError(f"{place}, {error}" if str(error).startswith("line ") else f"{place}: {error}") from error
     if not isinstance(document.value, dict):
         kind = "empty" if document.value is None else f"a {type(document.value).__name__}"
-        raise InputError(f"{place}: a config is a mapping of sections; this file is {kind}")
+        raise InputError(f"{place}: is {kind}; pass a config, which is a mapping of sections")
     return ConfigFile(document.value, {key: f"{place.name}, line {line}" for key, line in document.lines.items()})
 
 
@@ -75,7 +75,7 @@ def read_yaml(name: str | Path) -> JsonObject:
 
 
 def parse_yaml(text: str, place: Path) -> JsonObject:
-    """Read the values of a config file's text; see `parsed`."""
+    """Parse the values of the text of a config file; see `parsed`."""
     return parsed(text, place).values
 
 
@@ -86,11 +86,9 @@ def _found(name: str | Path) -> Path:
         path = shipped
     if not path.is_file():
         if path.exists():
-            raise InputError(f"{name}: is not a file; give a YAML file, or a shipped config of `aadml list configs`")
+            raise InputError(f"{name}: is not a file; pass a YAML file, or a preset of `aadml list configs`")
         known = sorted(p.stem for p in configs_folder().glob("*.yaml"))
         near = nearest(str(name), known)
         hint = f"did you mean '{near}'? " if near else ""
-        raise InputError(
-            f"{name}: no such config file; {hint}give a path, or one of the shipped configs: {', '.join(known)}"
-        )
+        raise InputError(f"{name}: no such config file; {hint}pass a path, or choose a preset from {', '.join(known)}")
     return path

@@ -1,4 +1,4 @@
-"""Assembles a config: the file to start from, then the changes given beside it; later ones win."""
+"""Assembly of a config from a file and arguments that override the values of the file."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,25 +30,25 @@ def assemble(
     device: str | None = None,
     sample: bool = False,
 ) -> Config:
-    """Build a config from a file, then the named arguments, then `settings`; later ones win.
+    """Build a config from a file, the named arguments and `settings`, each of which overrides those before it.
 
     Args:
         data: path of the data.
         method: a key of METHODS.
         loss: a loss or recipe, with or without the prefix "aa-".
         k: neighbors of the anchor-aware proxy.
-        config: path of a YAML file, or the name of a shipped one.
-        settings: any keys of the config.
+        config: path of a YAML file, or the name of a preset.
+        settings: values of any keys of the config.
         seed: see `Common`.
         epochs: `training.epochs`.
         criterion: `training.criterion`.
         relevance: see `Common`.
         modalities: see `Common`.
         device: see `Common`.
-        sample: whether the sample clips are trained on, for which there are configs of their own.
+        sample: whether the training data are the sample clips, for which there is a preset.
 
     Raises:
-        InputError: an unknown name or key, or a value of the wrong kind.
+        InputError: a name or key is unknown, or a value has the wrong type.
     """
     if data is not None:
         search_beside(Path(data))
@@ -66,7 +66,7 @@ def assemble(
 
 
 def assembled(started: ConfigFile, flags: JsonObject, settings: Settings) -> Config:
-    """Apply flags other than None and settings to the values of a file, and resolve."""
+    """Apply flags that are not None, then settings, to the values of a file, and resolve the config."""
     changes = [*((path, value) for path, value in flags.items() if value is not None), *setting_pairs(settings)]
     values = started.values
     for path, value in changes:
@@ -75,13 +75,13 @@ def assembled(started: ConfigFile, flags: JsonObject, settings: Settings) -> Con
 
 
 def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:
-    """Read the config to start from: the one named, else the method's, else `aadml` (`sample` on the sample clips)."""
+    """Read the config to start from: `config`, else the preset of `method`, else `aadml` (or `sample`)."""
     if method:
         lookup(METHODS, method, "method")
     default = "sample" if sample else "aadml"
     name = (method or default).replace("-", "_") if method != "aadml" else default
     if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
-        return ConfigFile({"method": method})  # one from outside has all its defaults in its code
+        return ConfigFile({"method": method})  # a method from outside aadml has all its defaults in its code
     started = open_config(config or name)
     chosen = started.values.get("method")
     same = method == (chosen.get("name") if isinstance(chosen, dict) else chosen)

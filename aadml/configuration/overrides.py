@@ -1,4 +1,4 @@
-"""Changes of a config before it is resolved: dotted keys, and the shorthand of losses ("aa-hard-triplet")."""
+"""Overrides of a config before it is resolved: dotted keys, and the shorthand of losses ("aa-hard-triplet")."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,36 +12,36 @@ from aadml.objective.recipes import RECIPES
 from aadml.proxies import PROXIES, prefix_of
 
 IDENTITY = "identity"
-"""The proxy by which every clip stands for itself."""
+"""Name of the proxy that leaves every anchor unchanged."""
 
 
 Settings = JsonObject | Sequence[str] | None
-"""Any keys of the config, as {"proxy.k": 5} or as ["proxy.k=5"]; None for none."""
+"""Values of any keys of the config, as {"proxy.k": 5} or as ["proxy.k=5"]; None for no settings."""
 
 
 def setting_pairs(settings: Settings, flag: str = "--set") -> list[tuple[str, Json]]:
     """Return settings as keys and values; `flag` is the name of the option, for messages.
 
     Raises:
-        InputError: neither a mapping nor texts of the form "key=value".
+        InputError: the settings are neither a mapping nor texts of the form "key=value".
     """
     if isinstance(settings, Mapping):
         return list(settings.items())
     listed = () if settings is None else settings
     if isinstance(listed, str) or not isinstance(listed, Sequence) or not all(isinstance(text, str) for text in listed):
-        raise InputError(f'settings: {settings!r} given; {{"proxy.k": 5}} or ["proxy.k=5"] is wanted')
+        raise InputError(f'settings: {settings!r} given; pass {{"proxy.k": 5}} or ["proxy.k=5"]')
     return [parse_setting(text, flag) for text in listed]
 
 
 def parse_setting(text: str, flag: str = "--set") -> tuple[str, Json]:
-    """Read "key=value" of `--set`, or of another flag; the value is YAML.
+    """Parse "key=value" of `--set`, or of another flag; the value is YAML.
 
     Raises:
-        InputError: no "=", or a value that is not YAML.
+        InputError: there is no "=", or the value is not YAML.
     """
     path, sign, value = text.partition("=")
     if not sign or not path.strip():
-        raise InputError(f"{flag} {text}: write it as key=value, for example proxy.k=5")
+        raise InputError(f"{flag} {text}: not key=value; pass for example proxy.k=5")
     try:
         return path.strip(), strict_yaml.load(value)
     except InputError as error:
@@ -51,11 +51,11 @@ def parse_setting(text: str, flag: str = "--set") -> tuple[str, Json]:
 def with_setting(values: JsonObject, path: str, value: Json) -> dict[str, Json]:
     """Return `values` with the key at a dotted path ("proxy.k") set.
 
-    `loss` alone takes a shorthand: "aa-triplet" also sets the proxy, "triplet" takes it away, "hard-triplet" brings its
-    selection; the options of the loss before are dropped.
+    The path `loss` accepts a shorthand: "aa-triplet" also sets the proxy, "triplet" removes it, and "hard-triplet" also
+    sets the selection. The options of the previous loss are dropped.
 
     Raises:
-        InputError: the path leads through something that holds no keys.
+        InputError: a part of the path is not a mapping.
     """
     if path == "loss" and isinstance(value, str):
         current = values.get("proxy") if proxy_prefix_of(value) else IDENTITY
@@ -68,30 +68,30 @@ def with_setting(values: JsonObject, path: str, value: Json) -> dict[str, Json]:
     if isinstance(inner, str):
         inner = {"name": inner}
     if not isinstance(inner, Mapping):
-        raise InputError(f"{path}: {head} is {as_yaml(inner)}, in which there is no '{rest}'")
+        raise InputError(f"{path}: {head} is {as_yaml(inner)}, which has no key '{rest}'; leave out {path}")
     return dict(values) | {head: with_setting(inner, rest, value) if "." in rest else dict(inner) | {rest: value}}
 
 
 def named(given: Json, where: str) -> tuple[str, JsonObject]:
-    """Return the name and the options of a section that chooses an entry of a table.
+    """Return the name and the options of a section that chooses an entry of a registry.
 
     Raises:
-        InputError: neither a name nor a mapping with one.
+        InputError: the section is neither a name nor a mapping with a name.
     """
     if isinstance(given, str):
         return given, {}
     if isinstance(given, Mapping) and isinstance(given.get("name"), str) and all(isinstance(key, str) for key in given):
         return str(given["name"]), {key: value for key, value in given.items() if key != "name"}
-    raise InputError(f"{where}: {as_yaml(given)} given; a name, or a mapping with a 'name', is possible")
+    raise InputError(f"{where}: {as_yaml(given)} given; pass a name, or a mapping with a 'name'")
 
 
 def expand_loss(values: JsonObject) -> dict[str, Json]:
     """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that it stands for.
 
-    What stands in `values` already wins over what a recipe brings.
+    Sections that are already in `values` override those of a recipe.
 
     Raises:
-        InputError: no such loss.
+        InputError: the loss is unknown.
     """
     values = dict(values)
     if "loss" not in values or "recipe" in values:
@@ -101,7 +101,7 @@ def expand_loss(values: JsonObject) -> dict[str, Json]:
         name = name.removeprefix(prefix)
         anchored = next(key for key in PROXIES if prefix_of(key) == prefix)
         proxy, proxy_options = named(values.get("proxy", anchored), "proxy")
-        others = proxy not in (anchored, IDENTITY)  # options of another proxy say nothing to this one
+        others = proxy not in (anchored, IDENTITY)  # options of another proxy do not apply
         values["proxy"] = {**({} if others else proxy_options), "name": anchored}
     if name not in RECIPES:
         require_entry(JoinedRegistry(LOSSES, RECIPES), name, "loss")
@@ -113,7 +113,7 @@ def expand_loss(values: JsonObject) -> dict[str, Json]:
 
 
 def proxy_prefix_of(loss: str) -> str:
-    """Return the prefix by which a loss's name asks for a proxy ("aa-"), "" where it asks for none."""
+    """Return the prefix of a loss's name that stands for a proxy ("aa-"); "" if there is no such prefix."""
     if loss in LOSSES or loss in RECIPES:
         return ""
     prefixes = [prefix_of(proxy) for proxy in PROXIES]
@@ -121,6 +121,6 @@ def proxy_prefix_of(loss: str) -> str:
 
 
 def _without_loss(values: JsonObject) -> dict[str, Json]:
-    """Drop the loss, and where it was a recipe, the selection and the directions that it had brought."""
+    """Drop the loss and, if it was a recipe, the selection and the directions that the recipe had set."""
     dropped = ("loss", "recipe", "selection", "directions") if "recipe" in values else ("loss",)
     return {key: value for key, value in values.items() if key not in dropped}

@@ -1,10 +1,10 @@
-"""The configs that come with the package."""
+"""Presets: the configs that come with the package."""
 
 from pathlib import Path
 
 
 def configs_folder() -> Path:
-    """Find the shipped configs: beside the package in a checkout, inside it once installed."""
+    """Return the folder of the presets: next to the package in a checkout, inside the package if installed."""
     package = Path(__file__).parents[1]
     inside = package / "configs"
     return inside if inside.is_dir() else package.parent / "configs"

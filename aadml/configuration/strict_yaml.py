@@ -1,6 +1,6 @@
-"""YAML of plain values that cannot lie: what stands twice or refers elsewhere is refused, with its line.
+"""YAML of plain values without ambiguity: repeated keys, anchors and tags are errors that name the line.
 
-Numbers and words are those of YAML 1.2: 5e-4 is a number, `no` and `12:30` are words, 010 is ten.
+Numbers and texts are those of YAML 1.2: 5e-4 is a number, `no` and `12:30` are texts, 010 is ten.
 """
 
 import re
@@ -14,11 +14,11 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json
 
 LARGEST = 1 << 20
-"""Bytes that a config may have."""
+"""Largest size of a config in bytes."""
 DEEPEST = 16
-"""Mappings and lists that may lie within each other."""
+"""Largest depth of nested mappings and lists."""
 LONGEST_NUMBER = 100
-"""Digits that a whole number may have."""
+"""Largest number of digits of a whole number."""
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _TAG = "tag:yaml.org,2002:"
 _WORDS: dict[str, tuple[str, str]] = {
@@ -28,11 +28,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "float": (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
               "-+.0123456789"),
 }  # fmt: skip
-"""Tag -> what a word of it looks like, and the letters it may begin with."""
+"""Tag -> pattern of its scalars, and the letters with which they may begin."""
 
 
 class _Words(yaml.resolver.BaseResolver):
-    """The words of YAML 1.2's core schema."""
+    """Resolver of the scalars of YAML 1.2's core schema."""
 
 
 for _name, (_pattern, _first) in _WORDS.items():
@@ -49,7 +49,7 @@ class _Loader(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser, yaml
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what this reader, or one of YAML 1.1, would take for another thing than a word."""
+    """Dumper that quotes texts which this reader, or a reader of YAML 1.1, would not read as texts."""
 
 
 for _name, (_pattern, _first) in _WORDS.items():
@@ -61,8 +61,8 @@ class Document:
     """One YAML document.
 
     Attributes:
-        value: plain: mappings with words for keys, lists, words, numbers, true, false, null.
-        lines: dotted key ("proxy.k") -> the line where it stands, from 1.
+        value: plain value: mappings with texts as keys, lists, texts, numbers, true, false, null.
+        lines: dotted key ("proxy.k") -> number of its line, from 1.
     """
 
     value: Json
@@ -70,22 +70,22 @@ class Document:
 
 
 def load(text: str) -> Json:
-    """Read the value of one YAML document.
+    """Read the value of a YAML document.
 
     Raises:
-        InputError: it is none, or one that can be misread; the message says in which line.
+        InputError: the text is not a YAML document, or is ambiguous; the message names the line.
     """
     return read(text).value
 
 
 def read(text: str) -> Document:
-    """Read one YAML document with the lines of its keys.
+    """Read a YAML document with the lines of its keys.
 
     Raises:
-        InputError: as of `load`.
+        InputError: see `load`.
     """
     if len(text) > LARGEST:
-        raise InputError(f"{len(text)} characters; a config has {LARGEST} at most")
+        raise InputError(f"{len(text)} characters given; a config has at most {LARGEST}")
     try:
         _refuse_structure(_Loader(text))
         node = _Loader(text).get_single_node()
@@ -100,29 +100,33 @@ def read(text: str) -> Document:
 
 
 def dump(value: Json, **options: Any) -> str:
-    """Write plain values so that this module reads them back as they are."""
+    """Return plain values as YAML text, from which `load` returns the same values."""
     text: str = yaml.dump(value, Dumper=_Dumper, **options)
     return text
 
 
 def _refuse_structure(loader: Any) -> None:
-    """Look at the document's marks one after the other, before anything is built of them."""
+    """Check the events of a document in order, before any value is built.
+
+    Raises:
+        InputError: there are anchors, aliases, tags, a second document, or too many nested mappings and lists.
+    """
     depth = documents = 0
     for event in _events(loader):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise InputError(f"line {line}: anchors and aliases (& and *) are not possible; write the value out")
+            raise InputError(f"line {line}: anchors and aliases (& and *) are not allowed; write the value out")
         if getattr(event, "tag", None):
             raise InputError(
-                f"line {line}: tags (!{event.tag.removeprefix('!')[:40]}) are not possible; plain values are"
+                f"line {line}: tags (!{event.tag.removeprefix('!')[:40]}) are not allowed; write a plain value"
             )
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         documents += isinstance(event, yaml.DocumentStartEvent)
         if depth > DEEPEST:
-            raise InputError(f"line {line}: more than {DEEPEST} mappings and lists within each other")
+            raise InputError(f"line {line}: more than {DEEPEST} nested mappings and lists; use fewer levels")
         if documents > 1:
-            raise InputError(f"line {line}: a second document; a config is one")
+            raise InputError(f"line {line}: a second document begins; keep only one document per file")
 
 
 def _events(loader: Any) -> Iterator[Any]:
@@ -140,11 +144,15 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != f"{_TAG}str":
             shown = key_node.value if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"
-            raise InputError(f"line {line}: {path or 'the file'} has the key {shown}, which is not a word")
+            raise InputError(
+                f"line {line}: {path or 'the file'} has the key {shown}, which is not a text; put it in quotes"
+            )
         key = _word(key_node.value, line)
         where = f"{path}.{key}" if path else key
         if key in mapping:
-            raise InputError(f"line {line}: {where} is given twice, first in line {lines[where]}; leave one out")
+            raise InputError(
+                f"line {line}: {where} is given twice, first in line {lines[where]}; leave out one of them"
+            )
         lines[where] = line
         mapping[key] = _value(inner, where, lines)
     return mapping
@@ -160,11 +168,11 @@ def _scalar(node: Any) -> Json:
     if kind == "float":
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     if kind == "int" and len(text) > LONGEST_NUMBER:
-        raise InputError(f"line {line}: a number of {len(text)} digits; {LONGEST_NUMBER} are possible")
+        raise InputError(f"line {line}: a number of {len(text)} digits given; write at most {LONGEST_NUMBER} digits")
     return int(text) if kind == "int" else _word(text, line)
 
 
 def _word(text: str, line: int) -> str:
     if _NO_TEXT.search(text):
-        raise InputError(f"line {line}: a word with a character that cannot be text (NUL, or half of a pair)")
+        raise InputError(f"line {line}: the text contains NUL or a lone surrogate; remove this character")
     return text

@@ -1,4 +1,4 @@
-"""Options of a config that were changed and cannot act beside the others."""
+"""Options of a config that were changed but have no effect with the other options."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
@@ -14,7 +14,7 @@ from aadml.objective.sections import EntrySection
 
 
 def idle_options(config: Config) -> list[str]:
-    """Return a sentence for each changed option that has no effect beside the other options.
+    """Return a sentence for each changed option that has no effect with the other options.
 
     The marker `OnlyWith` of an option's type states the options that it needs. The weight of a loss needs another loss.
     """
@@ -22,7 +22,9 @@ def idle_options(config: Config) -> list[str]:
     loss = config.section("loss")
     if loss and "label_loss" not in config.sections and loss.shared(Weighted).weight != 1:
         weight = f"loss.weight={loss.shared(Weighted).weight:g}"
-        sentences.append(f"{weight} changes nothing: {config.method} has no other loss to weigh it against")
+        sentences.append(
+            f"{weight} changes nothing: it has an effect only with another loss, and {config.method} has none"
+        )
     return sentences
 
 

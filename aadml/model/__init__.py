@@ -1,1 +1,1 @@
-"""Models: a fitted method with the scaling of its inputs, ready to embed."""
+"""Models: a fitted method with the scaling of its inputs, which embeds items."""

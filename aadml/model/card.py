@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def card(facts: Facts, evaluation: JsonObject | None, audit: str) -> str:
-    """Write the card of a model in Markdown.
+    """Return the card of a model in Markdown.
 
     Args:
-        facts: of the model.
-        evaluation: content of `evaluation.json`; None where the model was not scored.
-        audit: verdict of the audit; empty where there was none.
+        facts: facts of the model.
+        evaluation: content of `evaluation.json`; None if the model was not scored.
+        audit: verdict of the audit; empty if there was no audit.
     """
     record = EvaluationRecord.from_json(evaluation, facts.label) if evaluation else None
     return _template().render(facts=facts, record=record, audit=audit, relevance=RELEVANCE_IN_WORDS)
@@ -37,7 +37,7 @@ def _template() -> "Template":
 
 
 def _options(options: JsonObject) -> str:
-    """Return options as "loss NAME, proxy NAME, KEY VALUE, ..."; other nested values are in `model.json` alone."""
+    """Return options as "loss NAME, proxy NAME, KEY VALUE, ..."; other nested values are only in `model.json`."""
     sections = {key: value for key in ("loss", "proxy") if isinstance(value := options.get(key), Mapping)}
     plain = {key: value for key, value in options.items() if not isinstance(value, Mapping | list | tuple)}
     words = [f"{key} {section['name']}" for key, section in sections.items()]

@@ -18,7 +18,7 @@ class MethodFacts:
 
     Attributes:
         name: a key of METHODS.
-        arguments: its resolved options and sections; the sections of a model that was read are plain values, as in its
+        arguments: resolved options and sections of the method; in a loaded model, sections are plain values as in its
             file.
     """
 
@@ -32,9 +32,9 @@ class TrainingData:
 
     Attributes:
         name: name of the file or folder, without its path.
-        sha256: SHA-256 of everything in the data that training read.
+        sha256: SHA-256 of all data that the training read.
         clips: split -> number of clips.
-        notes: one sentence for each change on the way to the splits.
+        notes: a sentence for each change between the data and the splits.
     """
 
     name: str = ""
@@ -45,25 +45,25 @@ class TrainingData:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Everything but the weights that is needed to embed items, compare embeddings and judge the model.
+    """Everything except the weights that is needed to embed items, compare embeddings and assess the model.
 
     Attributes:
         label: method and loss in one word ("aa-triplet").
         method: the method and its options.
         training: the `training` section.
-        inputs: the `inputs` section, by which the scaling was fitted.
-        dimensions: modality -> number of feature dimensions; 0 where the features are sound or words.
+        inputs: the `inputs` section, with which the scaling was fitted.
+        dimensions: modality -> number of feature dimensions; 0 if the features are sound or words.
         class_names: classes of the training data, in the order of the labels.
         clips: number of training clips.
         seed: seed of weights, order and draws.
         similarity: similarity by which the embeddings are compared.
         protocol: protocol under which the model was selected and scored.
-        features: modality -> fingerprint of its extractor; empty where the data did not name one.
+        features: modality -> fingerprint of its extractor; empty if the data did not name an extractor.
         architecture: architecture of networks that were read from files (see `Method.architecture`).
-        towers: pretrained networks in front of the method; None where the method reads features.
+        towers: pretrained networks in front of the method; None if the method reads features.
         data: the training data.
-        selected_epoch: epoch of these weights; None where there are no epochs.
-        readout: further settings by which embeddings are read off (temperature).
+        selected_epoch: epoch of these weights; None if there are no epochs.
+        readout: further settings for computing embeddings from the network's outputs (temperature).
     """
 
     label: str
@@ -89,7 +89,7 @@ class Facts:
         return tuple(self.dimensions)
 
     def to_json(self) -> JsonObject:
-        """Return the facts as plain values; `towers` is left out where there are none."""
+        """Return the facts as plain values; `towers` is left out if it is None."""
         method = {"name": self.method.name, "arguments": self.method.arguments.plain()}
         facts = asdict(self) | {"method": method}
         return {key: value for key, value in facts.items() if key != "towers" or value is not None}
@@ -106,11 +106,11 @@ def fingerprint(origin: JsonObject) -> JsonObject:
         origin: provenance of a modality, from a feature file.
 
     Returns:
-        `extractor` and `parameters` as plain JSON, and `source`, which `difference` does not compare; empty where the
+        `extractor` and `parameters` as plain JSON, and `source`, which `difference` does not compare; empty if the
         extractor is unknown.
     """
     name = origin.get("extractor")
-    if name in (None, "", "unknown"):  # layouts of the field do not name their extractor
+    if name in (None, "", "unknown"):  # common layouts of feature files do not name their extractor
         return {}
     ignored = () if "about" in origin else ABOUT
     parameters = {key: value for key, value in nested(origin, "parameters").items() if key not in ignored}
@@ -120,7 +120,7 @@ def fingerprint(origin: JsonObject) -> JsonObject:
 
 
 def difference(expected: JsonObject, given: JsonObject) -> str:
-    """Return how a fingerprint differs from the expected one, in words; empty where they agree."""
+    """Return the difference between a fingerprint and the expected fingerprint as text; empty if they agree."""
     extractor = given["extractor"]
     if expected["extractor"] != extractor:
         return f"{extractor} instead of {expected['extractor']}"

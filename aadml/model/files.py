@@ -1,4 +1,4 @@
-"""Reading models: a model folder, or a run that was trained to the end, is loaded offline and checked."""
+"""Reading models: a model folder, or a run whose training was finished, is loaded offline and checked."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,14 +37,14 @@ def build_method(
     towers: PretrainedOptions | None = None,
     inputs: Inputs = STANDARD,
 ) -> Method:
-    """Build an untrained method from its resolved options, with weights drawn by the seed of `context`.
+    """Build an untrained method from its resolved options, with weights drawn with the seed of `context`.
 
     Args:
         name: a key of METHODS.
         arguments: resolved options and sections of the method.
         training: the `training` section.
         context: dimensions, classes, seed and device.
-        towers: pretrained networks in front of the method, whose vectors are its features.
+        towers: pretrained networks in front of the method, whose outputs are its features.
         inputs: the `inputs` section, for towers; a method without towers receives scaled features.
     """
     entry = lookup(METHODS, name, "method")
@@ -59,15 +59,15 @@ def build_method(
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether a folder holds a model."""
+    """Return whether a folder contains a model."""
     return (folder / FACTS).is_file()
 
 
 def load_model(folder: Path, device: torch.device) -> Model:
-    """Load the model of a model folder, or of a run that was trained to the end.
+    """Load the model of a model folder, or of a run whose training was finished.
 
     Raises:
-        InputError: the folder holds no model, a damaged one, or one of another version.
+        InputError: the folder contains no model, or the model is damaged or of a different version.
     """
     content, data = _read_checked(folder)
     tensors, _ = unpack_tensors(data, folder / WEIGHTS)
@@ -79,7 +79,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
 
 
 def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
-    """Build a model from its facts and the tensors of its weights file, as far as embedding needs it."""
+    """Build a model from its facts and the tensors of its weights file, with only the parts that embedding needs."""
     context = Context(
         facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips, facts.features,
         architecture=facts.architecture,
@@ -93,14 +93,14 @@ def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.dev
 
 
 def _typed_arguments(method: MethodFacts) -> OptionValues:
-    """Return the arguments of a method with sections as objects instead of the plain values of a file."""
+    """Return the arguments of a method, with the plain values of sections replaced by objects."""
     kinds = {key: section.kind for key, section in sections(lookup(METHODS, method.name, "method")).items()}
     arguments = vars(method.arguments).items()
     return OptionValues(**{k: stored_section(kinds[k], value) if k in kinds else value for k, value in arguments})
 
 
 def verify_model(folder: Path) -> list[str]:
-    """Return a sentence on the first damaged file of a model folder; none where all files are intact."""
+    """Return a sentence on the first damaged file of a model folder; an empty list if all files are intact."""
     try:
         _read_checked(folder)
     except InputError as error:
@@ -118,19 +118,21 @@ def _read_checked(folder: Path) -> tuple[JsonObject, bytes]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise DamagedFileError(f"{path}: cannot be read ({error.strerror}); the model is incomplete") from error
+        raise DamagedFileError(
+            f"{path}: cannot be read ({error.strerror}), so the model is incomplete; restore the file from a copy"
+        ) from error
     read_as(FileSum, content["weights"], folder / FACTS).check(data, path)
     return content, data
 
 
 def _why_not_a_model(folder: Path) -> str:
     if not folder.exists():
-        return "no such folder; give a run of `aadml train`, or a saved model"
+        return "no such folder; pass a run of `aadml train`, or a saved model"
     if not folder.is_dir():
-        return "is a file; runs and models are folders"
+        return "is a file, not a folder; pass the folder of a run or a model"
     if (folder / "manifest.json").is_file():
-        return f"is a run that was not trained to the end; continue it with `aadml train --resume {quote(str(folder))}`"
-    return f"is neither a run nor a model (it holds no {FACTS})"
+        return f"is a run whose training was not finished; continue it with `aadml train --resume {quote(str(folder))}`"
+    return f"is neither a run nor a model (no {FACTS} in it); pass the folder of a run or a model"
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Media for a model: read as features by the extractor of its training data."""
+"""Media for a model, from which features are extracted by the extractor of its training data."""
 
 import re
 import tempfile
@@ -32,7 +32,7 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
     Args:
         facts: facts of the model.
         modality: modality of the items.
-        items: paths; captions where the modality is text.
+        items: paths; captions if the modality is text.
 
     Returns:
         Features (n, d), or sounds or captions as a source.
@@ -76,10 +76,10 @@ def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:
 
 
 def extractor_of(facts: Facts, modality: Modality) -> Extractor:
-    """Build the extractor of a modality's features, and check that its fingerprint is the model's.
+    """Build the extractor of a modality's features, and check that its fingerprint equals the model's.
 
     Raises:
-        InputError: the features are of unknown origin, or their extractor cannot be built here.
+        InputError: the origin of the features is unknown, or their extractor cannot be built.
     """
     expected = facts.features.get(modality) or {}
     if not expected:
@@ -107,17 +107,17 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     other = difference(expected, fingerprint(about))
     if other:
         raise InputError(
-            f"{modality}: the extractor here differs from the model's ({other}); embed arrays instead of files"
+            f"{modality}: the installed extractor differs from the model's ({other}); embed arrays instead of files"
         )
     return built
 
 
 def _published(value: Json) -> Json:
-    """Return the path of the weight file that a parameter names by its checksum; "auto" where that is unknown.
+    """Return the path of the weight file that a parameter names by its checksum; "auto" if the checksum is unknown.
 
-    An unknown checksum belongs to a file of the user's own, or to a published file without a published checksum; the
-    comparison of fingerprints decides between these. Paths and addresses count as unknown: the parameter comes from a
-    file, and a SavedModel at that path would be executed.
+    An unknown checksum belongs to a file of the user, or to a published file without a published checksum; the
+    comparison of fingerprints decides between these. Paths and URLs count as unknown, because the parameter comes from
+    a file, and a SavedModel at that path would be executed.
     """
     if value == "untrained":
         return value
@@ -130,4 +130,4 @@ def _published(value: Json) -> Json:
 def _check_files(paths: Sequence[str]) -> None:
     for path in map(Path, paths):
         if not path.is_file():
-            raise InputError(f"{path}: {'is not a file' if path.exists() else 'no such file'}")
+            raise InputError(f"{path}: {'is not a file' if path.exists() else 'no such file'}; pass a media file")

@@ -1,4 +1,4 @@
-"""The model: result of a training, complete for embedding one item of one modality at a time."""
+"""The model: result of a training, which embeds each item of each modality on its own."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,8 +29,8 @@ class TopK(NamedTuple):
     """Best gallery items of each query.
 
     Attributes:
-        scores: (n, k), descending; (k,) for one query.
-        indices: (n, k) or (k,), rows of the gallery; equal scores in the order of the gallery.
+        scores: similarities in descending order, (n, k); (k,) for one query.
+        indices: rows of the gallery, (n, k) or (k,); equal scores in the order of the gallery.
     """
 
     scores: Array
@@ -39,18 +39,18 @@ class TopK(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """Fitted method with the scaling of its inputs: raw features in, embeddings out.
+    """Fitted method with the scaling of its inputs, which maps raw features to embeddings.
 
-    `aadml.fit` and `aadml.load` return models. NumPy input gives NumPy output, tensors give tensors.
+    `aadml.fit` and `aadml.load` return models. Output is NumPy for NumPy input, and tensors for tensors.
 
     Attributes:
         method: the fitted method.
         scaling: scaling of the inputs, fitted on the training clips.
         facts: method, training data and expected features.
-        evaluation: content of `evaluation.json`; None where the model was not scored.
-        audit: verdict of its audit, one sentence; empty where there was none.
-        folder: folder of the model; None where it is in memory alone.
-        trusted: whether it was built or loaded with consent to the code that files name.
+        evaluation: content of `evaluation.json`; None if the model was not scored.
+        audit: verdict of the audit, in one sentence; empty if there was no audit.
+        folder: folder of the model; None if the model is only in memory.
+        trusted: whether the model was built or loaded with consent to import the code that files name.
     """
 
     method: Method
@@ -80,18 +80,19 @@ class Model:
         return self.facts.modalities
 
     def embed(self, **items: ArrayLike | Media) -> Any:
-        """Embed items of one modality, or of several, each item alone.
+        """Embed items of one or several modalities, each item on its own.
 
         Args:
-            items: by modality: features (n, d) or one row (d,), as NumPy array, tensor or lists; or one or several
-                paths of media files, where the extractor of the model is installed; captions as strings where the
-                model reads words.
+            items: items by modality. These are features (n, d) or one row (d,), as NumPy array, tensor or lists; or one
+                or several paths of media files, if the extractor of the model is installed; or captions as strings, if
+                the model reads words.
 
         Returns:
-            (n, e) float32, or (e,) for one row, one path or one caption; with several modalities a dictionary of them.
+            (n, e) float32, or (e,) for one row, one path or one caption. For several modalities, a dictionary of these
+            by modality.
 
         Raises:
-            InputError: a modality or a width is not the model's, a value is NaN, or media cannot be read.
+            InputError: a modality or a width differs from the model's, a value is NaN, or media cannot be read.
 
         Example:
             >>> clips = aadml.read("synthetic:ave").test
@@ -109,14 +110,14 @@ class Model:
         return next(iter(embedded.values())) if len(embedded) == 1 else embedded
 
     def similarity(self, a: ArrayLike, b: ArrayLike) -> Array:
-        """Compute the similarity by which every evaluation of this model compares embeddings; larger is more alike.
+        """Compute the similarity with which evaluations of this model compare embeddings; larger is more similar.
 
         Args:
-            a: (n, e) or (e,).
-            b: (m, e) or (e,).
+            a: embeddings (n, e) or (e,).
+            b: embeddings (m, e) or (e,).
 
         Returns:
-            (n, m); a side given as one row has no axis.
+            (n, m), without the axis of an argument that is a single row.
         """
         (queries, back), (gallery, _) = to_rows(a, "a"), to_rows(b, "b")
         scores = torch.from_numpy(np.asarray(self._scores(queries, gallery)))
@@ -142,14 +143,16 @@ class Model:
         """
         (rows, back), (items, _) = to_rows(queries, "queries"), to_rows(gallery, "gallery")
         if not 1 <= k <= len(items):
-            raise InputError(f"k: {k} given; the gallery holds {len(items)} items, choose 1 to {len(items)}")
+            raise InputError(
+                f"k: {k} given, but the gallery has {len(items)} items; pass a whole number from 1 to {len(items)}"
+            )
         scores = self._scores(rows, items)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         highest = np.take_along_axis(scores, best, axis=1)
         return TopK(back(torch.from_numpy(highest)), back(torch.from_numpy(best)))
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed every modality of `clips`, one at a time."""
+        """Embed each modality of `clips` on its own."""
         for modality, features in clips.features.items():
             if isinstance(features, Matrix):
                 self._check_width(features, self._known(modality))
@@ -167,13 +170,13 @@ class Model:
     def save(self, folder: str | Path) -> Path:
         """Write the model into a folder of its own: `model.safetensors`, `model.json` and a card, `README.md`.
 
-        The folder is self-contained: it loads offline, on another machine, without the training data.
+        The folder is self-contained: the model loads offline, on another machine, without the training data.
 
         Returns:
             The folder.
 
         Raises:
-            InputError: the folder cannot be written, or holds a model already.
+            InputError: the folder cannot be written, or already contains a model.
         """
         place = Path(folder)
         about = {"audit": self.audit, "evaluation": self.evaluation}
@@ -182,7 +185,7 @@ class Model:
         files = {WEIGHTS: files[WEIGHTS], CARD: self.card().encode(), FACTS: files[FACTS]}
         for name in files:
             if (place / name).exists():
-                raise InputError(f"{place}: contains a {name} already; choose another folder")
+                raise InputError(f"{place}: already contains a {name}; choose another folder")
         for name, content in files.items():
             write_bytes(place / name, content)
         return place
@@ -203,7 +206,7 @@ class Model:
         return back(self.embed_features(rows, modality))
 
     def embed_features(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality (n, d) -> (n, e) float32 on the CPU, each alone; the caller checks them."""
+        """Embed n items of one modality, each on its own: unchecked (n, d) -> (n, e) float32 on the CPU."""
         return self.method.embed_all(self.scaling.features(features, modality), modality)
 
     def _scores(self, queries: Tensor, gallery: Tensor) -> Any:
@@ -211,13 +214,13 @@ class Model:
 
     def _known(self, name: str) -> Modality:
         if name not in self.modalities:
-            raise InputError(f"the model has no modality '{name}'; choose one of {', '.join(self.modalities)}")
+            raise InputError(f"the model has no modality '{name}'; choose from {', '.join(self.modalities)}")
         return name
 
     def _check_width(self, features: Matrix, modality: Modality) -> None:
         expected = self.facts.dimensions[modality]
         if not expected:
             media = {"text": "captions", "audio": "paths of sound files"}.get(modality, "paths of videos")
-            raise InputError(f"{modality}: features given, but this model reads {media}; pass these")
+            raise InputError(f"{modality}: features given, but this model reads {media}; pass {media}")
         if features.shape[1] != expected:
             raise InputError(f"{modality}: {features.shape[1]} dimensions given; the model was trained on {expected}")

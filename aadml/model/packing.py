@@ -1,4 +1,4 @@
-"""Writing models: `model.safetensors`, `model.json` and a card, without paths and without pickle."""
+"""Writing models: `model.safetensors`, `model.json` and a card, without local paths and without pickle."""
 
 import json
 from collections.abc import Mapping
@@ -30,28 +30,30 @@ def pack_tensors(tensors: Mapping[str, Tensor], facts: JsonObject) -> bytes:
 
 
 def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObject]:
-    """Read the tensors and facts that `pack_tensors` wrote; `place` is their file, for the message.
+    """Read tensors and facts written by `pack_tensors`; `place` is the path of the file, for messages.
 
     Raises:
-        DamagedFileError: the bytes are not complete.
+        DamagedFileError: the data are incomplete.
     """
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return load_tensors(data), json.loads(header.get("__metadata__", {}).get("facts", "{}"))
     except (SafetensorError, ValueError, AttributeError) as error:
-        raise DamagedFileError(f"{place}: is not a complete safetensors file ({error})") from error
+        raise DamagedFileError(
+            f"{place}: is not a complete safetensors file ({error}); restore the file from a copy, or create it again"
+        ) from error
 
 
 def pack_model(
     method: Method, scaling: Scaling, facts: Facts, about: JsonObject, facts_of_weights: JsonObject
 ) -> dict[str, bytes]:
-    """Return the two files that make a folder loadable: name -> content.
+    """Return the two files from which a model is loaded: name -> content.
 
     Args:
         method: fitted method.
         scaling: fitted scaling of its inputs.
         facts: facts of the model.
-        about: `audit` and `evaluation` of the model, where the folder has no files of them.
+        about: `audit` and `evaluation` of the model, if the folder has no files with these.
         facts_of_weights: facts of the checkpoint, for the header of the weights.
     """
     tensors = {f"method.{key}": value for key, value in method.state().items()}

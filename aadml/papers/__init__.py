@@ -1,4 +1,4 @@
-"""Papers from their data sets to one page: the AADML paper, and those on audio and text.
+"""Reproduction of papers, from their data sets to one page: the AADML paper and the audio-text papers.
 
 `reproduce` is imported on first use.
 """

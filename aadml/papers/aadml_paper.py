@@ -25,12 +25,12 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Reproductio
     """Reproduce the AADML paper.
 
     Args:
-        data: data set ("vegas", "ave") -> its features.
-        only: parts, separated by commas; None is all.
+        data: data set ("vegas", "ave") -> path of its features.
+        only: names of parts, separated by commas; None is all.
         plan: execution, schedule and settings.
 
     Raises:
-        InputError: an unknown part, no part of these data sets, or a setting that no row has.
+        InputError: a part is unknown, no part uses these data sets, or a setting applies to no row.
     """
     parts, notes = chosen_parts(only, data)
     for message in notes:
@@ -55,7 +55,7 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Reproductio
 
 
 def _runs(name: str, place: str, parts: Sequence[str], plan: ReproductionPlan, note: Note) -> PaperRuns:
-    """Return the runs on a data set; of AVE with all clips of Clock, on a draw of them."""
+    """Return the runs on a data set; AVE with all clips of Clock is replaced by a draw."""
     draws: dict[int, str] = {}
     if name == "ave":
         place, draws = drawn_sets(place, plan.folder / name, note, with_others="clock-draw" in parts)

@@ -42,7 +42,7 @@ SAMPLE = "sample"
 
 @dataclass(frozen=True)
 class PaperRun:
-    """A row of a table with its runs, one a seed."""
+    """A row of a table with its runs, one per seed."""
 
     row: PaperRow
     jobs: tuple[Job, ...]
@@ -57,7 +57,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         plan: execution, schedule and settings.
 
     Raises:
-        InputError: missing data, or a setting that the config refuses or that every row has its own value of.
+        InputError: data are missing, the config rejects a setting, or every row has its own value of a setting.
     """
     places: Mapping[str, str | None] = data or {SAMPLE: None}
     names = {data_set: DATASETS.get(data_set, PAPER_TABLES[name].printed_on("")) for data_set in places}
@@ -75,7 +75,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         if plan.shard:
             return plan.result(outcomes)
         tables = {data_set: _table(name, data_set, names[data_set], runs, plan) for data_set, runs in planned.items()}
-        note = "Every item is embedded alone; published figures are not comparable as they stand."
+        note = "Every item is embedded on its own; published figures are not directly comparable."
         summary = plan.warning() + page.notes([note])
         parts = [_part(name, data_set, tables[data_set]) for data_set in planned]
         title = f"{PAPER_TABLES[name].title}, reproduced"
@@ -84,7 +84,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
 
 
 def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) -> Config:
-    """Return the config that the runs on a data set start from."""
+    """Return the config with which the runs on a data set start."""
     narrow = place is None or plan.quick
     preset = open_config(plan.config or starting_config(name, None if narrow else dataset))
     base = with_sample_data(assembled(preset, {"data": place, "device": plan.device}, plan.settings), plan.note)
@@ -94,15 +94,15 @@ def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) ->
 
 
 def _table(name: str, data_set: str, dataset: str, runs: list[PaperRun], plan: ReproductionPlan) -> Table:
-    """Return the table on a data set, with the differences from the paper in its caption."""
+    """Return the table on a data set; its caption states the differences from the paper."""
     table = table_of(name, runs, data=runs[0].jobs[0].config.data, dataset=dataset)
     if plan.quick or data_set == SAMPLE:
-        table = replace(table, caption=f"Networks are narrow ones, not those of the paper. {table.caption}")
+        table = replace(table, caption=f"The networks are narrower than those of the paper. {table.caption}")
     return plan.marked(table)
 
 
 def _part(name: str, data_set: str, table: Table) -> StudyPart:
-    """Return the section of a data set: our figures, then beside the published ones."""
+    """Return the section of a data set: our figures, then both ours and the published figures."""
     paper = PAPER_TABLES[name]
     beside = [column for figure in paper.figures for column in (figure, f"published {figure}")]
     content = page.table(table, [column for column in table.columns if not column.startswith("published ")])
@@ -114,17 +114,17 @@ def _part(name: str, data_set: str, table: Table) -> StudyPart:
 def runs_of(
     name: str, values: JsonObject, seeds: Sequence[int], folder: Path, *, data: str, dataset: str
 ) -> list[PaperRun]:
-    """Return the runs of a table, one a seed for each row, in folders named after the rows.
+    """Return the runs of a table: one per row and seed, in folders named after the rows.
 
-    A model that rows need first is a run of its own, in a folder named by its config; a row of the same config has the
-    same run.
+    A pretrained model that rows need is a separate run, in a folder named by its config; a row with this config shares
+    the run.
 
     Args:
         name: a key of PAPER_TABLES.
-        values: starting configuration.
-        seeds: of every row.
-        folder: of the runs.
-        data: of the runs.
+        values: values of the starting config.
+        seeds: seeds of every row.
+        folder: folder of the runs.
+        data: data of the runs.
         dataset: "AudioCaps" or "Clotho".
     """
     place = folder / name
@@ -142,7 +142,7 @@ def runs_of(
 
 
 def _needed(config: Config, place: Path) -> Job | None:
-    """Return the run that a run of `config` needs first; None without one."""
+    """Return the run of the pretrained model that `config` needs; None if it needs no such model."""
     if config.method != "3cmlf":
         return None
     prior = ancillary(made(CurriculumOptions, vars(config.options)), config.training)
@@ -165,7 +165,7 @@ def _evaluation(row: PaperRow, job: Job) -> EvaluationRecord:
 
 
 def _cost_of_needed(runs: Sequence[PaperRun]) -> list[str]:
-    """Return a note on the cost of the models that several rows need, which the rows do not include."""
+    """Return a note on the cost of pretrained models, which is not included in that of the rows."""
     needed = {job.needs.folder: job.needs for run in runs for job in run.jobs if job.needs}
     records = [read_evaluation(folder) for folder, job in sorted(needed.items()) if is_done(job)]
     if not records:
@@ -174,7 +174,7 @@ def _cost_of_needed(runs: Sequence[PaperRun]) -> list[str]:
         " or ".join(sorted({str(getattr(record, name)) for record in records})) for name in ("epochs", "steps")
     )
     return [
-        "Mined batches are made from the vectors of the plain model, trained once a seed and shared by the rows: "
-        f"{epochs} epochs, {steps} steps, which are not among those of the rows. Stages 1 to 3 are one run, scored at "
-        "the end of each stage."
+        "Batches are mined with the embeddings of the plain model, which is trained once per seed and shared by the "
+        f"rows; its {epochs} epochs and {steps} steps are not included in those of the rows. Stages 1 to 3 are one "
+        "run, scored at the end of each stage."
     ]

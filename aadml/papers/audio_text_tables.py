@@ -1,4 +1,4 @@
-"""The tables of the audio-text papers: the configuration of every row, and our results beside the published ones."""
+"""The tables of the audio-text papers: configuration of every row, and our results next to the published results."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from aadml.studies.comparison_rows import NAMED
 from aadml.studies.results import mean_count, spread_of
 
 DATASETS = {"audiocaps": "AudioCaps", "clotho": "Clotho"}
-"""Name of a data set here -> name in the papers."""
+"""Name of a data set in aadml -> name in the papers."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class PaperRow:
 
     Attributes:
         cells: text of each naming column.
-        method: of METHODS.
-        changes: keys and values that differ from the starting configuration.
+        method: name in METHODS.
+        changes: keys and values that differ from the starting config.
         changes_on: data set -> further changes.
         published: data set -> published figures, in the order of the columns, separated by spaces.
-        weights: the row has published weights, and is left out where none are configured.
-        stage: stage whose best weights are scored, where several rows share one run; "" is the last one.
+        weights: whether the row has published weights; it is left out if no weights are configured.
+        stage: stage whose best weights are scored, if several rows share one run; "" is the last stage.
     """
 
     cells: tuple[str, ...]
@@ -49,17 +49,17 @@ class PaperRow:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """The table of a paper, as its YAML file holds it.
+    """The table of a paper, as stored in its YAML file.
 
     Attributes:
-        title: of the paper, shortened.
-        source: paper, tables and unit, in words.
+        title: short title of the paper.
+        source: paper, tables and unit, as text.
         configs: data set with published figures -> preset of the published sizes.
         narrow: preset of narrow networks.
         naming: columns that name a row.
         digits: decimal places.
         figures: column -> direction, metric, factor from the metric to the unit of the paper.
-        rows: of the table.
+        rows: rows of the table.
     """
 
     title: str
@@ -72,7 +72,7 @@ class PaperTable:
     rows: tuple[PaperRow, ...]
 
     def printed_on(self, dataset: str) -> str:
-        """Return the data set of the figures beside ours: `dataset`, or the paper's first one."""
+        """Return the data set of the published figures: `dataset`, or else the first data set of the paper."""
         return dataset if dataset in self.configs else next(iter(self.configs))
 
 
@@ -80,17 +80,17 @@ PAPER_TABLES = {name: read_as(PaperTable, read_paper(name), f"{name}.yaml") for 
 
 
 def starting_config(name: str, dataset: str | None) -> str:
-    """Return the preset that the rows start from: the published sizes, or narrow networks without a data set."""
+    """Return the preset with which the rows start: published sizes, or narrow networks if `dataset` is None."""
     table = PAPER_TABLES[name]
     return table.narrow if dataset is None else table.configs[table.printed_on(dataset)]
 
 
 def planned(name: str, values: JsonObject, dataset: str) -> list[tuple[PaperRow, dict[str, Json]]]:
-    """Return the rows of a table with their configuration values.
+    """Return the rows of a table with their config values.
 
     Args:
         name: a key of PAPER_TABLES.
-        values: the starting configuration; options that the method of a row does not have are left out.
+        values: values of the starting config; options that the method of a row does not have are left out.
         dataset: "AudioCaps" or "Clotho".
     """
     networks = nested(values, "method") or {"name": values.get("method")}
@@ -101,7 +101,7 @@ def planned(name: str, values: JsonObject, dataset: str) -> list[tuple[PaperRow,
         known = schema(METHODS[row.method])
         options = {key: value for key, value in networks.items() if key in known}
         config: dict[str, Json] = {**values, "method": {"name": row.method, **options}}
-        if row.method == "3cmlf":  # one model mines the batches of all rows, whatever their own batch size
+        if row.method == "3cmlf":  # one model mines the batches of all rows, whose own batch sizes may differ
             batch = networks.get("ancillary_batch") or inner(values, "training", "batch") or Training().batch
             config = with_setting(config, "method.ancillary_batch", batch)
         for key, value in row.changed(dataset).items():
@@ -121,7 +121,7 @@ def refuse_overridden(name: str, keys: Iterable[str], dataset: str) -> None:
     changes = [row.changed(dataset) for row in PAPER_TABLES[name].rows]
     for key in keys:
         if key in NAMED or all(any(f"{key}.".startswith(f"{other}.") for other in changed) for changed in changes):
-            raise InputError(f"--set {key}: every row of {name} has its own {key}; it cannot be set for all")
+            raise InputError(f"--set {key}: every row of {name} has its own {key}; leave out this setting")
 
 
 def laid_out(
@@ -131,10 +131,10 @@ def laid_out(
 
     Args:
         name: a key of PAPER_TABLES.
-        rows: of the table.
-        results: evaluations of each row, one a seed.
-        dataset: data set of the runs, as the papers call it.
-        data: where the data of the runs are.
+        rows: rows of the table.
+        results: evaluations of each row, one per seed.
+        dataset: data set of the runs, by its name in the papers.
+        data: location of the data of the runs.
     """
     table = PAPER_TABLES[name]
     printed_on = table.printed_on(dataset)
@@ -148,15 +148,15 @@ def laid_out(
         printed: Sequence[Cell] = row.published.get(printed_on, "").split() or [None] * len(table.figures)
         lines.append((*row.cells, *ours, *steps, len(records), *printed))
     chances = [record.chance for records in results for record in records]
-    level = f" The chance level of mAP is {sum(chances) / len(chances):.3f} there." if chances else ""
+    level = f" The chance level of mAP in our runs is {sum(chances) / len(chances):.3f}." if chances else ""
     seeds = max(map(len, results), default=0)
     published = (f"published {column}" for column in table.figures)
     return Table(
         columns=(*table.naming, *table.figures, "epochs", "steps", "seeds", *published),
         rows=tuple(lines),
         caption=f"{table.source}. Ours: {data}, test split, protocol inductive, {seeds} seed(s).",
-        notes=(f"The published columns are of {printed_on}, ours of the data named above, each item embedded "
-               f"alone.{level}",),
+        notes=(f"The published columns are results on {printed_on}, ours are results on the data named above, with "
+               f"each item embedded on its own.{level}",),
         digits=table.digits,
     )  # fmt: skip
 

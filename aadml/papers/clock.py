@@ -1,4 +1,4 @@
-"""Draws of Clock: the AVE set of the paper has 100 of its 160 clips, which are not known."""
+"""Draws of the class Clock: the paper's AVE set has 100 of its 160 clips, without stating which."""
 
 from pathlib import Path
 
@@ -16,14 +16,14 @@ def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tup
     """Write the data of the tables, and of further draws.
 
     Args:
-        data: AVE's features in any layout.
-        folder: of the drawn sets, which are feature files.
-        note: called with the number of clips, or the reason why nothing is drawn.
+        data: features of AVE in any layout.
+        folder: folder for the drawn sets, which are feature files.
+        note: called with the number of clips, or with the reason why no clips are drawn.
         with_others: whether further draws are written.
 
     Returns:
-        Path of the data of the tables, and seed -> path of further draws. If Clock has no clips to spare, the data
-        unchanged and no draws.
+        Path of the data of the tables, and seed -> path of further draws. If Clock has too few clips to draw from, the
+        path is that of the unchanged data and there are no draws.
     """
     content = open_data(data)
     try:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 SERIES = {"train": ("train loss", "train map_mean"), "valid": ("valid loss", "valid map_mean"),
           "test": (f"{PREFIX}loss", f"{PREFIX}map_mean")}  # fmt: skip
-"""Split -> keys of the log in figure 5: loss, and MAP."""
+"""Split -> keys of the log in figure 5, for loss and MAP."""
 _MARKS = ("v", "s", "^", "D", "P", "*", "X")
 Figures = tuple[Mapping[str, str], Table]
-"""Title -> figure, and the numbers."""
+"""Figures by title, and a table of their numbers."""
 
 
 def scope_figure(group: Group) -> Figures:
-    """Draw precision-scope@K in each direction, K from 10 to 1,000 or to the size of the gallery."""
+    """Draw precision-scope@K in each direction, for K from 10 to 1,000 or to the size of the gallery."""
     lines: list[tuple[Cell, ...]] = []
     panels: dict[str, str] = {}
     for direction in directions_of(group.scores):
@@ -68,7 +68,7 @@ def neighbor_figure(group: Group) -> Figures:
 
 
 def epoch_figures(group: Group) -> Figures:
-    """Draw loss and MAP by epoch, train solid and test dashed, and the validation MAP."""
+    """Draw loss and MAP by epoch (train as solid, test as dashed lines), and the validation MAP."""
     lines: list[tuple[Cell, ...]] = []
     loss: dict[str, Band] = {}
     score: dict[str, Band] = {}
@@ -86,7 +86,7 @@ def epoch_figures(group: Group) -> Figures:
                     bands[f"{name}, {split}{' (diagnosis)' * (split == 'test')}"] = band
                 elif title == "MAP":
                     selection[name] = band
-    panels = {"loss": loss, "MAP": score, "validation MAP, which alone chooses the epoch": selection}
+    panels = {"loss": loss, "MAP": score, "validation MAP, which selects the epoch": selection}
     figures = {
         title: drawn(bands_over, bands, x="epoch", y=title.split(",")[0]) for title, bands in panels.items() if bands
     }
@@ -96,7 +96,7 @@ def epoch_figures(group: Group) -> Figures:
 
 @in_house_style
 def leak_dots(rows: Sequence[ComparisonRow], group: Group) -> str:
-    """Draw a line for each row: inductive MAP, MAP of the same runs under each leak, and published MAP."""
+    """Draw one line per row: inductive MAP, MAP of the same runs under each leak, and published MAP."""
     printed = published(rows[0].table)
     shown = [(row, inductive) for row in rows if (inductive := group.of(row).over_seeds("map"))]
     labeled: set[str] = set()

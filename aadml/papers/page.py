@@ -18,7 +18,7 @@ from aadml.studies.sweep_parts import StudyPart, write_study
 _FIGURES = {
     "figure-3": (
         scope_figure,
-        "The share of relevant items among the K nearest; the axis goes as far as the paper's, or as the gallery.",
+        "The share of relevant items among the K nearest; K ends at the paper's largest K, or at the gallery's size.",
     ),
     "figure-4": (
         neighbor_figure,
@@ -26,12 +26,12 @@ _FIGURES = {
     ),
     "figure-5": (
         epoch_figures,
-        "Test curves are a diagnosis: they are written down while training and nothing is chosen by them; the epoch "
-        "that is scored is that of the best validation MAP. Losses are of the clips as themselves, without dropout and "
-        "proxies, so that the splits can be compared.",
+        "Test curves are a diagnosis: they are logged during training and not used for any choice. The scored epoch is "
+        "that of the best validation MAP. Losses are computed without dropout and proxies, so that the splits can be "
+        "compared.",
     ),
 }
-"""Part -> function that draws it, and a note."""
+"""Part -> function that draws the part, and a note."""
 
 
 def write_reproduction(
@@ -40,13 +40,13 @@ def write_reproduction(
     """Write tables (Markdown, CSV, LaTeX), numbers of figures (CSV), figures (SVG) and the page.
 
     Args:
-        parts: of the paper.
+        parts: parts of the paper.
         groups: data set -> results.
-        plan: folder, command and schedule.
-        notes: on data and rows.
+        plan: plan with folder, command and schedule.
+        notes: notes on data and rows.
 
     Returns:
-        The tables, and the page; None if figures cannot be drawn because matplotlib is not installed.
+        The tables, and the page. The page is None if matplotlib is not installed.
     """
     pages: dict[str, list[StudyPart]] = {data_set: [] for data_set in groups}
     ordered: list[StudyPart] = []
@@ -63,7 +63,7 @@ def write_reproduction(
 
 
 def _part(part: str, group: Group) -> StudyPart | None:
-    """Return one part on one data set; None for draws of Clock that the data do not allow."""
+    """Return one part on one data set; None for draws of Clock if the data have none."""
     several = len(PAPER.parts[part].data_sets) > 1
     name = f"{part}-{group.runs.data_set}" if several else part
     title = PAPER.parts[part].title + (f", on {group.name}" if several else "")
@@ -86,9 +86,9 @@ def _table(name: str, title: str, group: Group) -> StudyPart:
     printed = [column for column in table.columns if column.startswith("published ")]
     compared = next(column for column in table.columns if column.startswith("difference"))
     content = page.table(table, [row, *maps, *printed, compared, "seeds"])
-    content += "<h3>What each leak makes of the same runs</h3>"
+    content += "<h3>The same runs under each leak</h3>"
     if drawing:
-        content += page.drawing(drawing, f"{title}: inductive MAP, each leak, and what was published")
+        content += page.drawing(drawing, f"{title}: inductive MAP, MAP under each leak, and published MAP")
     content += page.table(jumps) if jumps.rows else ""
     content += page.table(table, [row, "MAP mean", SELECTION, *LEAKS])
     content += "<h3>Cost</h3>" + page.table(table, [row, "epochs", "steps", "seconds", "seeds"])
@@ -98,10 +98,10 @@ def _table(name: str, title: str, group: Group) -> StudyPart:
 
 
 def _most(part: StudyPart, group: Group) -> list[str]:
-    """Return a sentence on the leak that adds most to the rows of a table."""
+    """Return a sentence on the leak with the largest mean increase over the rows of a table."""
     jumps = [table for name, table in part.tables.items() if name.endswith("-leaks") and table.rows]
     return [
-        f"{part.title.split(':')[0]} on {group.name}: of all leaks {table.rows[0][0]} adds most, "
+        f"{part.title.split(':')[0]} on {group.name}: the leak {table.rows[0][0]} increases MAP most, by "
         f"{table.text(table.rows[0][1])} on average."
         for table in jumps
     ]

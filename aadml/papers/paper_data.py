@@ -12,12 +12,12 @@ from aadml.reports.published import read_paper
 
 @dataclass(frozen=True)
 class PaperPart:
-    """A table or a figure.
+    """A table or a figure of the paper.
 
     Attributes:
-        title: of its section.
-        rows: that are trained; see `PaperRuns.cells`.
-        data_sets: of its results.
+        title: title of its section.
+        rows: group of trained rows; see `PaperRuns.cells`.
+        data_sets: data sets of its results.
     """
 
     title: str
@@ -27,7 +27,7 @@ class PaperPart:
 
 @dataclass(frozen=True)
 class PaperDataSet:
-    """A data set: its name in the paper, number of clips and classes, and the preset that losses are put into."""
+    """A data set: name in the paper, number of clips and classes, and the preset in which losses are trained."""
 
     name: str
     clips: int
@@ -37,14 +37,14 @@ class PaperDataSet:
 
 @dataclass(frozen=True)
 class AadmlPaper:
-    """The paper.
+    """The AADML paper.
 
     Attributes:
-        title: of the paper.
-        data_sets: name here -> data set.
+        title: title of the paper.
+        data_sets: name in aadml -> data set.
         parts: name -> table or figure.
-        best_k: loss of figures 4 and 5 -> k that the paper found best and uses in its tables.
-        neighbors: k of figure 4.
+        best_k: loss of figures 4 and 5 -> k that the paper reports as best and uses in its tables.
+        neighbors: values of k in figure 4.
         drawn_losses: losses that are trained on every draw of Clock.
         scope_methods: methods that are drawn in figure 3.
         widest_scope: largest K of figure 3.
@@ -69,11 +69,11 @@ def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str
     """Return parts in the order of the paper, and notes on parts that are left out.
 
     Args:
-        only: names separated by commas; None is all.
-        data_sets: the available ones.
+        only: names of parts, separated by commas; None is all.
+        data_sets: names of the available data sets.
 
     Raises:
-        InputError: an unknown part, or no part of these data sets.
+        InputError: a part is unknown, or no part uses these data sets.
     """
     names = [name.strip() for name in (only or ",".join(PAPER.parts)).split(",") if name.strip()]
     for name in names:
@@ -91,24 +91,25 @@ def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str
             notes.append(f"{name}: {without if name in parts else 'left out'} (no {flags} given)")
     if not parts:
         possible = sorted({data_set for name in names for data_set in PAPER.parts[name].data_sets})
-        raise InputError(f"--only {only}: needs {' or '.join(f'--{data_set} F.h5' for data_set in possible)}")
+        flags = " or ".join(f"--{data_set} F.h5" for data_set in possible)
+        raise InputError(f"--only {only}: the data set of these parts is missing; pass {flags}")
     return parts, notes
 
 
 def other_size(data_set: str, content: FeatureFile) -> list[str]:
-    """Return a note if data have another size than those of the paper.
+    """Return a note if the size of the data differs from that in the paper.
 
     Args:
         data_set: "vegas" or "ave".
-        content: its features.
+        content: features of the data set.
     """
     clips, classes = len(content.ids), len(content.class_names)
     expected = PAPER.data_sets[data_set]
     if (clips, classes) == (expected.clips, expected.classes):
         return []
     same = [other.name for other in PAPER.data_sets.values() if (other.clips, other.classes) == (clips, classes)]
-    guess = f" (is it {same[0]}?)" if same else ""
+    guess = f" (the size of {same[0]})" if same else ""
     return [
         f"{clips:,} clips of {classes} classes{guess}; the paper's {expected.name} has {expected.clips:,} of "
-        f"{expected.classes}, so its values are of other data"
+        f"{expected.classes}, so its values were measured on other data"
     ]

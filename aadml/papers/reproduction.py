@@ -1,4 +1,4 @@
-"""A paper from its data sets to one page: `reproduce`.
+"""`reproduce`: reproduction of a paper, from its data sets to one page.
 
 >>> from aadml.papers import reproduce
 >>> result = reproduce("paper", ave="AVE.h5", quick=True)
@@ -48,36 +48,37 @@ def reproduce(
     confirm: Confirm = lambda forecast: None,
     on_note: Note | None = None,
 ) -> SweepResult:
-    """Reproduce the tables and figures of a paper on its data sets, on one page beside the published figures.
+    """Reproduce the tables and figures of a paper on its data sets, on one page next to the published figures.
 
-    The same call again continues where it stopped; finished runs are kept. A failed run does not stop the others.
+    A repeated call continues an interrupted study and keeps finished runs. A failed run does not stop the others.
 
     Args:
-        paper: "paper" (AADML), or one of audio and text ("mei", "3cmlf", "xie").
-        vegas: VEGAS' features in any layout.
-        ave: AVE's features in any layout; parts that need a missing data set are left out.
-        audiocaps: AudioCaps, for the papers of audio and text: a folder or a manifest.
-        clotho: Clotho, likewise; without both, the sample clips are used.
+        paper: "paper" (AADML), or an audio-text paper ("mei", "3cmlf", "xie").
+        vegas: features of VEGAS in any layout.
+        ave: features of AVE in any layout; parts that need a missing data set are left out.
+        audiocaps: AudioCaps, for the audio-text papers: a folder or a manifest.
+        clotho: Clotho, likewise; if neither is passed, the sample clips are used.
         only: parts of the AADML paper, separated by commas; None is all.
-        quick: shortened schedules (and narrow audio-text networks), two seeds, for a first look.
+        quick: shorten schedules (and use narrow audio-text networks) and train two seeds, as a first check.
         seeds: number of seeds per row; 5 by default.
-        config: config that losses are put into; by default the preset of each data set.
-        settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
+        config: config in which each loss replaces the metric loss; by default the preset of each data set.
+        settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         device: "auto", "cpu" or "cuda".
         trust_code: import the code from outside aadml that the config file, or a run of the folder, names
             as `module:name`.
-        workers: processes; 0 runs in this process, None takes one per core.
-        shard: "i/n": train only every n-th run, for another machine to train the others.
-        merge: train nothing; refuse where a run is missing.
-        output: folder; by default `reproductions/PAPER`.
-        command: command on the page.
-        work: runs the jobs.
-        confirm: called with the forecast before anything is trained.
+        workers: number of worker processes; 0 runs in this process, None starts one per core.
+        shard: "i/n": train only every n-th run, so that other machines can train the others.
+        merge: only collect finished runs; a missing run is an error.
+        output: folder of the study; by default `reproductions/PAPER`.
+        command: command shown on the page.
+        work: function that runs the jobs.
+        confirm: called with the forecast before training.
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: no data, an unknown paper or part, a setting that fits no row, or a run missing from a merge.
+        InputError: there are no data, the paper or a part is unknown, a setting applies to no row, or a run is missing
+            from a merge.
     """
     shards = shard_of(shard, merge=merge)
     lookup({"paper": None, **PAPER_TABLES}, paper, "paper")
@@ -86,7 +87,7 @@ def reproduce(
     possible: Collection[str] = PAPER.data_sets if paper == "paper" else DATASETS
     for name in data:
         if name not in possible:
-            raise InputError(f"reproduce {paper}: is of {' and '.join(possible)}, not of {name}; leave --{name} out")
+            raise InputError(f"reproduce {paper}: uses {' and '.join(possible)}, not {name}; leave out --{name}")
     plan = ReproductionPlan(
         folder=Path(output) if output else Path("reproductions") / (f"{paper}-quick" if quick else paper),
         workers=workers, shard=shards, merge=merge, work=work, note=on_note or log, command=command,
@@ -96,8 +97,8 @@ def reproduce(
     refuse_foreign(plan.folder)
     if paper == "paper":
         if not data:
-            raise InputError("reproduce paper: give --vegas F.h5, --ave G.h5, or both")
+            raise InputError("reproduce paper: no data given; pass --vegas F.h5, --ave G.h5, or both")
         return reproduce_paper(data, only, plan)
     if only:
-        raise InputError(f"reproduce {paper}: has no parts; leave --only out")
+        raise InputError(f"reproduce {paper}: the paper is not divided into parts; leave out --only")
     return reproduce_audio_text(paper, data, plan)

@@ -1,4 +1,4 @@
-"""How a paper is reproduced: schedule and settings of all rows, and a forecast before the work."""
+"""Plan of a reproduction: schedule and settings of all rows, and an estimate of the time before the work."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,25 +17,25 @@ from aadml.studies.sweep import SweepOutcome, worker_count
 STEPS = 60
 """Steps of a shortened training, rounded up to whole epochs."""
 LEAST_EPOCHS = {"3cmlf": 3}
-"""Method -> number of its stages, which need an epoch each."""
+"""Method -> number of its stages, each of which needs at least one epoch."""
 NOTE = (
-    f"SHORTENED (--quick): every training stops after {STEPS} steps or one epoch where that is more, a fraction of the "
-    "paper's schedule. These figures show that all of it runs, not what the methods reach."
+    f"SHORTENED (--quick): every training stops after {STEPS} steps, or after one epoch if an epoch has more steps, "
+    "which is a fraction of the paper's schedule. The results show only that all parts run."
 )
 Confirm = Callable[[Forecast], None]
-"""Called with the forecast before anything is trained; may raise InputError."""
+"""Called with the forecast before training; may raise InputError."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReproductionPlan(Execution):
-    """How a paper is reproduced.
+    """Plan of a reproduction.
 
     Attributes:
-        seeds: of every row.
+        seeds: seeds of every row.
         confirm: called with the forecast.
-        quick: shortened schedules.
-        config: config that losses are put into; None is the preset of each data set.
-        settings: config keys, as "key=value".
+        quick: whether schedules are shortened.
+        config: config in which each loss replaces the metric loss; None is the preset of each data set.
+        settings: config keys and values, as "key=value".
         max_epochs: upper limit on the training epochs.
         device: "auto", "cpu" or "cuda".
     """
@@ -50,11 +50,11 @@ class ReproductionPlan(Execution):
 
     @property
     def warnings(self) -> list[str]:
-        """Sentence on shortened schedules, for every table and section; none otherwise."""
+        """Sentence on shortened schedules, for every table and section; empty if schedules are not shortened."""
         return [NOTE] if self.quick else []
 
     def warning(self) -> str:
-        """Return the sentence on shortened schedules as HTML; "" otherwise."""
+        """Return the sentence on shortened schedules as HTML; "" if schedules are not shortened."""
         return "".join(f'<p class="warning">{text(sentence)}</p>' for sentence in self.warnings)
 
     def marked(self, table: Table) -> Table:
@@ -62,7 +62,7 @@ class ReproductionPlan(Execution):
         return replace(table, caption=" ".join([*self.warnings, table.caption]))
 
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
-        """Train the missing runs, or those of a shard, after a forecast; a merge trains nothing."""
+        """Train the missing runs, or the missing runs of a shard, after a forecast; a merge trains none."""
         return self.train(jobs, self._longest_first)
 
     def _longest_first(self, jobs: list[Job]) -> list[Job]:
@@ -77,7 +77,7 @@ def shortened(config: Config, clips: int) -> Config:
     """Return a config with fewer epochs, each of which is logged completely.
 
     Args:
-        config: complete.
+        config: complete config.
         clips: number of training clips.
     """
     epochs = max(math.ceil(STEPS * config.training.batch / max(clips, 1)), LEAST_EPOCHS.get(config.method, 1))

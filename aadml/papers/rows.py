@@ -17,11 +17,11 @@ from aadml.studies.grid import Cell
 from aadml.studies.job import Job
 
 SELECTION = "legacy:test-selection"
-"""The leak without an evaluation of its own: the best test MAP in the log of a run."""
+"""The leak that needs no further evaluation: the best test MAP in the log of a run."""
 LEAKS = tuple(name for name in PROTOCOLS if name.startswith("legacy:") and name != SELECTION)
-"""The other leaks, under which every row of a table is scored too."""
+"""The other leaks, under which every row of a table is also scored."""
 LOOKS = 40
-"""Number of scores of the test clips in a training, for the log alone; figure 5 has one after every epoch."""
+"""Number of scores of the test clips in a training, used only in the log; figure 5 has a score after every epoch."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class PaperRuns:
         data_set: "vegas" or "ave".
         methods: rows of table 1.
         losses: rows of table 2 or 3.
-        neighbors: loss -> k -> cell, of figure 4.
-        draws: seed of a draw of Clock -> rows; the tables have those of seed 0.
+        neighbors: cells of figure 4: loss -> k -> cell.
+        draws: seed of a draw of Clock -> rows; the tables use seed 0.
         notes: notes on the rows.
     """
 
@@ -51,12 +51,12 @@ class PaperRuns:
 
     @property
     def all_draws(self) -> dict[int, Sequence[ComparisonRow]]:
-        """Rows by seed of the draw of Clock, seed 0 included; empty without further draws."""
+        """Rows by seed of the draw of Clock, including seed 0; empty if there are no further draws."""
         first = [row for row in self.losses if row.item in PAPER.drawn_losses]
         return {0: first, **self.draws} if self.draws else {}
 
     def cells(self, part: str) -> list[Cell]:
-        """Return the cells of a part of the paper, each once; none if the part has another data set."""
+        """Return the cells of a part of the paper, without duplicates; empty if the part does not use the data set."""
         if self.data_set not in PAPER.parts[part].data_sets:
             return []
         cells = {
@@ -92,12 +92,12 @@ def paper_runs(
 
     Args:
         data_set: "vegas" or "ave".
-        shared: settings of all rows; their config is that of the losses.
-        shorten: config -> config, with a shorter schedule for a first look.
+        shared: settings of all rows; `shared.config` is the config of the losses.
+        shorten: function of a config that returns a config with a shorter schedule.
         draws: seed -> data of a further draw of Clock.
 
     Raises:
-        InputError: a setting that no row has.
+        InputError: a setting applies to no row.
     """
     changed = {key for key, _ in shared.changes}
 

@@ -1,4 +1,4 @@
-"""The tables of the AADML paper: our results beside the published figures, and under each leak."""
+"""The tables of the AADML paper: our results next to the published figures, and under each leak."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,17 @@ from aadml.studies.sweep_parts import ResultColumns, failures
 
 Scores = Mapping[str, CellScores]
 Leaks = Mapping[str, Mapping[str, Spread]]
-"""Name of a cell -> protocol -> mean MAP under it."""
+"""Name of a cell -> protocol -> mean MAP under the protocol."""
 
 COMPARED = (
-    "Published figures are the test MAP printed by Zeng et al. (ICMR 2024), protocol and spread unstated. They cannot "
-    "be compared with ours as they stand: ours are 'inductive', each item embedded alone and the epoch chosen on "
-    "validation clips. The columns 'legacy:' show what each leak seen in published code makes of the very same runs."
+    "Published figures are the test MAP printed by Zeng et al. (ICMR 2024), who state neither protocol nor spread. "
+    "They cannot be compared directly with ours, which are 'inductive': each item is embedded on its own, and the "
+    "epoch is chosen on validation clips. The columns 'legacy:' score the same runs under each leak found in "
+    "published code."
 )
 SELECTED = (
-    f"{SELECTION} is the best test MAP of any logged epoch, a diagnosis: nothing was chosen by it. Methods without "
-    "epochs have none."
+    f"{SELECTION} is the best test MAP of any logged epoch, a diagnosis that was not used for any choice. Methods "
+    "without epochs have no such value."
 )
 
 
@@ -37,10 +38,10 @@ class Group:
     """Results on one data set.
 
     Attributes:
-        runs: of the data set.
-        scores: by name of the cell.
-        leaks: by name of the cell.
-        about: caption: data, split, protocol, chance, seeds.
+        runs: runs on the data set.
+        scores: scores by name of the cell.
+        leaks: MAP under each leak, by name of the cell.
+        about: caption with data, split, protocol, chance and seeds.
     """
 
     runs: PaperRuns
@@ -50,7 +51,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The data set as the paper calls it."""
+        """The paper's name of the data set."""
         return PAPER.data_sets[self.runs.data_set].name
 
     def of(self, row: ComparisonRow) -> CellScores:
@@ -63,7 +64,7 @@ class Group:
 
 
 def leaks_of(scores: Scores, jobs: Sequence[Job], folder: Path) -> dict[str, dict[str, Spread]]:
-    """Read the MAP of finished runs under every leak; `folder` holds the runs of the data set."""
+    """Read the MAP of finished runs under every leak; `folder` contains the runs of the data set."""
     by_folder = {job.folder: job for job in jobs}
     leaks = {}
     for name, cell in scores.items():
@@ -80,11 +81,11 @@ def leaks_of(scores: Scores, jobs: Sequence[Job], folder: Path) -> dict[str, dic
 def paper_table(rows: Sequence[ComparisonRow], group: Group) -> Table:
     """Return table 1, 2 or 3 on one data set.
 
-    Methods are compared with aadml, and losses with an anchor-aware proxy with themselves without proxy.
+    Methods are compared with aadml. Losses with an anchor-aware proxy are compared with the same loss without proxy.
 
     Args:
-        rows: of the table.
-        group: their results.
+        rows: rows of the table.
+        group: results of the rows.
     """
     kind, named = rows[0].table, {row.item: row for row in rows}
     reference = "aadml" if kind == "methods" else "itself without proxy"
@@ -105,7 +106,7 @@ def paper_table(rows: Sequence[ComparisonRow], group: Group) -> Table:
 
 
 def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table:
-    """Return the jump of each leak: MAP under it minus the inductive MAP, over the rows of a table."""
+    """Return the jump of each leak (MAP under the leak minus inductive MAP) over the rows of a table."""
     lines: list[tuple[Cell, ...]] = []
     for leak in (SELECTION, *LEAKS):
         jumps = {
@@ -123,7 +124,7 @@ def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table
 
 
 def draw_table(group: Group) -> Table:
-    """Return the MAP on each draw of Clock, and the deviation over draws beside the deviation over seeds."""
+    """Return the MAP on each draw of Clock, and the standard deviations over draws and over seeds."""
     draws = group.runs.all_draws
     spreads = {
         item: [group.of(row).over_seeds("map") for rows in draws.values() for row in rows if row.item == item]
@@ -138,7 +139,7 @@ def draw_table(group: Group) -> Table:
     within = [spread_of(spread.sd for spread in of_draws if spread.count > 1) for of_draws in known]
     columns["sd over seeds (mean)"] = [spread.mean if spread else None for spread in within]
     note = (
-        "Draws differ in which 100 of the clips of Clock are kept, in every split; so the test clips differ too. "
+        "Each draw keeps a different 100 of the clips of Clock, over all splits, so the test clips differ too. "
         "The tables use draw 0."
     )
     return columns.table(f"MAP mean by draw of Clock. {group.about}", notes=[note])

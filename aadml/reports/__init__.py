@@ -1,1 +1,1 @@
-"""Reports: tables, figures and self-contained pages about runs, ablations and comparisons."""
+"""Reports: tables, figures and self-contained pages of runs, ablations and comparisons."""

@@ -33,7 +33,7 @@ _GRAYS = (14, 15)  # colors of tab20 that are not used for classes: gray marks p
 
 DASHED = (0, (4, 2.5))
 WIDTH = 4.6
-"""Width of a figure in inches, so narrow that its text is readable on a phone."""
+"""Width of a figure in inches, narrow enough for its text to be readable on a phone."""
 
 LEGEND_LETTERS = 58  # characters in a line of the legend
 LEGEND_LINE = 0.18  # height in inches
@@ -80,7 +80,7 @@ def label(name: object, width: int = LONGEST) -> str:
 
 
 def over_counts(axes: "Axes", x: str, y: str, *, log: bool = False) -> None:
-    """Label the axes, with whole numbers as ticks of the horizontal one, which counts epochs or results."""
+    """Label the axes, with whole numbers as ticks of the horizontal axis, which counts epochs or results."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set(xlabel=label(x), ylabel=label(y))
@@ -102,7 +102,7 @@ def legend(axes: "Axes") -> None:
 
 
 def svg(figure: "Figure") -> str:
-    """Return a figure as an SVG element that scales with the page; equal figures give equal bytes."""
+    """Return a figure as an SVG element that scales with the page; equal figures have equal bytes."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     element = out.getvalue()
@@ -136,7 +136,7 @@ def training_curves(records: Sequence[Record], selected: int | None) -> dict[str
     """Draw the logged curves: the losses, and each metric of the validation clips, with the selected epoch marked.
 
     Returns:
-        Label of the vertical axis -> figure. The MAP of the training clips, where it was logged, is in that of the MAP.
+        Label of the vertical axis -> figure. The figure of the MAP includes that of the training clips if logged.
     """
     marks = {} if selected is None else {f"epoch {selected}, kept": selected}
     logged = list(dict.fromkeys(key for record in records for key in without_diagnosis(record)))
@@ -165,7 +165,7 @@ def _logged(records: Sequence[Record], key: str) -> tuple[list[float], list[floa
 
 @in_house_style
 def class_bars(names: Sequence[str], values: Mapping[str, Sequence[float]], chance: Sequence[float]) -> str:
-    """Draw the MAP of the queries of each class, with a bar for each direction and a tick at chance."""
+    """Draw the MAP of the queries of each class, with one bar per direction and a tick at chance."""
     figure, axes = canvas(0.6 + max(0.3, 0.09 * len(values)) * len(names))
     places = np.arange(len(names))
     height = 0.8 / max(len(values), 1)
@@ -191,8 +191,8 @@ def class_map(
 
     Args:
         points: modality -> (n, 2).
-        labels: modality -> (n,) class of each point, an index of `names`; negative without class.
-        names: of the classes.
+        labels: modality -> (n,) class of each point, an index of `names`; negative for points without class.
+        names: names of the classes.
     """
     figure, axes = canvas(3.6)
     every = np.concatenate(list(labels.values()))
@@ -223,7 +223,7 @@ def class_map(
 
 
 def _colored(counts: NDArray[np.int64]) -> dict[int, str]:
-    """Return the colors of the largest classes, as many as can be distinguished: class -> color."""
+    """Return class -> color for the largest classes, as many as have distinguishable colors."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

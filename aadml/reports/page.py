@@ -1,7 +1,7 @@
-"""Self-contained HTML pages: the document, and its parts by the macros of `templates/parts.html`.
+"""Self-contained HTML pages: the document, and its parts, rendered with the macros of `templates/parts.html`.
 
-Every function returns HTML. Text that is passed in is escaped by the templates; only the arguments that are documented
-as HTML are inserted as they are.
+Every function returns HTML. The templates escape all text; only arguments that are documented as HTML are inserted
+unchanged.
 """
 
 import base64
@@ -38,11 +38,11 @@ _DIFFERENCE = re.compile(r"([+-]\d\S* \[[^\]]*\]) (\(.*)")
 
 @dataclass(frozen=True)
 class Section:
-    """A titled part of a page; without content it is left out.
+    """A titled part of a page, which is left out if its content is empty.
 
     Attributes:
-        title: of the part.
-        content: HTML.
+        title: title of the part.
+        content: content as HTML.
         notes: plain sentences above the content.
     """
 
@@ -61,7 +61,7 @@ class Fact:
 
 
 def _printable(value: object) -> object:
-    """Replace what HTML cannot contain, lone surrogates and NUL, by escape sequences; HTML stays as it is."""
+    """Replace characters that HTML cannot contain (lone surrogates, NUL) by escape sequences; keep HTML unchanged."""
     if isinstance(value, Markup):
         return value
     return str(value).encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")
@@ -97,14 +97,14 @@ def is_page(path: Path) -> bool:
 def document(
     title: str, kind: str, summary: str, sections: Sequence[Section], media: Sequence[Sequence[str]] = ()
 ) -> str:
-    """Render a page that loads nothing from elsewhere and runs no script but its own.
+    """Render a page that loads no external files and runs only its own script.
 
     Args:
-        title: its heading.
-        kind: what sort of page it is, in a few words.
+        title: heading of the page.
+        kind: kind of the page, in a few words.
         summary: HTML above the sections.
-        sections: parts of the page; those without content are left out.
-        media: of the players in the sections, in the order of their numbers: media type, media and picture in base64.
+        sections: parts of the page; parts without content are left out.
+        media: media type, media and picture in base64 of each player, in the order of the players' numbers.
     """
     shown = [(f"part-{number}", section) for number, section in enumerate(sections, 1) if section.content]
     return render(
@@ -127,14 +127,14 @@ def summary(
         shown: the facts.
         sentences: notes below the facts.
         verdict: headline above the facts.
-        warnings: between facts and notes.
-        alarm: why the facts cannot be trusted, above everything else; the first sentence is the headline.
+        warnings: sentences between facts and notes.
+        alarm: sentences, above everything else, on why the facts cannot be trusted; the first is the headline.
     """
     return _part("summary", shown, sentences, verdict, warnings, alarm)
 
 
 def notes(sentences: Sequence[str]) -> str:
-    """Render notes, in two columns where the page is wide enough."""
+    """Render notes, in two columns if the page is wide enough."""
     return _part("notes", sentences)
 
 
@@ -146,12 +146,12 @@ def facts(shown: Sequence[Fact]) -> str:
 def table(shown: Table, columns: Sequence[str] | None = None) -> str:
     """Render a table of results.
 
-    Columns without any content are left out. On a phone, a table that is wider than the screen has a line for each
-    cell, with the name of its column; elsewhere its box scrolls.
+    Empty columns are left out. On a phone, a table that is wider than the screen has one line per cell, with the name
+    of its column; on larger screens its box scrolls.
 
     Args:
-        shown: the table; its caption names the box, its notes are left to the page.
-        columns: that are shown; all by default. The first one names the rows.
+        shown: the table; its caption labels the box, and its notes are not rendered.
+        columns: names of the columns to show; all by default. The first column names the rows.
     """
     wanted = [j for j, name in enumerate(shown.columns) if columns is None or name in columns]
     places = [j for j in wanted if j == wanted[0] or any(row[j] not in (None, "") for row in shown.rows)]
@@ -172,13 +172,13 @@ def _cell(shown: Table, i: int, j: int, *, number: bool) -> tuple[str, str]:
     kinds = {
         "short": length <= _SHORT, "long": length > _LONG, "number": number, "best": shown.is_best(i, j)
     }  # fmt: skip
-    if parts := _DIFFERENCE.fullmatch(content):  # interval and p are broken into two lines, not into more
+    if parts := _DIFFERENCE.fullmatch(content):  # a line break is allowed only between interval and p
         content = Markup(" ").join(Markup('<span class="short">{}</span>').format(part) for part in parts.groups())
     return content, " ".join(kind for kind, applies in kinds.items() if applies)
 
 
 def _narrowest(cell: tuple[str, str]) -> int:
-    """Return the characters in a line of a cell that is broken wherever its classes allow."""
+    """Return the width of a cell in characters if its text is broken at every allowed place."""
     content, kinds = cell
     if "short" in kinds.split():
         return len(content)
@@ -199,12 +199,12 @@ def drawing(svg: str, alt: str, caption: str = "") -> str:
     """Render a figure in the colors of the page, with a text alternative.
 
     Args:
-        svg: HTML of an SVG element, as `figures.svg` returns it.
+        svg: HTML of an SVG element, as returned by `figures.svg`.
         alt: text alternative.
         caption: a sentence below the figure.
     """
     svg = re.sub(r"<metadata>.*?</metadata>|<style .*?</style>", "", svg, flags=re.DOTALL)
-    # ids are made unique in the page by a checksum, since two figures may be alike
+    # a checksum makes ids unique in the page, since two figures may have the same ids
     prefix = hashlib.sha256(f"{alt}\n{svg}".encode("utf-8", "backslashreplace")).hexdigest()[:8]
     used = set(re.findall(r"(?:href=\"|url\()#([^\")]+)", svg))
     svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{prefix}-{m[1]}"' if m[1] in used else "", svg)
@@ -217,12 +217,12 @@ def drawing(svg: str, alt: str, caption: str = "") -> str:
 
 
 def drawings(panels: Sequence[str]) -> str:
-    """Render figures or other parts (HTML) side by side where the page is wide enough."""
+    """Render figures or other parts (HTML) side by side if the page is wide enough."""
     return _part("drawings", panels) if len(panels) > 1 else "".join(panels)
 
 
 def command(line: str) -> str:
-    """Render a command line; nothing where it is empty."""
+    """Render a command line; "" if it is empty."""
     return preformatted(line, "command") if line else ""
 
 
@@ -237,15 +237,15 @@ def preformatted(content: str, kind: str = "") -> str:
 
 
 def details(title: str, content: str) -> str:
-    """Render long text that opens on demand."""
+    """Render long text in an element that the reader can open."""
     return _part("details", title, content)
 
 
 def player(number: int, name: str, preview: object) -> str:
-    """Render the player or picture of a clip; a sentence where there is no preview.
+    """Render the player or picture of a clip; a sentence if there is no preview.
 
     Args:
-        number: of the preview in the data of the page.
+        number: number of the preview in the data of the page.
         name: id of the clip.
         preview: a `Preview`.
     """

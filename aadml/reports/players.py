@@ -1,4 +1,4 @@
-"""Players and pictures of clips: each clip may occur several times in a page, its data are stored there once."""
+"""Players and pictures of clips; a clip may occur several times in a page, but its data are stored once."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,14 +23,14 @@ class Players:
 
     Attributes:
         previews: id -> preview of the clip, in the order in which the clips occur in the page.
-        left_out: number of clips without player because the page would be too large.
+        left_out: number of clips that have no player because the page would be too large.
     """
 
     previews: Mapping[str, Preview]
     left_out: int = 0
 
     def show(self, clip: str) -> str:
-        """Render the player of a clip (HTML): a video, a sound with its picture, or a sentence if there is none."""
+        """Render the player of a clip as HTML: a video, a sound with its picture, or a sentence if neither exists."""
         number = list(self.previews).index(clip) if clip in self.previews else 0
         return player(number, clip, self.previews.get(clip, Preview()))
 
@@ -39,12 +39,12 @@ class Players:
         return [(preview.type, preview.media, preview.picture) for preview in self.previews.values()]
 
     def notes(self) -> list[str]:
-        """Return sentences on what the players contain and which clips lack one."""
+        """Return sentences on the content of the players and on the clips without player."""
         if not self.previews:
             return []
         notes = [
-            f"A player holds the first {SECONDS:g} s of a clip, with sound, at reduced quality. It plays sound and "
-            "picture; the model was given only the modality that is named."
+            f"A player contains the first {SECONDS:g} s of a clip, with sound, at reduced quality. It plays sound and "
+            "picture, but the model embeds only the named modality."
         ]
         if self.left_out:
             notes.append(f"{self.left_out} of {len(self.previews)} clips have no player: the page would be too large.")
@@ -55,7 +55,7 @@ class Players:
 
 
 def find_media(manifest: Path | None, features: str | None) -> ClipMedia:
-    """Return the media that a manifest lists, by default of a readable `manifest.csv` beside the feature file.
+    """Return the media that a manifest lists; by default a readable `manifest.csv` next to the feature file.
 
     Raises:
         InputError: `manifest` cannot be read.
@@ -76,12 +76,12 @@ def _media_of(manifest: Path) -> ClipMedia:
 def make_players(
     media: ClipMedia, clips: Sequence[str], room: int, *, on_note: Callable[[str], None] | None = None
 ) -> Players:
-    """Make the players of clips, as many as fit.
+    """Build the players of clips, as many as fit in the page.
 
     Args:
-        media: of the clips.
+        media: media files of the clips.
         clips: ids in the order in which they occur in the page; an id may be repeated.
-        room: characters that all data may take.
+        room: largest number of characters of all data together.
         on_note: called if previews cannot be cached.
     """
     wanted = [clip for clip in dict.fromkeys(clips) if media.get(clip)]
@@ -93,7 +93,7 @@ def make_players(
 
 
 def fitting(previews: Sequence[Preview], room: int) -> list[Preview]:
-    """Return the previews without the data that exceed `room`: all pictures first, then players, in their order."""
+    """Return previews with only the data that fit in `room`: pictures first, then players, each in the given order."""
     fitted = [Preview(reason=preview.reason) for preview in previews]
     for n, preview in enumerate(previews):
         if len(preview.picture) <= room:

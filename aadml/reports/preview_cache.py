@@ -27,8 +27,8 @@ def make_previews(
     Previews are cached under the content of their files.
 
     Args:
-        sources: the files of each clip.
-        cache: folder of cached previews; by default beside the weights.
+        sources: files of each clip.
+        cache: folder of cached previews; by default next to the weights.
         on_note: called if previews cannot be cached.
     """
     folder = cache or weights_folder().parent / "previews"
@@ -70,7 +70,7 @@ def _key(source: PreviewSource) -> str:
 
 
 def _sum(path: str) -> str:
-    """Return the SHA-256 of a file; empty if there is none. A pipe or a device is not opened."""
+    """Return the SHA-256 of a file; empty if there is no file. A pipe or a device is not opened."""
     try:
         if not Path(path).is_file():
             return ""
@@ -81,7 +81,7 @@ def _sum(path: str) -> str:
 
 
 def _cached(folder: Path, key: str) -> Preview | None:
-    """Read a cached preview; None if there is none or it is damaged."""
+    """Read a cached preview; None if it does not exist or is damaged."""
     place = folder / f"{key}.json"
     with suppress(OSError, InputError, TypeError):
         content = unseal(place.read_bytes(), place)

@@ -20,7 +20,7 @@ SIDES = range(176, 257, 16)
 """Longer side of a preview in pixels; the one that preserves the aspect ratio best is used."""
 
 BLOCK = 16
-"""Block size of H.264; sides that are not multiples of it do not always give the same bytes."""
+"""Block size of H.264; encoding of sides that are not multiples of the block size is not always reproducible."""
 
 _VIDEO_OPTIONS = {"preset": "veryfast", "crf": "29"}
 ENCODINGS = (
@@ -36,7 +36,7 @@ ENCODINGS = (
 """Encodings in order of preference; the installed PyAV may lack an encoder."""
 
 EDITION = 1
-"""Version of the preview format; raised by every change of the bytes."""
+"""Version of the preview format, increased by every change of the bytes."""
 
 _LIMITS = Limits(seconds=1e9)  # only the beginning is decoded, so the length is not limited
 _QUALITY = 80  # of a JPEG
@@ -44,7 +44,7 @@ _QUALITY = 80  # of a JPEG
 
 @dataclass(frozen=True)
 class PreviewSource:
-    """Files of a clip; empty for a modality without file."""
+    """Paths of the files of a clip; empty for a modality without file."""
 
     visual: str
     audio: str
@@ -56,9 +56,9 @@ class Preview:
 
     Attributes:
         type: media type of `media`: "video/mp4", "audio/mp4"; empty if there is only a picture.
-        media: in base64.
-        picture: a JPEG in base64; empty for sound alone.
-        reason: why a part is missing, a key of `REASONS`; empty if the preview is complete.
+        media: encoded media in base64.
+        picture: a JPEG in base64; empty if there is only sound.
+        reason: reason for a missing part, a key of `REASONS`; empty if the preview is complete.
     """
 
     type: str = ""
@@ -126,7 +126,7 @@ def _aligned(sound: Clip, frames: Clip | None) -> NDArray[Any]:
 
 
 def _encoded(pictures: NDArray[Any] | None, sound: NDArray[Any] | None) -> tuple[bytes, str]:
-    """Encode by the first encoding that is installed; return bytes and media type."""
+    """Encode with the first available encoding; return bytes and media type."""
     encoding = next((encoding for encoding in ENCODINGS if encoding.is_available()), None)
     if encoding is None:
         encoders = ", ".join(encoding.video for encoding in ENCODINGS)

@@ -9,8 +9,8 @@ from aadml.feature_extraction.ground.json_values import JsonObject, nested, numb
 
 FIGURES = ("audio_visual", "visual_audio", "mean")
 NOTE = (
-    "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024), tables 1 to 3, protocol and "
-    "spread unstated. They cannot be compared with ours as they stand."
+    "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024), tables 1 to 3, who state neither "
+    "protocol nor spread. They cannot be compared directly with ours."
 )
 
 
@@ -28,7 +28,7 @@ def published(kind: str) -> dict[str, dict[str, dict[str, float]]]:
         kind: "methods" (table 1) or "losses" (tables 2 and 3).
 
     Returns:
-        name here -> data set -> "audio_visual", "visual_audio" and "mean".
+        name in aadml -> data set -> "audio_visual", "visual_audio" and "mean" -> MAP.
     """
     return {
         name: {data_set: _figures(printed) for data_set, printed in nested(by_data_set).items()}
@@ -42,10 +42,10 @@ def _figures(printed: object) -> dict[str, float]:
 
 
 def data_set_of(name: str) -> str:
-    """Return the data set of the published MAP that data are named after, such as "AVE"; "" for other data.
+    """Return the data set with published MAP that occurs in the name of data, such as "AVE"; "" for other data.
 
     Args:
-        name: of a feature file or folder. Data that are drawn ("synthetic:ave") are not the data set.
+        name: name of a feature file or folder. Synthetic data ("synthetic:ave") do not count as the data set.
     """
     words = set(re.findall(r"[a-z]+", Path(name).name.partition(".")[0].lower()))
     known = {data_set for row in published("methods").values() for data_set in row}

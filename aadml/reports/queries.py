@@ -24,8 +24,8 @@ class Result:
     """A ranked item.
 
     Attributes:
-        row: of the item.
-        score: of the item for the query.
+        row: row of the item.
+        score: score of the item for the query.
         hit: whether the item is relevant.
         is_partner: whether the item is the query's own clip.
     """
@@ -41,11 +41,11 @@ class RankedQuery:
     """A query with its first results.
 
     Attributes:
-        row: of the query.
-        average_precision: of its ranking.
-        partner_rank: first and last possible rank of the query's own clip, which differ where scores tie; None if the
+        row: row of the query.
+        average_precision: average precision of the ranking.
+        partner_rank: first and last possible rank of the query's own clip, which differ if scores tie; None if the
             gallery does not contain that clip.
-        results: the best first.
+        results: results, the best first.
     """
 
     row: int
@@ -86,14 +86,14 @@ def queries(
     """Render the best, middle and worst queries of each direction with their first results.
 
     Args:
-        embeddings: that were ranked.
-        evaluation: of the embeddings.
-        media: of the clips.
-        room: characters that the media may take.
+        embeddings: ranked embeddings.
+        evaluation: evaluation of the embeddings.
+        media: media files of the clips.
+        room: largest number of characters of the media.
         on_note: called with notes for the user.
 
     Returns:
-        The section of the page, and the players it refers to.
+        The section of the page, and the players that the section refers to.
     """
     ranked = {result.direction: list(ranked_queries(embeddings, result)) for result in evaluation.directions}
     shown = [query for examples in ranked.values() for query in examples]
@@ -112,11 +112,12 @@ def queries(
     scaling = "" if evaluation.similarity == "cosine" else ", scaled by a power of two"
     notes = [
         "The best, middle and worst queries of each direction, by average precision (AP), with their first results. "
-        f"A hit is {RELEVANCE_IN_WORDS[evaluation.relevance]}; the own clip is the other modality of the query itself. "
+        f"A hit is {RELEVANCE_IN_WORDS[evaluation.relevance]}; 'own clip' marks the query's clip in the other "
+        "modality. "
         f"Scores: {evaluation.similarity}{scaling}."
     ]
     if not media:
-        notes.append("The media of the clips are not known; pass --media MANIFEST to see and hear the clips.")
+        notes.append("No media files of the clips were found; pass --media MANIFEST to show players.")
     return Section("Queries and their results", html, [*notes, *players.notes()]), players
 
 

@@ -54,12 +54,12 @@ def write_report(
 
     Args:
         run: a finished run folder, or a model folder, which needs `data`.
-        data: report on the test clips of this data instead of those of the run.
-        media: manifest with the media of the clips; by default a `manifest.csv` beside the features.
+        data: data whose test clips are reported, instead of those of the run.
+        media: manifest with the media of the clips; by default a `manifest.csv` next to the features.
         output: path of the page; by default `report.html` in the folder, or `report-NAME.html` for data named NAME.
-        allow_other_features: accept features of another extractor than the model was trained on.
+        allow_other_features: accept features of a different extractor than that of the training features.
         queries: number of queries in each direction, drawn at random; None uses all test clips.
-        query_seed: of that draw.
+        query_seed: seed of the draw of queries.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
 
@@ -67,12 +67,14 @@ def write_report(
         The path of the page.
 
     Raises:
-        InputError: the run is not finished, its data are missing, matplotlib is not installed, or the output is a file
-            of another kind.
+        InputError: the run is not finished, its data are missing, matplotlib is not installed, or the output exists
+            and is not a page.
     """
     folder = Path(run)
     if allow_other_features and data is None:
-        raise InputError("report: allow_other_features applies to other data than those of the run; pass data as well")
+        raise InputError(
+            "report: allow_other_features applies only to data other than those of the run; pass data as well"
+        )
     name = REPORT if data is None else f"report-{file_name(Path(data).stem)}.html"
     target = Path(output) if output else folder / name
     refuse_other_kind(target, "a page", page.is_page)
@@ -105,7 +107,7 @@ def write_report(
 
 
 def _title(facts: Facts, data: str | Path | None = None) -> str:
-    """Return data, method and loss of a report; the loss is left out where the method has none."""
+    """Return the title of a report: data, method and, if the method has a loss, the loss."""
     method = facts.method.name
     loss = facts.label.removeprefix(method).removeprefix("-")
     trained = f"{method} with loss {loss}" if loss else method
@@ -129,13 +131,13 @@ def _summary(
     verdict = _verdict(record)
     remarks = [
         *([verdict] if failed else []),
-        f"Protocol {evaluation.protocol}: every item embedded alone, the whole gallery ranked, the query's own clip "
-        f"included{_without_partner(record)}; compared by "
-        f"{evaluation.similarity}; ties by exact expectation (tie rate {evaluation.tie_rate:.2%}).",
+        f"Protocol {evaluation.protocol}: every item is embedded on its own, and every query ranks the whole gallery, "
+        f"including its own clip{_without_partner(record)}. Items are compared by {evaluation.similarity}, and ties "
+        f"count by exact expectation (tie rate {evaluation.tie_rate:.2%}).",
         *([] if evaluation.relevance == LABEL.name else [f"Relevant is {RELEVANCE_IN_WORDS[evaluation.relevance]}."]),
         *([] if evaluation.sample is None else [f"This is {in_words(evaluation.sample)}."]),
         *([] if facts.selected_epoch is None else [_epoch(facts)]),
-        "One training: the intervals are over queries (bootstrap) and do not include the variation over seeds.",
+        "The scores are those of one training: intervals are over queries (bootstrap), without variation over seeds.",
         f"Audit for leaks: {model.audit or 'not audited; run aadml audit RUN'}.",
         *notes,
     ]
@@ -152,28 +154,28 @@ def _summary(
 
 def _without_partner(record: EvaluationRecord) -> str:
     score = record.figure("map-without-partner")
-    return "" if score is None else f" (without it MAP {score:.3f})"
+    return "" if score is None else f" (MAP {score:.3f} without that clip)"
 
 
 def _verdict(record: EvaluationRecord) -> str:
     """Return a sentence that compares the results with a random order."""
     unsure = [name for name, scores in record.directions.items() if scores.map_interval[0] <= scores.chance]
     if not unsure:
-        return "Better than chance in every direction: the 95 % intervals over queries lie above it."
+        return "Better than chance in every direction: the 95 % intervals over queries lie above chance."
     if all(scores.map_interval[1] < scores.chance for scores in record.directions.values()):
-        return "Worse than chance in every direction: the 95 % intervals over queries lie below it."
+        return "Worse than chance in every direction: the 95 % intervals over queries lie below chance."
     if len(unsure) == len(record.directions):
-        return "Cannot be distinguished from chance: the 95 % intervals over queries reach it in every direction."
+        return "Cannot be distinguished from chance: the 95 % intervals over queries include it in every direction."
     several = len(unsure) > 1
     named = f"{', '.join(unsure[:-1])} and {unsure[-1]}" if several else unsure[0]
     return (
         f"Better than chance, but not in the direction{'s' * several} {named}, whose 95 % "
-        f"{'intervals reach' if several else 'interval reaches'} it."
+        f"{'intervals include' if several else 'interval includes'} chance."
     )
 
 
 def _epoch(facts: Facts) -> str:
-    chosen = "the last one" if facts.training.select == "last" else "chosen on the validation clips, never on test"
+    chosen = "the last epoch" if facts.training.select == "last" else "chosen on the validation clips, never on test"
     return f"Weights of epoch {facts.selected_epoch} of {facts.training.epochs}, {chosen}."
 
 
@@ -233,7 +235,7 @@ def _classes(evaluation: Evaluation, embeddings: Embeddings) -> Section:
 
 
 def _map(embeddings: Embeddings) -> str:
-    """Draw all modalities in one plane."""
+    """Draw the embeddings of all modalities in one plane."""
     count = min(len(embeddings), MAP_POINTS // len(embeddings.vectors))
     drawn = np.sort(np.random.default_rng(0).permutation(len(embeddings))[:count])
     rows = {
@@ -251,7 +253,7 @@ def _map(embeddings: Embeddings) -> str:
 
 
 def _plane(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
-    """Project vectors (n, d) to a plane (n, 2), by t-SNE if there are enough, and return a sentence on the method."""
+    """Project vectors (n, d) to a plane (n, 2), by t-SNE if n is large enough; also return a sentence on the method."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 

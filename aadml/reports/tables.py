@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.markdown import one_line
 from aadml.retrieval.significance import Spread
 
 Cell = str | int | float | Spread | None
-"""Text, a count, a number, a number over seeds, or nothing (not published, not run)."""
+"""Text, a count, a number, a number over seeds, or None for a missing value (not published, not run)."""
 
 ABSENT = "–"
 _LATEX = str.maketrans(
@@ -32,10 +32,10 @@ class Table:
 
     Attributes:
         columns: names of the columns.
-        rows: cells, one for each column.
-        caption: one sentence: data, split, protocol, number of seeds.
+        rows: rows of one cell per column.
+        caption: a sentence with data, split, protocol and number of seeds.
         notes: further sentences for the reader.
-        digits: after the decimal point.
+        digits: number of decimal places.
         best: columns whose largest number is set in bold.
     """
 
@@ -52,10 +52,10 @@ class Table:
                 raise InputError(f"table: a row has {len(row)} cells, but there are {len(self.columns)} columns: {row}")
         for name in self.best:
             if name not in self.columns:
-                raise InputError(f"table: best: no column '{name}'; there are {', '.join(self.columns)}")
+                raise InputError(f"table: best: no column '{name}'; choose from {', '.join(self.columns)}")
 
     def text(self, cell: Cell) -> str:
-        """Return the text of a cell; of a number over several seeds, mean ± standard deviation."""
+        """Return the text of a cell; for a number over several seeds, mean ± standard deviation."""
         if cell is None or (isinstance(cell, float) and math.isnan(cell)):
             return ABSENT
         if isinstance(cell, Spread):
@@ -64,7 +64,7 @@ class Table:
         return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
 
     def is_best(self, row: int, column: int) -> bool:
-        """Return whether a cell is set in bold: its number, as printed, is the largest of the column."""
+        """Return whether a cell is set in bold, because its printed number is the largest of the column."""
         if self.columns[column] not in self.best:
             return False
         printed = [None if (n := _value(cells[column])) is None else round(n, self.digits) for cells in self.rows]
@@ -144,18 +144,18 @@ def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[
 
     Args:
         table: the table.
-        path: of the files, without suffix.
+        path: path of the files, without suffix.
         suffixes: keys of WRITERS.
 
     Returns:
-        The files written.
+        The written files.
 
     Raises:
         InputError: a suffix is unknown, or a file cannot be written.
     """
     unknown = [suffix for suffix in suffixes if suffix not in WRITERS]
     if unknown:
-        raise InputError(f"tables: unknown format '{unknown[0]}'; there are {', '.join(WRITERS)}")
+        raise InputError(f"tables: no format '{unknown[0]}'; choose from {', '.join(WRITERS)}")
     files = [Path(f"{os.fspath(path)}{suffix}") for suffix in suffixes]
     for file, suffix in zip(files, suffixes, strict=True):
         write_text(file, WRITERS[suffix](table))
@@ -163,7 +163,7 @@ def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[
 
 
 def is_number(cell: Cell) -> bool:
-    """Return whether a cell is a number."""
+    """Return whether a cell is a number, which may be over seeds, and not NaN."""
     return _value(cell) is not None
 
 

@@ -39,7 +39,7 @@ def audit(
         data: a feature file of any layout, or data in memory; required except for a run. All of `Clips` are scored, and
             no check compares them with training clips.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
-            or its name, "module:function"; the module may be beside the data or in the current folder.
+            or its name, "module:function"; the module may be next to the data or in the current folder.
         command: a command line with {input} and {output}, executed without a shell.
         protocol: for a run or model: a key of PROTOCOLS, or leaks joined by "+".
         split: split to score.
@@ -53,7 +53,7 @@ def audit(
         `audit.json`, and their verdict to its card.
 
     Raises:
-        InputError: not exactly one of run, encoder and command is passed, or the one passed cannot be found.
+        InputError: not exactly one of run, encoder and command is passed, or the passed argument cannot be found.
     """
     if sum(subject is not None for subject in (run, encoder, command)) != 1:
         raise InputError(

@@ -1,1 +1,1 @@
-"""Sweeps: many runs over a grid of configs, methods or losses, and their results."""
+"""Studies: many runs over a grid of configs, methods or losses, and their results."""

@@ -43,33 +43,33 @@ def ablate(
 ) -> SweepResult:
     """Run every combination of values with every seed, and test which differences are significant.
 
-    The same call again continues where it stopped; finished runs are kept. A failed run does not stop the others.
+    A repeated call continues an interrupted study and keeps finished runs. A failed run does not stop the others.
 
     Args:
         over: config key -> values, or "key=1..7" and "key=a,b" as on the command line. Settings of a loss (its margin)
             apply to every loss in `over`.
-        data: a feature file in any layout; None takes the sample clips.
+        data: a feature file in any layout; None uses the sample clips.
         method: a name of `aadml list methods`.
-        config: a YAML file, or the name of a shipped one.
-        settings: any keys of the config.
+        config: a YAML file, or the name of a preset.
+        settings: values of any keys of the config.
         epochs: `training.epochs`.
         device: "auto", "cpu" or "cuda".
         trust_code: import the code from outside aadml that the config file, or a run of the folder, names
             as `module:name`.
-        baseline: config keys and values that turn a cell into its baseline; "none" compares nothing. By default the
-            cell without anchor-aware proxy, or the first cell.
+        baseline: config keys and values that turn a cell into its baseline; "none" makes no comparisons. The default
+            is the cell without anchor-aware proxy, or the first cell.
         seeds: number of seeds per cell.
-        metrics: further columns.
-        workers: processes; 0 runs in this process, None takes one per core.
-        shard: "i/n": train only every n-th run, for another machine to train the others.
-        merge: train nothing; refuse where a run is missing.
-        output: folder; by default `ablations/KEYS-HASH`.
-        command: command on the page.
-        work: runs the jobs.
+        metrics: metrics of further columns.
+        workers: number of worker processes; 0 runs in this process, None starts one per core.
+        shard: "i/n": train only every n-th run, so that other machines can train the others.
+        merge: only collect finished runs; a missing run is an error.
+        output: folder of the study; by default `ablations/KEYS-HASH`.
+        command: command shown on the page.
+        work: function that runs the jobs.
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: a key or value that the config refuses, a folder that holds something else, or a run missing from a
+        InputError: the config rejects a key or value, the folder contains other files, or a run is missing from a
             merge.
     """
     shards, note = shard_of(shard, merge=merge), on_note or log

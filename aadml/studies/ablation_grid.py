@@ -19,9 +19,9 @@ class Ablation:
 
     Attributes:
         axes: config keys with their values.
-        cells: of the grid, and baselines that are not in it.
+        cells: cells of the grid, and baselines that are not in the grid.
         baselines: name of a cell -> name of its baseline.
-        seeds: of every cell.
+        seeds: seeds of every cell.
     """
 
     axes: tuple[Axis, ...]
@@ -42,15 +42,15 @@ def plan_ablation(
     Args:
         base: nested config values, with data.
         axes: config keys with their values.
-        seeds: of every cell.
-        baseline: settings that turn a cell into its baseline, which joins the cells. None compares every cell that has
-            an anchor-aware proxy with itself without proxy, or all cells with the first where none has such a proxy.
-            An empty object compares nothing.
+        seeds: seeds of every cell.
+        baseline: settings that turn a cell into its baseline, which is added to the cells. None compares every cell
+            that has an anchor-aware proxy with the same cell without proxy, or all cells with the first if no cell has
+            such a proxy. An empty object makes no comparisons.
         changed: settings that `base` already has; options of a loss that an axis replaces apply to every loss
             (`set_again`).
 
     Raises:
-        InputError: a key or value that the config refuses.
+        InputError: the config rejects a key or value.
     """
     again = set_again(changed or {}, axes)
     crossed = points(base, axes, again)
@@ -79,10 +79,10 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
     """Return the runs of cells, seed by seed, so that early results show every cell.
 
     Args:
-        cells: one config each.
-        seeds: of every cell.
-        folder: of the study.
-        metrics: scored beside those of every evaluation.
+        cells: cells of one config each.
+        seeds: seeds of every cell.
+        folder: folder of the study.
+        metrics: metrics in addition to those of every evaluation.
     """
     return [
         Job(run_folder(folder, cell, seed), cell.config.seeded(seed), metrics=tuple(metrics))

@@ -27,7 +27,7 @@ from aadml.studies.sweep_parts import (
 )
 
 LINES = 8
-"""Largest number of lines over epochs and over K, without those of the baselines."""
+"""Largest number of lines over epochs and over K, not counting the baselines."""
 Scores = Mapping[str, CellScores]
 
 
@@ -38,12 +38,12 @@ def write_ablation(
 
     Args:
         ablation: grid of cells.
-        scores: by name of the cell.
-        execution: folder and command.
-        metrics: further columns of the table.
+        scores: scores by name of the cell.
+        execution: execution of the study, with folder and command.
+        metrics: metrics of further columns of the table.
 
     Returns:
-        The table, and the page; None if figures cannot be drawn because matplotlib is not installed.
+        The table, and the page. The page is None if matplotlib is not installed.
 
     Raises:
         InputError: no run was finished.
@@ -62,7 +62,7 @@ def write_ablation(
 
 
 def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str]) -> Table:
-    """Return MAP of every cell, the difference to its baseline, further metrics and cost."""
+    """Return the table of results: MAP of every cell, difference to its baseline, further metrics and cost."""
     keys = [axis.key for axis in ablation.axes]
     if "loss" not in keys and len({cell.config.label() for cell in ablation.cells}) > 1:
         keys = ["loss", *keys]
@@ -91,15 +91,15 @@ def _summary(ablation: Ablation, scores: Scores, about: str) -> str:
 
 
 def _figures(ablation: Ablation, scores: Scores) -> list[StudyPart]:
-    """Return the sections with figures; the first one without figures if matplotlib is not installed."""
-    paired = "Paired over seeds and queries; bars are standard errors, not corrected for how many are compared."
+    """Return the sections with figures; only the first, without figures, if matplotlib is not installed."""
+    paired = "Paired over seeds and queries; bars are standard errors, not corrected for the number of comparisons."
     curve, minus = _over_axis(ablation, scores)
     first = [
         ("curve", curve, "MAP of every cell", "Mean and standard deviation over the seeds."),
         ("differences", minus, "Differences to the baselines", paired),
     ]
     parts = [_part("Scores", first)]
-    note = "The cells shown are those of the best validation MAP among all with one baseline, and that baseline."
+    note = "For each baseline, the lines are the cell with the best validation MAP and the baseline itself."
     bands = _bands(ablation, scores)
     for title, x in (("Training", "epoch"), ("Scope", "K")):
         panels = [
@@ -112,16 +112,16 @@ def _figures(ablation: Ablation, scores: Scores) -> list[StudyPart]:
 
 
 def _part(title: str, panels: Sequence[tuple[str, str, str, str]], *notes: str) -> StudyPart:
-    """Return a section of figures: (file without ending, SVG or "", text alternative, caption)."""
+    """Return a section of figures; a panel is (file without suffix, SVG or "", text alternative, caption)."""
     shown = [panel for panel in panels if panel[1]]
     content = page.drawings([page.drawing(svg, alt, caption) for _, svg, alt, caption in shown])
     return StudyPart(title, content, notes, drawings={file: svg for file, svg, _, _ in shown})
 
 
 def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
-    """Draw MAP and differences to the baselines over the first axis of numbers.
+    """Draw MAP and differences to the baselines over the first numeric axis.
 
-    Without such an axis the MAP has a row for each cell, and differences are not drawn.
+    If there is no numeric axis, MAP is drawn with one row per cell, and differences are not drawn.
     """
     known = [cell for cell in scores.values() if cell.runs]
     chance, y = mean_chance(known), mean_map(known)
@@ -168,7 +168,7 @@ def _line_name(cell: CellScores, key: str) -> str:
 
 
 def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]:
-    """Select cells for the lines over epochs and K: name -> color, and whether the cell is a baseline."""
+    """Select cells for the lines over epochs and K: name -> (color, whether the cell is a baseline)."""
     groups: dict[str, list[str]] = {}
     for cell in ablation.cells:
         if scores[cell.name].runs and cell.name in ablation.baselines:
@@ -184,7 +184,7 @@ def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]
 
 
 def _best_valid(cell: CellScores) -> float:
-    """Return the best validation MAP of any epoch, a mean over seeds; minus infinity without such scores."""
+    """Return the best validation MAP of any epoch, averaged over seeds; minus infinity if there are no such scores."""
     best = [max(run.by_epoch("valid map_mean").values(), default=-np.inf) for run in cell.runs.values()]
     return float(np.mean(best)) if best else -np.inf
 

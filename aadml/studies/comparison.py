@@ -1,4 +1,4 @@
-"""`compare`: the rows of the papers' tables on any feature file, with tables, figures and page."""
+"""`compare`: the rows of the papers' tables on any feature file, with tables, figures and a page."""
 
 import hashlib
 from collections.abc import Sequence
@@ -52,44 +52,48 @@ def compare(
 ) -> SweepResult:
     """Run rows of the papers' tables with several seeds on one feature file; test which differences are significant.
 
-    The same call again continues where it stopped; finished runs are kept. A failed row does not stop the others.
+    A repeated call continues an interrupted study and keeps finished runs. A failed row does not stop the others.
 
     Args:
-        data: a feature file in any layout; None takes the sample clips.
-        methods: "all", or methods and shipped configs, one by one or separated by commas.
-        losses: "all", or losses, likewise; each is run with and without anchor-aware proxies.
-        config: the config that losses are put into.
-        settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
+        data: a feature file in any layout; None uses the sample clips.
+        methods: "all", or names of methods and presets, as a list or separated by commas.
+        losses: "all", or names of losses, likewise; each is run with and without anchor-aware proxies.
+        config: config in which each loss replaces the metric loss.
+        settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: whether anchor-aware rows get their control rows.
-        with_rivals: whether they also get the rows of simpler replacements of the proxy: cross-batch memory, class
-            means, the uniform mean of the neighbors, an affine map.
-        baseline: the row that the others are compared with; by default aadml, or the first row.
+        with_rivals: whether anchor-aware rows also get rows of simpler replacements of the proxy: cross-batch memory,
+            class means, the uniform mean of the neighbors, an affine map.
+        baseline: row with which the others are compared; by default aadml, or the first row.
         trials: number of points of the config's `tuning` section that every row tries, selected on validation clips.
         seeds: number of seeds per row.
-        metrics: further columns.
-        workers: processes; 0 runs in this process, None takes one per core.
-        shard: "i/n": train only every n-th run, for another machine to train the others.
-        merge: train nothing; refuse where a run is missing.
+        metrics: metrics of further columns.
+        workers: number of worker processes; 0 runs in this process, None starts one per core.
+        shard: "i/n": train only every n-th run, so that other machines can train the others.
+        merge: only collect finished runs; a missing run is an error.
         device: "auto", "cpu" or "cuda".
         trust_code: import the code from outside aadml that the config file, or a run of the folder, names
             as `module:name`.
-        output: folder; by default `comparisons/NAME-HASH`.
-        command: command on the page.
-        work: runs the jobs.
+        output: folder of the study; by default `comparisons/NAME-HASH`.
+        command: command shown on the page.
+        work: function that runs the jobs.
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: nothing to compare, an unknown name, a setting that fits no row, or a run missing from a merge.
+        InputError: no row is chosen, a name is unknown, a setting applies to no row, or a run is missing from a merge.
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     if trials > 1 and (shard or merge):
-        raise InputError("--trials: the best of a row is chosen among all its trials; leave --shard and --merge out")
+        raise InputError(
+            "--trials: the best trial of a row is chosen among all its trials; leave out --shard and --merge"
+        )
     if data is not None:
         search_beside(Path(data))
     names = _wanted(methods, losses)
     if config is not None and not names[1]:
-        raise InputError(f"--config {config}: applies to losses only, and each method has its own; pass --losses too")
+        raise InputError(
+            f"--config {config}: applies only to losses, as each method has a config of its own; pass --losses as well"
+        )
     changes = setting_pairs(settings) + ([("device", device)] if device else [])
     place = data_location(data) if data else _sample(note)
     shared = RowSettings(place, tuple(changes), max_epochs, config, with_controls, with_rivals)
@@ -120,19 +124,23 @@ def compare(
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
-    """Return the names of methods and losses, "all" replaced by everything."""
+    """Return the names of the methods and losses to compare; "all" stands for every name."""
     for name in listed(losses):
         if prefix := proxy_prefix_of(name):
             raise InputError(
-                f"--losses {name}: write {name.removeprefix(prefix)}; every loss is run with and without AA proxies, "
-                "and with --rivals beside what else could do their work"
+                f"--losses {name}: names a loss with AA proxies; pass {name.removeprefix(prefix)}, as every loss is "
+                "run with and without AA proxies, and with --rivals also with their simpler replacements"
             )
     method_rows = rows_of.chosen(methods, rows_of.method_names(), rows_of.known_methods(), "method or config")
     loss_rows = rows_of.chosen(losses, rows_of.loss_names(), JoinedRegistry(LOSSES, RECIPES), "loss")
     if not (method_rows or loss_rows):
-        raise InputError("compare: nothing to compare; give --methods all, --losses all, or names of them")
+        raise InputError(
+            "compare: no methods and no losses given; pass --methods all, --losses all, or names of methods or losses"
+        )
     if audio_text := rows_of.sound_only(method_rows):
-        raise InputError(f"--methods {audio_text[0]}: learns from captioned sound; compare works on feature files")
+        raise InputError(
+            f"--methods {audio_text[0]}: trains on captioned sound; leave it out, as compare trains on feature files"
+        )
     return method_rows, loss_rows
 
 
@@ -143,7 +151,7 @@ def _sample(note: Note) -> str:
 
 
 def _name(methods: list[str], losses: list[str], shared: RowSettings, trials: int) -> str:
-    """Return the name of the folder: equal comparisons have equal names, so that the same call continues."""
+    """Return the name of the folder; equal comparisons have equal names, so that a repeated call continues."""
     kinds = [kind for kind, names in (("methods", methods), ("losses", losses)) if names]
     # earlier versions hashed the class under the name Settings: their folders keep their names
     text = repr((methods, losses, shared, trials)).replace("RowSettings(", "Settings(")

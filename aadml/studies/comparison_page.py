@@ -47,17 +47,17 @@ def write_comparison(
     """Write the tables (Markdown, CSV, LaTeX), figures (SVG) and the page.
 
     Args:
-        rows: of the tables.
-        scores: by name of the cell.
-        seeds: of every row.
-        execution: folder and command.
-        baseline: row that others are compared with; by default the default method, or the first row of a table.
+        rows: rows of the tables.
+        scores: scores by name of the cell.
+        seeds: seeds of every row.
+        execution: execution of the study, with folder and command.
+        baseline: row with which others are compared; by default the default method, or the first row of a table.
         notes: notes on the rows.
-        metrics: further columns of the tables.
+        metrics: metrics of further columns of the tables.
 
     Returns:
-        The tables for reading (the table of all pairs is only in the folder and on the page), and the page; None if
-        figures cannot be drawn because matplotlib is not installed.
+        The tables to print, without the table of all pairs, and the page. The page is None if matplotlib is not
+        installed.
 
     Raises:
         InputError: no run was finished.
@@ -95,7 +95,7 @@ def _summary(rows: Sequence[ComparisonRow], scores: Scores, against: ComparisonR
 
 
 def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow | None:
-    """Return the row that others are compared with; None if the baseline is in another table."""
+    """Return the row with which others are compared; None if the baseline is in another table."""
     named = {row.name: row for row in rows}
     return named.get(DEFAULT_METHOD, rows[0]) if baseline is None else named.get(baseline)
 
@@ -108,7 +108,7 @@ def _part(name: str, table: Table, notes: Sequence[str], drawing: str = "") -> S
 
 
 def _dots(rows: Sequence[ComparisonRow], scores: Scores) -> str:
-    """Draw the MAP of every row and seed; "" without runs, or if matplotlib is not installed."""
+    """Draw the MAP of every row and seed; "" if there are no runs or matplotlib is not installed."""
     cells = {row.name: scores[row.cell.name] for row in rows if scores[row.cell.name].runs}
     values = {name: cell.maps() for name, cell in cells.items()}
     marks = {"chance": mean_chance(cells.values())} if cells else {}
@@ -126,12 +126,12 @@ def table_of(
     """Return the table of one kind: MAP over seeds, difference to a reference, cost, and the published figures.
 
     Args:
-        rows: all of methods, or all of losses.
-        scores: by name of the cell.
-        reference: row that the others are compared with; None compares nothing.
+        rows: rows of methods, or rows of losses.
+        scores: scores by name of the cell.
+        reference: row with which the others are compared; None makes no comparisons.
         about: caption.
-        metrics: further columns.
-        data_set: data set of the published figures; "" for none.
+        metrics: metrics of further columns.
+        data_set: data set of the published figures; "" for no such figures.
     """
     kind = rows[0].table
     names: list[Cell] = [row.name for row in rows]
@@ -152,11 +152,11 @@ def table_of(
 
 
 def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table | None:
-    """Return the differences of anchor-aware rows to each of their controls; None without such rows.
+    """Return the differences of anchor-aware rows to each of their controls; None if there are no such rows.
 
     Args:
-        rows: of all kinds.
-        scores: by name of the cell.
+        rows: rows of all kinds.
+        scores: scores by name of the cell.
         about: caption of the other tables.
     """
     anchored = [(row, controls) for row in rows if not row.control and (controls := _controls_of(row, rows))]
@@ -191,7 +191,7 @@ def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Tab
 
 
 def _controls_of(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> dict[str, ComparisonRow]:
-    """Return the controls of an anchor-aware row; among losses, two of them are rows of their own."""
+    """Return the controls of an anchor-aware row; in the table of losses, two of the controls are separate rows."""
     controls = {
         other.control: other for other in rows if other.control and (other.table, other.item) == (row.table, row.item)
     }

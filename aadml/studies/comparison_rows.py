@@ -1,4 +1,4 @@
-"""Rows of comparisons: methods and losses of the papers' tables, each anchor-aware row beside its controls."""
+"""Rows of comparisons: methods and losses of the papers' tables, each anchor-aware row with its controls."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,12 +31,12 @@ T = TypeVar("T")
 Space = Mapping[str, Sequence[Json]]
 Setting = tuple[str, Json]
 Refused = dict[str, list[str]]
-"""Key of a setting -> rows whose config refuses it."""
+"""Key of a setting -> rows whose config rejects the key."""
 
 SINGULAR = {"methods": "method", "losses": "loss"}
 """Table -> name of its first column."""
 NAMED = ("method", "method.name", "data", "seed")
-"""Keys that every row, or every run, has its own value of."""
+"""Keys whose values differ between rows or runs."""
 NAMED_BY_LOSS = ("loss", "loss.name", "recipe", "proxy", "proxy.name")
 """Keys that name a row of losses."""
 
@@ -47,9 +47,9 @@ class ComparisonRow:
 
     Attributes:
         table: "methods" or "losses".
-        item: method or loss, as it is called here.
+        item: name of the method or loss.
         control: name of the control; empty for the item itself.
-        cell: config of the row; rows of equal config share one.
+        cell: cell with the config of the row; rows of equal config share a cell.
         space: values that a search with equal budgets may try.
     """
 
@@ -61,7 +61,7 @@ class ComparisonRow:
 
     @property
     def name(self) -> str:
-        """The name of the item, and of the control."""
+        """Item and control, separated by a comma."""
         return f"{self.item}, {self.control}" if self.control else self.item
 
 
@@ -71,9 +71,10 @@ class RowSettings:
 
     Attributes:
         data: path of the features.
-        changes: config keys and values, set wherever a row has them.
+        changes: config keys and values, set in each row that has the key.
         max_epochs: upper limit on the training epochs.
-        config: the config that losses are put into, and that replaces the config of its method; None is the default.
+        config: config in which each loss replaces the metric loss, also used as the row of its method; None is the
+            default.
         with_controls: whether anchor-aware rows get their controls.
         with_rivals: whether anchor-aware rows get their rivals.
     """
@@ -87,22 +88,22 @@ class RowSettings:
 
     @cached_property
     def base(self) -> JsonObject:
-        """Config values that losses are put into."""
+        """Config values in which each loss replaces the metric loss."""
         return read_yaml(self.config or DEFAULT_METHOD)
 
 
 def method_names() -> list[str]:
-    """Return the methods that learn from any features; zero-shot needs features of one model."""
+    """Return the methods that train on any features; zero-shot, which needs features of one model, is left out."""
     return [name for name in METHODS if name != ZERO_SHOT and not sound_only([name])]
 
 
 def loss_names() -> list[str]:
-    """Return all losses, those of the papers' tables first."""
+    """Return the names of all losses, with the losses of the papers' tables first."""
     return list(dict.fromkeys([*published_losses(), *LOSSES, *RECIPES]))
 
 
 def published_methods() -> list[str]:
-    """Return the methods of table 1 of the AADML paper that METHODS has."""
+    """Return the methods of table 1 of the AADML paper that are in METHODS."""
     return [name for name in published("methods") if name in METHODS]
 
 
@@ -114,16 +115,16 @@ def published_losses() -> list[str]:
 def chosen(
     names: Sequence[str] | str | None, everything: Sequence[str], known: Mapping[str, T], kind: str
 ) -> list[str]:
-    """Parse names, one by one or separated by commas.
+    """Parse names, as a list or separated by commas.
 
     Args:
-        names: None is an empty list.
-        everything: names that "all" is replaced by.
-        known: possible names.
+        names: names to parse; None is an empty list.
+        everything: names that replace "all".
+        known: mapping whose keys are the valid names.
         kind: noun for the message.
 
     Raises:
-        InputError: an unknown name.
+        InputError: a name is unknown.
     """
     selected: list[str] = []
     for name in listed(names):
@@ -142,17 +143,17 @@ def named_rows(
     """Return the rows of both tables, and notes for the user.
 
     Args:
-        methods: names of methods, or of shipped configs.
-        losses: names of losses without the proxy; each becomes a row with and a row without.
-        settings: shared by all rows.
+        methods: names of methods or presets.
+        losses: names of losses without the proxy; each becomes a row with the proxy and a row without.
+        settings: settings shared by all rows.
         prepare: (table, item, config) -> config of the row.
 
     Raises:
-        InputError: a setting that no row has, or that rows are named by.
+        InputError: a setting applies to no row, or differs between rows by definition.
     """
     for key, _ in settings.changes:
         if key in NAMED or (losses and key in NAMED_BY_LOSS):
-            raise InputError(f"--set {key}: every row has its own {key.partition('.')[0]}; it cannot be set for all")
+            raise InputError(f"--set {key}: every row has its own {key.partition('.')[0]}; leave out this setting")
     refused: Refused = {}
     rows: list[ComparisonRow] = []
     for name in methods:
@@ -166,9 +167,9 @@ def named_rows(
             rows += _rows("losses", NONE, {"": none}, tuning_space(settings.base))
     for key, names in refused.items():
         if len(set(names)) >= len([*methods, *losses]) + bool(losses):
-            raise InputError(f"--set {key}: none of the rows takes it")
+            raise InputError(f"--set {key}: no row has this key, or every row sets its own; leave it out")
     notes = [
-        f"{key} was not set for rows without such a key, or with their own: {', '.join(dict.fromkeys(names))}"
+        f"{key} was not set for rows that lack the key or set their own value: {', '.join(dict.fromkeys(names))}"
         for key, names in refused.items()
     ]
     cells: dict[str, Cell] = {}
@@ -179,7 +180,7 @@ def named_rows(
 
 
 def _rows(table: str, item: str, configs: Mapping[str, Config], space: Space) -> list[ComparisonRow]:
-    """Return the rows of an item: control -> config, "" being the item itself."""
+    """Return the rows of an item from its configs by control; "" is the item itself."""
     labels = {control: f"{item} {control}".strip().replace(", ", " ").replace(" ", "-") for control in configs}
     return [
         ComparisonRow(table, item, control, Cell(labels[control], config, {}), space)
@@ -210,7 +211,7 @@ def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[Compa
 
 
 def _brought_by(loss: str) -> Collection[str]:
-    """Return the keys that define a recipe ("hard-triplet": its selection)."""
+    """Return the keys that define a recipe, such as the selection of "hard-triplet"."""
     sections = expand_loss({"loss": loss}).keys() - {"loss", "recipe", "proxy"} if loss in RECIPES else ()
     return [key for section in sections for key in (section, f"{section}.name")]
 
@@ -224,20 +225,20 @@ def _beside(config: Config, settings: RowSettings) -> dict[str, Config]:
 
 
 def values_of(name: str) -> JsonObject:
-    """Read the config of a method, or a shipped config.
+    """Read the config of a method, or a preset.
 
     Raises:
-        InputError: neither has that name.
+        InputError: no method and no preset has this name.
     """
     stem = name.replace("-", "_")
     if (configs_folder() / f"{stem}.yaml").is_file():
         return read_yaml(stem)
     lookup(known_methods(), name, "method or config")
-    return {"method": name}  # a method from outside has all its defaults in its code
+    return {"method": name}  # a method from outside aadml has all its defaults in its code
 
 
 def known_methods() -> Mapping[str, "Callable[..., Method] | Path"]:
-    """Return the possible rows of methods: methods, and shipped configs."""
+    """Return the methods and presets that can be rows of methods, by name."""
     shipped = {path.stem: path for path in sorted(configs_folder().glob("*.yaml"))}
     return JoinedRegistry(METHODS, shipped | {stem.replace("_", "-"): path for stem, path in shipped.items()})
 
@@ -248,11 +249,11 @@ def fitted_config(
     """Return the config of a row with the shared settings.
 
     Args:
-        values: of the config.
-        row: its name.
-        settings: shared by all rows.
-        refused: settings that do not fit; the row is added.
-        own_keys: keys that the row keeps as they are.
+        values: values of the config.
+        row: name of the row.
+        settings: settings shared by all rows.
+        refused: rejected settings with their rows, to which this row is added.
+        own_keys: keys whose values the row keeps.
     """
     values = with_setting(values, "data", settings.data)
     config = resolve(values)
@@ -274,18 +275,18 @@ def _changed(values: JsonObject, key: str, value: Json) -> tuple[JsonObject, Con
 
 
 def cells_of_rows(rows: Iterable[ComparisonRow]) -> list[Cell]:
-    """Return the cells of rows, each once.
+    """Return the cells of rows, without duplicates.
 
     Raises:
-        InputError: two cells of one name.
+        InputError: two different cells have the same name.
     """
     cells: dict[str, Cell] = {}
     for row in rows:
         if cells.setdefault(row.cell.name, row.cell).config != row.cell.config:
-            raise InputError(f"compare: two rows are called '{row.cell.name}'; leave one out")
+            raise InputError(f"compare: two rows are called '{row.cell.name}'; leave out one of them")
     return list(cells.values())
 
 
 def sound_only(names: Sequence[str]) -> list[str]:
-    """Return the names of methods and configs that learn from captioned sound instead of features."""
+    """Return the names of methods and presets that train on captioned sound instead of features."""
     return [name for name in names if takes_captions(resolve(values_of(name)).options)]

@@ -19,15 +19,15 @@ EVEN = 1e4
 """Temperature of free attention at which the weights of two neighbors differ by 0.02 % at most."""
 
 MIXED = ("residual", "residual_weight", "aa_on", "aa_mix")
-"""Options of every proxy: how it enters the loss."""
+"""Options of every proxy that set how the proxy enters the loss."""
 
 
 def controls(config: Config) -> dict[str, Config]:
-    """Return the controls of a config with an anchor-aware proxy, by name; no controls for other configs.
+    """Return the controls of a config with an anchor-aware proxy, by name; empty for other configs.
 
-    The loss without proxy. The proxy over random neighbors of the class, which isolates the effect of the graph. With a
-    label loss also the loss at half its weight, because a proxy may help by weakening a harmful loss, and no metric
-    loss.
+    The controls are the loss without proxy, and the proxy over random neighbors of the class, which isolates the effect
+    of the graph. If there is a label loss, two more are the loss at half its weight, because a proxy may help by
+    weakening a harmful loss, and no metric loss.
     """
     proxy = config.section("proxy")
     if proxy is None or not config.prefix:
@@ -37,16 +37,16 @@ def controls(config: Config) -> dict[str, Config]:
     if "neighbors" in proxy.options:
         by_name[RANDOM] = resolve(with_setting(config.values, "proxy.neighbors", "random"))
     if "label_loss" not in config.sections:
-        return by_name  # nothing is left without the only loss, and half its weight is the same training
+        return by_name  # no loss remains without the only loss, and half its weight is the same training
     return by_name | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
 
 
 def rivals(config: Config) -> dict[str, Config]:
-    """Return simpler replacements of an anchor-aware proxy, by name; none for configs with another proxy.
+    """Return simpler replacements of an anchor-aware proxy, by name; empty for configs without such a proxy.
 
-    Cross-batch memory on the same bank, which isolates the effect of a bank. The mean of the clip's class as proxy. The
-    mean of the same neighbors, without attention. Attention with the anchor as every value (reading R1): an affine map
-    of the anchor, with as many parameters.
+    The replacements are cross-batch memory on the same bank, which isolates the effect of a bank; the mean of the
+    clip's class; the mean of the same neighbors, without attention; and attention with the anchor as every value
+    (reading R1), which is an affine map of the anchor with as many parameters.
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":

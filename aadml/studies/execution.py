@@ -1,4 +1,4 @@
-"""How the runs of a study are carried out: over processes and machines, models that others need first, and merges."""
+"""Execution of the runs of a study: over processes and machines, with pretrained models first, and merges."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ _SHOWN = 5
 log = logging.getLogger("aadml").info
 """Default of `on_note`."""
 RunJobs = Callable[[Sequence[Job], int | None], list[SweepOutcome]]
-"""(jobs, worker processes) -> one outcome per job; a command line puts a progress bar around it."""
+"""(jobs, worker processes) -> one outcome per job; the command line adds a progress bar."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,10 +25,10 @@ class SweepResult:
     """Result of a study.
 
     Attributes:
-        outcomes: one per run.
-        folder: of runs, tables and figures.
-        tables: of the results; none from a shard.
-        page: the HTML page; None from a shard, or without matplotlib.
+        outcomes: one outcome per run.
+        folder: folder of runs, tables and figures.
+        tables: tables of the results; empty for a shard.
+        page: the HTML page; None for a shard, or if matplotlib is not installed.
     """
 
     outcomes: tuple[SweepOutcome, ...]
@@ -38,30 +38,30 @@ class SweepResult:
 
     @property
     def failed(self) -> int:
-        """Number of failed runs; the same call again retries them."""
+        """Number of failed runs, which a repeated call retries."""
         return sum(bool(outcome.reason) for outcome in self.outcomes)
 
     def __repr__(self) -> str:
         return "\n".join([*map(markdown, self.tables), str(self.page or self.folder)])
 
     def to_dict(self) -> Json:
-        """Return the tables as `--json` prints them: one, or a list of several."""
+        """Return the tables as `--json` prints them: a single table as an object, several as a list."""
         tables = [as_json(table) for table in self.tables]
         return tables[0] if len(tables) == 1 else tables
 
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How the runs of a study are carried out.
+    """Options of the execution of a study.
 
     Attributes:
-        folder: of the study.
-        workers: processes; 0 runs in this process, None takes one per core.
-        shard: (i, n) trains every n-th run from the i-th on, so that each shard has its part of the long ones.
-        merge: train nothing, and require that all runs are finished.
-        work: runs jobs.
+        folder: folder of the study.
+        workers: number of worker processes; 0 runs in this process, None starts one per core.
+        shard: (i, n) trains every n-th run from the i-th on, so that long runs are spread over the shards.
+        merge: whether to train nothing and require that all runs are finished.
+        work: function that runs jobs.
         note: called with notes for the user.
-        command: that repeats the study, for its page.
+        command: command that repeats the study, shown on its page.
     """
 
     folder: Path
@@ -74,28 +74,28 @@ class Execution:
 
     @property
     def locked(self) -> Path:
-        """Folder that no other process may use meanwhile: each shard has one of its own."""
+        """Folder that no other process may use meanwhile; each shard has a folder of its own."""
         return self.folder / f"shard-{self.shard[0]}-of-{self.shard[1]}" if self.shard else self.folder
 
     def result(
         self, outcomes: Sequence[SweepOutcome], tables: Sequence[Table] = (), page: Path | None = None
     ) -> SweepResult:
-        """Return the result of the study; without tables and page from a shard."""
+        """Return the result of the study; a shard passes neither tables nor page."""
         return SweepResult(tuple(outcomes), self.folder, tuple(tables), page)
 
     def part(self, jobs: Sequence[Job]) -> list[Job]:
-        """Return the runs of this shard, or all."""
+        """Return the runs of this shard; all runs if there are no shards."""
         return list(jobs[self.shard[0] :: self.shard[1]]) if self.shard else list(jobs)
 
     def train(self, jobs: Sequence[Job], order: Callable[[list[Job]], list[Job]] = list) -> list[SweepOutcome]:
-        """Train the runs of this shard, or all; a merge trains nothing.
+        """Train the runs of this shard, or all runs if there are no shards; a merge trains none.
 
         Args:
             jobs: all runs of the study.
-            order: puts the runs that are trained here in order.
+            order: function that sorts the runs to train.
 
         Raises:
-            InputError: a merge lacks runs.
+            InputError: runs are missing from a merge.
         """
         if self.merge:
             complete = with_needed(jobs)
@@ -106,7 +106,7 @@ class Execution:
             done = sum(not outcome.reason for outcome in outcomes)
             self.note(
                 f"shard {self.shard[0]}/{self.shard[1]}: {done} of its {len(outcomes)} runs are finished; once all "
-                "shards are, copy their folders into one and run the same command with --merge instead of --shard"
+                "shards are finished, copy their folders into one and run the command with --merge instead of --shard"
             )
         return outcomes
 
@@ -115,40 +115,40 @@ def shard_of(shard: str | None, *, merge: bool) -> tuple[int, int] | None:
     """Parse "i/n" of `--shard`.
 
     Raises:
-        InputError: another notation, no such shard, or a shard together with a merge.
+        InputError: the text is not a shard, or a shard is combined with a merge.
     """
     if shard and merge:
-        raise InputError("--shard and --merge: a shard trains its runs, merge trains none; give one of them")
+        raise InputError("--shard and --merge: both given, but --merge trains no runs; pass only one of them")
     return read_shard(shard) if shard else None
 
 
 def check_complete(jobs: Sequence[Job]) -> None:
-    """Raise InputError if runs are not finished, with their number and the first names."""
+    """Raise InputError, with the number of runs and the first names, if runs are not finished."""
     missing = [job.folder for job in jobs if not is_done(job)]
     if missing:
         some = ", ".join(f"{folder.parent.parent.name}/{folder.name}" for folder in missing[:_SHOWN])
         more = " ..." if len(missing) > _SHOWN else ""
         raise InputError(
             f"--merge: {len(missing)} of {len(jobs)} runs are not finished ({some}{more}); copy the folders of the "
-            "other shards into this one, or leave --merge out to train what is missing"
+            "other shards into this one, or leave out --merge to train the missing runs"
         )
 
 
 def with_needed(jobs: Sequence[Job]) -> list[Job]:
-    """Return jobs and the jobs that they need, each once."""
+    """Return jobs and the jobs that they need, without duplicates."""
     return list({str(job.folder): job for wanted in jobs for job in (wanted, wanted.needs) if job}.values())
 
 
 def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> list[SweepOutcome]:
-    """Run the jobs that others need, then the others, each once; a job whose needed job failed is not tried.
+    """Run the jobs that others need, then the others, each once; skip jobs whose needed job failed.
 
     Args:
-        jobs: with or without needs.
-        workers: processes.
-        work: runs jobs.
+        jobs: the jobs, some of which may need other jobs.
+        workers: number of worker processes.
+        work: function that runs jobs.
 
     Returns:
-        One outcome per job, needed ones included.
+        One outcome per job, including the needed jobs.
     """
     first = {str(job.needs.folder): job.needs for job in jobs if job.needs}
     outcomes = work(list(first.values()), workers) if first else []

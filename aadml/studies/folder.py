@@ -1,4 +1,4 @@
-"""Folder of a study: one process at a time, runs on the same data, and no files of others."""
+"""Folder of a study: used by one process at a time, with runs on the same data and no foreign files."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ DATA = "data.json"
 """Data of the runs of a folder: {"data": path or name, "sha256": of the content}."""
 
 MARKS = (f"{RUNS}/*_seed*", f"*/{RUNS}/*_seed*", "shard-*-of-*")
-"""Contents that identify the folder of a study, beside `data.json`."""
+"""Contents that identify the folder of a study, in addition to `data.json`."""
 
 WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
 """Suffixes of pages, tables and figures."""
@@ -31,11 +31,11 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
     If no run was begun, neither new folders nor notes on data remain.
 
     Args:
-        folder: of a study, or of a shard in it.
-        data: folder of runs -> their data; inside `folder`, or around it if that is a shard.
+        folder: folder of a study, or of a shard in a study.
+        data: folder of runs -> data of the runs. The folders are inside `folder`, or contain it if it is a shard.
 
     Raises:
-        InputError: another process uses the folder, the folder cannot be created, or it holds runs on other data.
+        InputError: another process uses the folder, the folder cannot be created, or contains runs on other data.
     """
     data = data or {}
     absent = {part for place in (folder, *data) for part in (place, *place.parents) if not part.exists()}
@@ -43,10 +43,10 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from error
+        raise InputError(f"{folder}: cannot be created ({error.strerror}); choose another --output") from error
     noted: Mapping[Path, str] = {}
     try:
-        busy = f"{folder}: another process works there; wait for it, or choose another --output"
+        busy = f"{folder}: another process uses this folder; wait for it to end, or choose another --output"
         with locked(handle, folder / "lock.host", busy):
             noted = data
             for place, content in data.items():
@@ -63,16 +63,16 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise InputError if a folder is not of a study and holds files with the suffixes of pages and tables.
+    """Raise InputError if a folder is not that of a study and holds files with the suffixes of pages and tables.
 
-    Pages and tables have plain names, and could replace files of others.
+    Pages and tables have plain names and could overwrite unrelated files.
     """
     names = sorted(place.name for place in folder.iterdir()) if folder.is_dir() else []
     foreign = [name for name in names if Path(name).suffix in WRITTEN]
     notes = (folder / DATA, *folder.glob(f"*/{DATA}"))
     if foreign and not any(map(_noted, notes)) and not any(any(folder.glob(mark)) for mark in MARKS):
         some = ", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")
-        raise InputError(f"{folder}: holds other files ({some}); choose another --output")
+        raise InputError(f"{folder}: contains files that are not of a study ({some}); choose another --output")
 
 
 def _keep_to(folder: Path, data: str) -> None:
@@ -83,15 +83,16 @@ def _keep_to(folder: Path, data: str) -> None:
     """
     drawn = data.startswith(SYNTHETIC)
     if not drawn and not Path(data).exists():
-        raise InputError(f"{data}: no such file or folder")
+        raise InputError(f"{data}: no such file or folder; check the path of the data")
     path, sha256 = folder / DATA, _fingerprint(Path(data))
     noted = _noted(path)
     if path.exists() and not noted:
-        raise InputError(f"{path}: says nothing of the data of runs; choose another --output")
+        raise InputError(f"{path}: does not name the data of the runs; choose another --output")
     if noted and any(place.is_dir() for place in folder.iterdir()):
         if noted["sha256"] != sha256 or (drawn and noted["data"] != data):
             raise InputError(
-                f"{folder}: holds runs on {noted['data']} as it was; {data} differs; choose another --output"
+                f"{folder}: contains runs on other data ({noted['data']} as it was then); choose another --output "
+                f"for {data}"
             )
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +100,7 @@ def _keep_to(folder: Path, data: str) -> None:
 
 
 def _noted(path: Path) -> dict[str, str] | None:
-    """Read `data.json`; None if the file is missing, damaged, or has another content."""
+    """Read `data.json`; None if the file is missing or damaged, or has other keys."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

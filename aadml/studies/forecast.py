@@ -22,11 +22,11 @@ from aadml.studies.job import Job, is_done
 from aadml.studies.sweep import in_processes
 
 WORTH_ASKING = 3600.0
-"""Seconds from which on a person is asked before the work begins."""
+"""Smallest estimated duration, in seconds, for which the user must confirm before the work begins."""
 _BATCHES = 2
 _CAPTIONS = 32
-_EPOCHS = 2  # the first one warms up
-_STARTING = 1.0  # seconds: reading data, building, writing
+_EPOCHS = 2  # the first epoch is a warm-up
+_STARTING = 1.0  # seconds for reading data, building, and writing
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Rate:
     """Seconds of the parts of a run, on one worker.
 
     Attributes:
-        clips: of training, in an epoch; a number, not seconds.
-        step: of training.
-        epoch: beside its steps: scores of training and validation clips.
-        look: scores of the test clips.
-        fixed: once a run: start, and the fit of a closed form.
+        clips: number of training clips per epoch.
+        step: seconds of a training step.
+        epoch: seconds of an epoch in addition to its steps, for scores of training and validation clips.
+        look: seconds to score the test clips.
+        fixed: seconds per run, for the start and the fit of a closed form.
     """
 
     clips: int = 0
@@ -73,7 +73,7 @@ class Forecast:
 
     @property
     def wall(self) -> float:
-        """Seconds until all runs are finished; at least those of the longest run."""
+        """Seconds until all runs are finished, at least the duration of the longest run."""
         total = sum(self.seconds.values()) / max(self.workers, 1)
         return max([total, *self.seconds.values()], default=0.0)
 
@@ -87,7 +87,7 @@ class Forecast:
         )
 
     def longest_first(self, jobs: Sequence[Job]) -> list[Job]:
-        """Return runs in order, so that no worker is left with a long one at the end."""
+        """Return the longest runs first, so that no worker has a long run left at the end."""
         return sorted(jobs, key=lambda job: -self.seconds.get(str(job.folder), 0.0))
 
 
@@ -99,7 +99,7 @@ def in_words(seconds: float) -> str:
 
 
 def kind_of(config: Config) -> Hashable:
-    """Return the part of a config that the time of a step depends on: all but seed and number of neighbors."""
+    """Return the part of a config that determines the time of a step: all but seed and number of neighbors."""
     values = with_setting(config.values, "seed", 0)
     proxy = values.get("proxy")
     if isinstance(proxy, Mapping):
@@ -115,20 +115,20 @@ def forecast(
 ) -> Forecast:
     """Estimate the time of the runs that are not finished.
 
-    The first run of every kind is measured, with as many processes at a time as will train, because processes slow each
-    other down.
+    The first run of every kind is measured, with as many concurrent processes as in the training, because processes
+    slow each other down.
 
     Args:
-        jobs: finished ones included.
-        workers: number of processes, of one thread each where there are several.
-        note: called with a line before measuring, and for each kind that cannot be measured and counts as nothing.
-        kinds: folder of a run -> kind; runs of a kind take equal time a step. By default `kind_of`.
+        jobs: all runs, including finished ones.
+        workers: number of processes, of one thread each if there are several.
+        note: called with a line before measuring, and for each kind that cannot be measured and is left out.
+        kinds: folder of a run -> kind; runs of the same kind take the same time per step. By default `kind_of`.
 
     Raises:
-        InputError: data that cannot be read.
+        InputError: the data cannot be read.
     """
     waiting = [job for job in jobs if not is_done(job)]
-    # a step of a job that needs another model takes as long as a step of that model, which can be measured alone
+    # a step of a job that needs a pretrained model takes as long as a step of that model, which is measured instead
     configs = [job.needs.config if job.needs else job.config for job in waiting]
     names = [kinds[str(job.folder)] if kinds else kind_of(config) for job, config in zip(waiting, configs, strict=True)]
     examples = dict(zip(reversed(names), reversed(configs), strict=True))
@@ -146,7 +146,7 @@ def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note
         measured = {kind: rate for (kind, _), rate in in_processes(_measured_or_reason, examples.items(), workers)}
     for kind, rate in measured.items():
         if isinstance(rate, str):
-            note(f"forecast: {examples[kind].label()} counts as nothing: {rate}")
+            note(f"forecast: {examples[kind].label()} cannot be measured and is left out: {rate}")
     return {kind: Rate() if isinstance(rate, str) else rate for kind, rate in measured.items()}
 
 
@@ -156,7 +156,7 @@ def _measured_or_reason(
     """Measure a kind and its config; return the reason if the config cannot be trained.
 
     Raises:
-        InputError: data that cannot be read.
+        InputError: the data cannot be read.
     """
     splits = load_splits(example[1])
     try:
@@ -169,10 +169,10 @@ def measure(config: Config, splits: Splits) -> Rate:
     """Time a few training steps of a config; a method without epochs is fitted completely.
 
     Raises:
-        InputError: data or config do not fit.
+        InputError: data and config do not fit each other.
     """
     short = with_setting(config.values, "training.epochs", _EPOCHS)
-    if config.training.train_map > 1:  # else the last epoch would include scores that few epochs have
+    if config.training.train_map > 1:  # otherwise the last epoch would include scores that few epochs have
         short = with_setting(short, "training.train_map", 0)
     config = resolve(short)
     model = untrained_model(config, splits, chosen_device(config.common.device, "config"))
@@ -189,7 +189,7 @@ def measure(config: Config, splits: Splits) -> Rate:
 
 
 def _some(clips: Clips) -> tuple[Clips, float]:
-    """Return a few clips of sound and captions, which are slow to embed, and the factor to the number of all."""
+    """Return the clips to embed, only a few if embedding is slow (sound, captions), and the ratio of all to these."""
     if all(isinstance(features, Matrix) for features in clips.features.values()):
         return clips, 1.0
     few = clips.select(torch.arange(min(len(clips), _CAPTIONS)))
@@ -197,7 +197,7 @@ def _some(clips: Clips) -> tuple[Clips, float]:
 
 
 class _Watch(Session):
-    """Session that times the epochs, and a look at the test clips after each."""
+    """Session that times the epochs, and the scoring of the test clips after each epoch."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ class _Watch(Session):
         self._ends.append(time.perf_counter())
 
     def rate(self, seconds: float) -> Rate:
-        """Return the rate of the last epoch; `seconds` of a fit without epochs are fixed."""
+        """Return the rate of the last epoch; for a fit without epochs, `seconds` is its fixed duration."""
         if not self.history:
             return Rate(fixed=_STARTING + seconds)
         last = numbers(self.history[-1])

@@ -21,10 +21,10 @@ _LATER = ("loss", "loss.", "selection", "directions")
 
 @dataclass(frozen=True)
 class Axis:
-    """A config key and the values it takes.
+    """A config key and its values.
 
     Raises:
-        InputError: no values, a value twice, or the seed as key.
+        InputError: there are no values, a value is repeated, or the key is the seed.
     """
 
     key: str
@@ -32,11 +32,11 @@ class Axis:
 
     def __post_init__(self) -> None:
         if self.key == "seed":
-            raise InputError("--over seed: seeds are given by --seeds, and every cell gets all of them")
+            raise InputError("--over seed: every cell is run with all seeds; pass the number of seeds as --seeds")
         if not self.values:
-            raise InputError(f"--over {self.key}: no value is given")
+            raise InputError(f"--over {self.key}: no values given; pass at least one value")
         if len({repr(value) for value in self.values}) != len(self.values):
-            raise InputError(f"--over {self.key}: names a value twice")
+            raise InputError(f"--over {self.key}: a value is repeated; pass each value once")
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Cell:
 
     Attributes:
         name: unique among the cells.
-        config: resolved; its seed is replaced by that of each run.
-        settings: key -> value of the axes; None where the key changes nothing.
+        config: resolved config; each run replaces the seed by its own.
+        settings: key -> value of the axes; None if the key has no effect.
     """
 
     name: str
@@ -54,15 +54,15 @@ class Cell:
     settings: JsonObject
 
     def folder(self, end: str) -> str:
-        """Return the name of a folder of this cell: that of the cell, and an end such as "seed0"."""
+        """Return the name of a folder of this cell: the name of the cell and an ending such as "seed0"."""
         return f"{file_name(self.name)}_{end}"
 
 
 def axes_of(over: Mapping[str, Sequence[Json]] | Sequence[str]) -> list[Axis]:
-    """Parse axes: key -> values, or texts as of `--over`; a single text as values is parsed as in `--over` ("1..7").
+    """Parse axes: key -> values, or texts as for `--over`; values that are one text are parsed as in `--over` ("1..7").
 
     Raises:
-        InputError: as of `parse_axis`.
+        InputError: see `parse_axis`.
     """
     if not isinstance(over, Mapping):
         return [parse_axis(str(text)) for text in ([over] if isinstance(over, str) else over)]
@@ -75,14 +75,14 @@ def axes_of(over: Mapping[str, Sequence[Json]] | Sequence[str]) -> list[Axis]:
 
 
 def parse_axis(text: str) -> Axis:
-    """Read "key=1..7" or "key=a,b,c" of `--over`; the values are YAML, a range takes both of its ends.
+    """Parse "key=1..7" or "key=a,b,c" of `--over`; the values are YAML, and a range includes both ends.
 
     Raises:
-        InputError: no "=", or what `Axis` refuses.
+        InputError: there is no "=", or `Axis` rejects key or values.
     """
     key, sign, listed = (part.strip() for part in text.partition("="))
     if not sign or not key or not listed:
-        raise InputError(f"--over {text}: write it as key=values, for example proxy.k=1..7 or loss=triplet,aa-triplet")
+        raise InputError(f"--over {text}: not key=values; pass for example proxy.k=1..7 or loss=triplet,aa-triplet")
     try:
         content = strict_yaml.load(f"[{listed}]")
     except InputError as error:
@@ -103,40 +103,40 @@ def points(base: JsonObject, axes: Sequence[Axis], again: JsonObject | None = No
 
     Args:
         base: nested config values, with data.
-        axes: in the order of the tables, the first one slowest.
-        again: settings that every point has, as `set_again` returns them.
+        axes: axes in the order of the tables; the first axis varies slowest.
+        again: settings that every point has, as returned by `set_again`.
 
     Raises:
-        InputError: a key twice, or a value that the config refuses.
+        InputError: a key is repeated, or the config rejects a value.
     """
     keys = [axis.key for axis in axes]
     if len(set(keys)) != len(keys):
-        raise InputError(f"--over: {max(keys, key=keys.count)} is given twice; list all of its values in one")
+        raise InputError(f"--over: {max(keys, key=keys.count)} given twice; pass all of its values in one --over")
     crossed = itertools.product(*(axis.values for axis in axes))
     settings = [dict(zip(keys, values, strict=True)) for values in crossed]
     return [(point, resolve(applied(base, {**(again or {}), **point}))) for point in settings]
 
 
 def set_again(changed: JsonObject, axes: Sequence[Axis]) -> JsonObject:
-    """Return the settings of sections that an axis replaces, which have to be set again in every cell.
+    """Return the settings of sections that an axis replaces, which must be set again in every cell.
 
-    The margin of one loss has its default again once the axis sets another loss.
+    When an axis sets another loss, options of the loss such as the margin return to their defaults.
 
     Raises:
-        InputError: a setting of an axis's own key, or of the seed, which no run would have.
+        InputError: the settings contain the key of an axis, or the seed, which would have no effect.
     """
     if "seed" in changed:
-        raise InputError("seed: every run has its own; say how many with --seeds")
+        raise InputError("seed: every run has its own seed; pass the number of seeds as --seeds")
     keys = [axis.key for axis in axes]
     for key in keys:
         if key in changed:
-            raise InputError(f"--over {key}: {key} is given by itself too, and no run would have it; leave one out")
+            raise InputError(f"--over {key}: {key} is also set for all runs, without effect; leave out one of them")
     replaced = tuple(f"{key}." for key in keys)
     return {key: value for key, value in changed.items() if key.startswith(replaced)}
 
 
 def applied(base: JsonObject, settings: JsonObject) -> JsonObject:
-    """Return `base` with settings, the loss after the proxy that it may remove, options of the loss after the loss."""
+    """Apply settings: the loss after the proxy, which it may remove, and options of the loss after the loss."""
     for key in sorted(settings, key=lambda key: [key == late or key.startswith(late) for late in _LATER]):
         base = with_setting(base, key, settings[key])
     return base
@@ -168,7 +168,7 @@ def without_proxy(config: Config) -> Config:
 
 
 def at_most(config: Config, epochs: int) -> Config:
-    """Limit the epochs of a training, and of the model that it trains first (3cmlf)."""
+    """Limit the epochs of a training, and of the pretrained model that it needs (3cmlf)."""
     prior = getattr(config.options, "ancillary_epochs", None)
     long = ["training.epochs"] * (config.training.epochs > epochs)
     long += ["method.ancillary_epochs"] * (isinstance(prior, int) and prior > epochs)
@@ -185,7 +185,7 @@ def plain_settings(settings: JsonObject) -> JsonObject:
 
 
 def folder_name(base: JsonObject, axes: Sequence[Axis]) -> str:
-    """Return the name of the folder of a grid: equal grids have equal names, so that the same call continues."""
+    """Return the folder name of a grid; equal grids have equal names, so that a repeated call continues."""
     text = yaml.safe_dump([dict(base), [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
     keys = "-".join(axis.key for axis in axes)
     return f"{file_name(keys)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -202,5 +202,7 @@ def _spanned(value: Json, text: str) -> list[Json]:
         return [value]
     first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
     if last < first or step < 1:
-        raise InputError(f"--over {text}: the range {value} is empty; write FIRST..LAST or FIRST..LAST..STEP")
+        raise InputError(
+            f"--over {text}: the range {value} is empty; pass FIRST..LAST or FIRST..LAST..STEP, with FIRST up to LAST"
+        )
     return list(range(first, last + 1, step))

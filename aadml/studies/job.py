@@ -1,4 +1,4 @@
-"""One run of a study: it can run in any process, and its failure is caught and recorded."""
+"""One run of a study, which can run in any process and whose failure is caught and recorded."""
 
 import traceback
 from collections.abc import Callable
@@ -21,21 +21,21 @@ from aadml.runs.train import train_into
 
 FAILURE = "failure.txt"
 SAVING_SHARE = 20
-"""Saving takes at most this fraction (1/20) of the time; a kill costs each running run some seconds."""
+"""Saving takes at most 1/20 of the time; a kill loses some seconds of each running run."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run.
+    """One run of a study.
 
     Attributes:
-        folder: of the run.
-        config: of the run.
-        split: that is scored: "test", or "valid" for a trial of a search.
-        metrics: scored beside those of every evaluation.
-        protocols: further protocols that the trained model is scored under.
-        diagnosis: epochs between two scores of the test clips, for figures of epochs alone; see `Scoring`.
-        needs: run of the model that the method needs first; None trains that model in the folder of this run.
+        folder: folder of the run.
+        config: config of the run.
+        split: scored split: "test", or "valid" for a trial of a search.
+        metrics: metrics in addition to those of every evaluation.
+        protocols: further protocols under which the trained model is scored.
+        diagnosis: epochs between two scores of the test clips, used only in figures; see `Scoring`.
+        needs: run of the pretrained model that the method needs; None trains that model in the folder of this run.
     """
 
     folder: Path
@@ -48,15 +48,15 @@ class Job:
 
 
 def is_done(job: Job) -> bool:
-    """True if a run is trained, and scored by every metric and under every protocol."""
+    """Return whether a run is trained, and scored by every metric and under every protocol."""
     return is_finished(job.folder) and not _missing(job, scored(job)) and not _missing_protocols(job)
 
 
 def scored(job: Job) -> EvaluationRecord:
-    """Read the evaluation of a finished run, with the figures that were added later.
+    """Read the evaluation of a finished run, with the metrics that were added later.
 
     Raises:
-        InputError: the run is not finished, or damaged.
+        InputError: the run is not finished, or is damaged.
     """
     record = read_evaluation(job.folder)
     missing = _missing(job, record)
@@ -74,7 +74,7 @@ def scored_under(job: Job, protocol: str) -> EvaluationRecord:
     """Read the evaluation of a finished run under one of its further protocols.
 
     Raises:
-        InputError: the evaluation is missing, or damaged.
+        InputError: the evaluation is missing or damaged.
     """
     return read_evaluation(job.folder, name=evaluation_file(protocol, job.split))
 
@@ -85,14 +85,14 @@ def _missing_protocols(job: Job) -> tuple[str, ...]:
 
 
 def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs: None) -> str:
-    """Do a run, or continue it.
+    """Start or continue a run, and return the reason if it fails.
 
     Args:
         job: the run.
         report: called with (epochs done, epochs) after every epoch.
 
     Returns:
-        Reason of a failure, else "". The traceback of an unexpected error is written to `failure.txt`.
+        Reason of a failure, or "". The traceback of an unexpected error is written to `failure.txt`.
     """
     total = job.config.training.epochs
 
@@ -106,7 +106,7 @@ def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs
             scoring = Scoring(
                 job.split, queries=True, metrics=job.metrics, diagnosis=job.diagnosis, saving_share=SAVING_SHARE
             )
-            train_into(  # a process that outlived its parent may still train this run: wait
+            train_into(  # wait, as a process that outlived its parent may still train this run
                 job.config, job.folder, scoring, callbacks=callbacks, wait=True,
                 priors=job.needs.folder.parent if job.needs else None,
             )  # fmt: skip
@@ -117,7 +117,7 @@ def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs
         (job.folder / FAILURE).unlink(missing_ok=True)
     except InputError as error:
         return _failed(job, " ".join(str(error).split()), "")
-    except Exception as error:  # an unexpected error costs this run alone
+    except Exception as error:  # an unexpected error fails only this run
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return _failed(job, reason, traceback.format_exc())
     return ""

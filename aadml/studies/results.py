@@ -15,7 +15,7 @@ from aadml.runs.session import read_records
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, scored
 
-TWO_SEEDS = "Two seeds are too few to decide: they hardly estimate how much seeds vary. Train more (--seeds 5)."
+TWO_SEEDS = "Two seeds are too few to estimate the variation between seeds; train more (--seeds 5)."
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class RunScores:
     """Scores of one run.
 
     Attributes:
-        record: `evaluation.json`, with the figures that were added later.
-        epochs: `metrics.jsonl`.
-        ids: (q,) of the average precisions.
-        average_precision: (q,) with the mean MAP as their mean. Where all directions have the same queries, each value
-            is the mean of a clip over the directions. Else there is a value for each query, weighted so that all
-            directions count the same.
+        record: content of `evaluation.json`, with the metrics that were added later.
+        epochs: content of `metrics.jsonl`.
+        ids: ids of the average precisions, (q,).
+        average_precision: average precisions, (q,), whose mean is the mean MAP. If all directions have the same
+            queries, each value is the mean of a clip over the directions. Otherwise there is one value per query,
+            weighted so that all directions count the same.
     """
 
     record: EvaluationRecord
@@ -51,9 +51,9 @@ class CellScores:
     """Scores of the runs of one cell.
 
     Attributes:
-        cell: of the runs.
+        cell: cell of the runs.
         runs: seed -> scores.
-        failed: seed -> reason.
+        failed: seed -> reason of the failure.
     """
 
     cell: Cell
@@ -62,16 +62,16 @@ class CellScores:
 
     @property
     def name(self) -> str:
-        """The unique name of the cell."""
+        """Unique name of the cell."""
         return self.cell.name
 
     @property
     def directions(self) -> list[str]:
-        """Directions, "audio-visual" first where it exists; empty without runs."""
+        """Directions, "audio-visual" first if it exists; empty if there are no runs."""
         return list(next(iter(self.runs.values())).record.directions) if self.runs else []
 
     def over_seeds(self, metric: str, direction: str | None = None) -> Spread | None:
-        """Return a metric over the seeds, in one direction or as the mean over all; None without values."""
+        """Return a metric over the seeds, in one direction or as the mean over all; None if there are no values."""
         return spread_of(run.record.figure(metric, direction) for run in self.runs.values())
 
     def maps(self) -> Values:
@@ -79,7 +79,7 @@ class CellScores:
         return np.array([run.map_mean for run in self.runs.values()])
 
     def cost(self, column: str) -> TableCell:
-        """Return a column of the cost of a cell, a mean over its seeds; None without values.
+        """Return a column of the cost of a cell, averaged over its seeds; None if there are no values.
 
         Args:
             column: "train MAP", "epochs", "steps", "seconds" (of fitting), "parameters" or "seeds".
@@ -93,13 +93,13 @@ class CellScores:
 
 
 def spread_of(values: Iterable[float | None]) -> Spread | None:
-    """Return mean and deviation of the values that are not None; None without any."""
+    """Return mean and standard deviation of the values that are not None; None if all are None."""
     known = [float(value) for value in values if value is not None]
     return significance.spread(known) if known else None
 
 
 def mean_count(counts: Iterable[float | None]) -> int | None:
-    """Return the rounded mean of the counts that are not None; None without any."""
+    """Return the rounded mean of the counts that are not None; None if all are None."""
     counted = spread_of(counts)
     return None if counted is None else round(counted.mean)
 
@@ -110,7 +110,7 @@ def directions_of(scores: Mapping[str, CellScores]) -> list[str]:
 
 
 def mean_chance(cells: Iterable[CellScores]) -> float:
-    """Return the chance level of MAP, a mean over all runs."""
+    """Return the chance level of MAP, averaged over all runs."""
     return float(np.mean([run.record.chance for cell in cells for run in cell.runs.values()]))
 
 
@@ -124,7 +124,7 @@ def read_run(job: Job) -> RunScores:
     """Read the scores of a finished run.
 
     Raises:
-        InputError: the run is not finished, or damaged.
+        InputError: the run is not finished, or is damaged.
     """
     record = scored(job)
     queries = [figures.per_query for figures in record.directions.values() if figures.per_query is not None]
@@ -139,11 +139,11 @@ def read_run(job: Job) -> RunScores:
 
 
 def difference(first: CellScores, second: CellScores) -> Difference | None:
-    """Compare two cells on their common seeds, over seeds and queries, or over seeds alone.
+    """Compare two cells on their common seeds, over seeds and queries, or only over seeds.
 
     Returns:
-        First minus second; None without common seeds. Where the queries differ between seeds (classes drawn by seed),
-        only the means of the seeds are compared.
+        First minus second; None if there are no common seeds. If the queries differ between seeds (classes drawn by
+        seed), only the means of the seeds are compared.
     """
     pairs = [(first.runs[seed], second.runs[seed]) for seed in first.runs if seed in second.runs]
     if not pairs:
@@ -161,10 +161,10 @@ def difference(first: CellScores, second: CellScores) -> Difference | None:
 
 
 def differences(scores: Mapping[str, CellScores], pairs: Iterable[Pair]) -> dict[Pair, Difference]:
-    """Compare pairs of cells; the probabilities are corrected for the number of pairs (Holm).
+    """Compare pairs of cells; the p-values are corrected for the number of pairs (Holm).
 
     Args:
-        scores: by name of the cell.
+        scores: scores by name of the cell.
         pairs: (first, second) names; the difference is first minus second.
 
     Returns:
@@ -187,29 +187,29 @@ def in_words(tested: Difference | None) -> str:
 
 
 def mark(tested: Difference) -> str:
-    """Return "*" for a significant difference, "≈" for one within the range of equivalence, both, or ""."""
+    """Return "*" for a significant difference and "≈" for an equivalent one; "" for neither."""
     return "*" * tested.significant + "≈" * tested.equivalent
 
 
 def how_tested(tested: Iterable[Difference]) -> list[str]:
-    """Return a sentence on how differences were tested; nothing without differences."""
+    """Return a sentence on the test of the differences; an empty list if there are no differences."""
     known = list(tested)
     if not known:
         return []
-    words = {"both": "seeds and queries", "seeds": "seeds (they ask other queries)"}
+    words = {"both": "seeds and queries", "seeds": "seeds (their queries differ)"}
     over = " and ".join(words[kind] for kind in sorted({minus.over for minus in known}) if kind in words)
     count = sum(not math.isnan(minus.p) for minus in known)
     if not count:
-        return ["Differences are those of the mean MAP. One seed says nothing of others: none is tested."]
+        return ["Differences are those of the mean MAP. They are not tested, as there is only one seed."]
     corrected_for = f"; intervals and p are corrected for {count} comparisons (Holm)" if count > 1 else ""
     few = [TWO_SEEDS] if any(minus.seeds == 2 for minus in known) else []
     return [
         f"Differences of the mean MAP [95 % interval], paired over {over}{corrected_for}; * is significant at 5 %; "
-        f"≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); what has neither mark is undecided.",
+        f"≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); a difference without a mark is undecided.",
         *few,
     ]
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """Return a number with its sign; a value rounded to zero has a plus."""
+    """Return a number with its sign; a value that rounds to zero has a plus."""
     return f"{round(value, digits) + 0.0:+.{digits}f}"

@@ -1,7 +1,7 @@
 """Many runs over processes; a run that fails does not stop the others.
 
-Each process does one run after the other, because starting a process is expensive. The state of a run is its folder
-alone: finished runs are kept, interrupted runs continue, and failed runs are tried again by the next call.
+Each process trains several runs in turn, because starting a process is expensive. The only state of a run is its
+folder: the next call keeps finished runs, continues interrupted runs and retries failed runs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,8 +27,8 @@ class SweepOutcome:
 
     Attributes:
         job: the run.
-        reason: of a failure; empty if the run is finished.
-        kept: whether the run was finished before.
+        reason: reason of a failure; empty if the run is finished.
+        kept: whether the run was already finished.
     """
 
     job: Job
@@ -46,9 +46,9 @@ def sweep(
     """Run all jobs.
 
     Args:
-        jobs: each in a folder of its own.
+        jobs: the runs, each in a folder of its own.
         workers: number of processes, of one thread each if there are several; 0 runs in this process; None is one per
-            processor, or one on a GPU.
+            core, or one on a GPU.
         on_outcome: called as soon as a run is finished, failed, or kept.
         on_epoch: called with (job, epochs done, epochs) after every epoch.
 
@@ -56,7 +56,7 @@ def sweep(
         One outcome per job, in the order of the jobs.
 
     Raises:
-        InputError: a folder holds a run of another config.
+        InputError: a folder contains a run of a different config.
     """
     outcomes: dict[Path, SweepOutcome] = {}
 
@@ -89,16 +89,16 @@ def sweep(
 def in_processes(
     work: Work[T], tasks: Iterable[T], workers: int, report: Callable[[T, Any], None] = lambda task, value: None
 ) -> Iterator[tuple[T, Any]]:
-    """Work off tasks in processes, of one thread each if there are several.
+    """Run tasks in processes, of one thread each if there are several.
 
     Args:
         work: (task, report) -> result.
-        tasks: that can be pickled.
+        tasks: tasks that can be pickled.
         workers: number of processes.
-        report: called with a task and what `work` reports of it.
+        report: called with a task and a value that `work` reports.
 
     Yields:
-        Task and result, as soon as a task is finished; for a process that died, the reason as a sentence.
+        Task and result, as soon as a task is finished; if its process died, a sentence with the reason as result.
     """
     conditions = Conditions(one_thread=workers > 1, setup=_use_one_thread if workers > 1 else None)
     with WorkerPool(work, workers, conditions) as pool:
@@ -127,7 +127,7 @@ def worker_count(workers: int | None, jobs: Sequence[Job]) -> int:
 
 
 def _check_same_config(job: Job) -> None:
-    """Raise InputError if the folder holds a run of another config, with the first key that differs."""
+    """Raise InputError, with the first key that differs, if the folder contains a run of a different config."""
     if not is_run(job.folder) or CONFIG not in read_manifest(job.folder).files:
         return
     stored = read_config(job.folder)
@@ -135,7 +135,7 @@ def _check_same_config(job: Job) -> None:
     if stored.yaml() == wanted.yaml():
         return
     keys = [key for key in {**stored.values, **wanted.values} if stored.values.get(key) != wanted.values.get(key)]
-    changed = "written otherwise"
+    changed = "the text differs"
     if keys:
         changed = f"{keys[0]}: {stored.values.get(keys[0])} there, {wanted.values.get(keys[0])} wanted"
-    raise InputError(f"{job.folder}: holds a run of another config ({changed}); choose another --output")
+    raise InputError(f"{job.folder}: contains a run of a different config ({changed}); choose another --output")

@@ -1,4 +1,4 @@
-"""Figures of many runs: mean and deviation over seeds."""
+"""Figures of many runs: mean and standard deviation over seeds."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,10 +25,10 @@ class Band:
     """A line over an axis, for several seeds.
 
     Attributes:
-        x: (n,).
-        y: (seeds, n); NaN where a seed has no value.
-        color: number of a color; lines of one color belong together.
-        dashed: for the line that the solid line of the same color is compared with.
+        x: positions on the axis, (n,).
+        y: values, (seeds, n); NaN if a seed has no value.
+        color: number of a color; lines of the same color belong together.
+        dashed: whether the line is dashed, as the reference of the solid line of the same color.
     """
 
     x: Sequence[float]
@@ -38,14 +38,14 @@ class Band:
 
 
 def map_band(x: Sequence[float], cells: Sequence[CellScores], color: int = 0) -> Band:
-    """Return the mean MAP of cells over their values x (n,); NaN where a seed failed."""
+    """Return the mean MAP of cells over their values x (n,); NaN if a seed failed."""
     seeds = sorted({seed for cell in cells for seed in cell.runs})
     y = [[cell.runs[seed].map_mean if seed in cell.runs else np.nan for cell in cells] for seed in seeds]
     return Band(x, np.array(y), color)
 
 
 def epoch_band(runs: Iterable[RunScores], key: str, color: int = 0, *, dashed: bool = False) -> Band | None:
-    """Return the values of a key of the logs, over the epochs that all logs have; None without any."""
+    """Return the values of a key of the logs, over the epochs that all logs have; None if there are no such epochs."""
     logs = [run.by_epoch(key) for run in runs]
     epochs = sorted(set.intersection(*map(set, logs))) if logs else []
     return Band(epochs, np.array([[log[epoch] for epoch in epochs] for log in logs]), color, dashed) if epochs else None
@@ -54,7 +54,7 @@ def epoch_band(runs: Iterable[RunScores], key: str, color: int = 0, *, dashed: b
 def scope_band(
     cell: CellScores, direction: str, color: int = 0, *, dashed: bool = False, widest: float = float("inf")
 ) -> Band | None:
-    """Return precision-scope@K up to K = `widest`; None without runs, or where the runs have different K."""
+    """Return precision-scope@K up to K = `widest`; None if there are no runs, or the runs have different K."""
     curves = [run.record.directions[direction].scope for run in cell.runs.values()]
     if not curves or any(curve.k != curves[0].k for curve in curves):
         return None
@@ -72,11 +72,11 @@ def drawn(draw: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
 
 @in_house_style
 def spread_curve(bands: Mapping[str, Band], levels: Mapping[str, Band], *, x: str, y: str, note: str = "") -> str:
-    """Draw lines with their deviation over seeds, and levels that do not depend on x as dashed lines.
+    """Draw lines with their standard deviation over seeds, and levels that do not depend on x as dashed lines.
 
     Args:
         bands: name -> line.
-        levels: name -> line of one point, drawn across the whole width.
+        levels: name -> line of a single point, drawn across the full width.
         x: label of the horizontal axis.
         y: label of the vertical axis.
         note: text in the lower left corner.
@@ -101,7 +101,7 @@ def difference_curve(lines: Mapping[str, Sequence[tuple[float, float, float]]], 
     """Draw paired differences with their standard errors around a line at zero.
 
     Args:
-        lines: name -> (place, difference, standard error).
+        lines: name -> (position, difference, standard error) of each point.
         x: label of the horizontal axis.
         y: label of the vertical axis.
     """
@@ -115,12 +115,12 @@ def difference_curve(lines: Mapping[str, Sequence[tuple[float, float, float]]], 
 
 @in_house_style
 def spread_dots(values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Mapping[str, float] | None = None) -> str:
-    """Draw a row for each name: seeds as dots, mean and deviation as a bar.
+    """Draw one row per name: seeds as dots, mean and standard deviation as a bar.
 
     Args:
-        values: name -> (seeds,).
+        values: name -> values, (seeds,).
         x: label of the horizontal axis.
-        marks: name -> place of a dashed line (chance).
+        marks: name -> position of a dashed line (chance).
     """
     names = ["\n".join(textwrap.wrap(label(name), NAME_LETTERS)) or " " for name in values]
     figure, axes = canvas(0.7 + sum(0.14 + 0.15 * (1 + name.count("\n")) for name in names))
@@ -136,7 +136,7 @@ def spread_dots(values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Map
         axes.axvline(height, color=INK, linewidth=1, linestyle=DASHED, label=f"{label(name)} {height:.3f}")
     axes.set_yticks(range(len(values)), names)
     axes.set_ylim(len(values) - 0.4, -0.6)
-    axes.locator_params(axis="x", nbins=5)  # long names leave little room, and signs take more of it
+    axes.locator_params(axis="x", nbins=5)  # long names and signed tick labels leave little room
     axes.set_xlabel(label(x))
     legend(axes)
     return svg(figure)
@@ -146,14 +146,14 @@ def spread_dots(values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Map
 def bands_over(
     bands: Mapping[str, Band], *, x: str, y: str, log: bool = False, span: tuple[float, float] | None = None
 ) -> str:
-    """Draw lines with their deviation over seeds.
+    """Draw lines with their standard deviation over seeds.
 
     Args:
         bands: name -> line.
         x: label of the horizontal axis.
         y: label of the vertical axis.
         log: whether the horizontal axis is logarithmic.
-        span: ends of the horizontal axis; the vertical one then goes from 0 to 1.
+        span: limits of the horizontal axis; if set, the vertical axis goes from 0 to 1.
     """
     figure, axes = canvas(2.8)
     if span is not None:
@@ -168,7 +168,7 @@ def bands_over(
 
 
 def _bars(axes: "Axes", lines: Mapping[str, Sequence[NDArray[np.float64]]], colors: Sequence[int]) -> None:
-    """Draw lines with error bars, side by side, over numbers: name -> (x, mean, error)."""
+    """Draw lines with error bars, shifted horizontally to avoid overlap: name -> (x, mean, error)."""
     values = sorted({float(value) for x, _, _ in lines.values() for value in x})
     step = 0.012 * (values[-1] - values[0]) if len(values) > 1 else 0.0
     for number, ((name, (x, mean, error)), color) in enumerate(zip(lines.items(), colors, strict=True)):

@@ -1,4 +1,4 @@
-"""Parts that the tables and pages of studies share: columns, captions, the summary, and the files that are written."""
+"""Shared parts of the tables and pages of studies: columns, captions, the summary, and the written files."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,11 +25,11 @@ PUBLISHED = " published "
 
 
 class ResultColumns(dict[str, list[Cell]]):
-    """Columns of a table of results by name: one row for each cell.
+    """Columns of a table of results by name, with one row per cell.
 
     Args:
         cells: scores of the rows.
-        scores: of all cells of the study, by name.
+        scores: scores of all cells of the study, by name.
         names: columns that name the rows.
     """
 
@@ -40,7 +40,7 @@ class ResultColumns(dict[str, list[Cell]]):
         self._cells, self._directions = cells, directions_of(scores)
 
     def add_figures(self, metric: str, title: str = "") -> None:
-        """Add a metric over the seeds: a column for each direction, and one for their mean."""
+        """Add a metric over the seeds: a column for each direction, and a column for their mean."""
         for direction in (*self._directions, None):
             name = f"{title or metric} {direction or 'mean'}"
             self[name] = [cell.over_seeds(metric, direction) for cell in self._cells]
@@ -60,9 +60,9 @@ class ResultColumns(dict[str, list[Cell]]):
 
         Args:
             about: caption.
-            tested: differences in the table; its notes begin with how they were tested.
+            tested: differences in the table, whose test the first note states.
             notes: further notes.
-            best: column with the largest figure in bold.
+            best: column whose largest figure is bold.
         """
         rows = tuple(zip(*self.values(), strict=True))
         return Table(tuple(self), rows, about, (*how_tested(tested), *notes), best=(best,) if best else ())
@@ -70,15 +70,15 @@ class ResultColumns(dict[str, list[Cell]]):
 
 @dataclass(frozen=True)
 class StudyPart:
-    """A section of the page of a study, with its files by name without ending.
+    """A section of the page of a study, with its files by name without suffix.
 
     Attributes:
-        title: of the section.
-        content: HTML.
+        title: title of the section.
+        content: content as HTML.
         notes: sentences above the content.
-        tables: as Markdown, CSV and LaTeX.
+        tables: tables that are written as Markdown, CSV and LaTeX.
         numbers: tables that are only written as CSV.
-        drawings: SVG; none if matplotlib is not installed.
+        drawings: figures as SVG; empty if matplotlib is not installed.
     """
 
     title: str
@@ -105,16 +105,16 @@ def write_study(
     """Write the files of a study and its page.
 
     Args:
-        execution: folder and command.
-        title: of the page.
-        kind: of the page, in a few words.
-        summary: HTML.
-        parts: of the page.
+        execution: execution of the study, with folder and command.
+        title: title of the page.
+        kind: kind of the page, in a few words.
+        summary: summary as HTML.
+        parts: parts of the page.
         ending: last part, which begins with the command.
         with_figures: write no page if there are no drawings, because matplotlib is not installed.
 
     Returns:
-        Path of the page; None without one.
+        Path of the page; None if no page is written.
     """
     for part in parts:
         for name, content in part.tables.items():
@@ -133,7 +133,7 @@ def write_study(
 
 
 def failures(rows: Mapping[str, CellScores]) -> list[str]:
-    """Return a sentence for each failed run, from the name of a row -> its scores."""
+    """Return a sentence for each failed run of rows (name -> scores)."""
     return [
         f"{name}, seed {seed}, failed: {reason}" for name, cell in rows.items() for seed, reason in cell.failed.items()
     ]
@@ -149,7 +149,7 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     if not first:
         reasons = [reason for cell in scores.values() for reason in cell.failed.values()]
         cause = f" ({reasons[0]})" if reasons else ""
-        raise InputError(f"{folder}: no run was finished{cause}; see failure.txt in each")
+        raise InputError(f"{folder}: no run was finished{cause}; see failure.txt in the folder of each run")
     records = [run.record for _, _, run in first]
     environments = [read_environment(run_folder(folder, cell.cell, seed)) for cell, seed, _ in first]
     record, environment = records[0], environments[0]
@@ -181,7 +181,7 @@ def data_name(scores: Mapping[str, CellScores], folder: Path) -> str:
 
 
 def _span(values: Sequence[Any]) -> str:
-    """Return the smallest and the largest value, once where they are equal."""
+    """Return the smallest and the largest value, or a single value if they are equal."""
     low, high = min(values), max(values)
     return str(low) if low == high else f"{low} to {high}"
 
@@ -193,7 +193,7 @@ def summary(
     about: Sequence[str],
     what: str = "row",
 ) -> str:
-    """Return the summary of a study as HTML: the best row, and how sure its difference is.
+    """Return the summary of a study as HTML: the best row, and the significance of its difference.
 
     Args:
         rows: name -> scores.
@@ -236,7 +236,7 @@ def verdict(differences: Mapping[str, Difference], what: str) -> str:
         return ""
     tested = [minus for minus in differences.values() if not math.isnan(minus.p)]
     if not tested:
-        return f"Nothing is tested: one seed says nothing of others ({len(differences)} {what}s were compared)."
+        return f"No differences are tested, as there is only one seed ({len(differences)} {what}s were compared)."
     above = sum(minus.significant and minus.mean > 0 for minus in tested)
     below = sum(minus.significant and minus.mean < 0 for minus in tested)
     equal = sum(minus.equivalent and not minus.significant for minus in tested)
@@ -247,12 +247,12 @@ def verdict(differences: Mapping[str, Difference], what: str) -> str:
 
 
 def result_tables(shown: Table, key_columns: int = 1, figure: str = "") -> str:
-    """Return a wide table as several, in HTML: the results, the published figures beside ours, and the cost.
+    """Return a wide table as several tables in HTML: the results, the published figures next to ours, and the cost.
 
     Args:
         shown: the table.
         key_columns: number of columns, at the beginning, that name a row.
-        figure: HTML beside the cost.
+        figure: HTML next to the cost.
     """
     keys, printed = shown.columns[:key_columns], [name for name in shown.columns if PUBLISHED in name]
     cost = [name for name in shown.columns if name in COST]

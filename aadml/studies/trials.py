@@ -32,7 +32,7 @@ class Trial:
     """One point of the search space of a row.
 
     Attributes:
-        settings: that differ from the config of the cell; none in the first trial.
+        settings: settings that differ from the config of the cell; empty in the first trial.
         job: the run, scored on validation clips only.
     """
 
@@ -45,10 +45,10 @@ def tuned_rows(
 ) -> tuple[list[ComparisonRow], dict[str, str]]:
     """Run the trials of every row, and return the rows with their best config.
 
-    A point of a search space that the data cannot be trained with is a lost trial, not a failure of the comparison.
+    A failed trial, for example with options that do not fit the data, does not fail the comparison.
 
     Returns:
-        The rows, and name of a cell -> record of its trials, as JSON.
+        The rows, and a mapping from name of a cell to the record of its trials, as JSON.
     """
     trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
     execution.note(f"{sum(map(len, trials.values()))} trials, scored on validation clips only")
@@ -71,16 +71,16 @@ def write_records(records: Mapping[str, str], cells: Sequence[Cell], seeds: Sequ
 
 
 def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[Trial]:
-    """Draw the trials of a row: its own config first, then points of its search space, none twice.
+    """Draw the trials of a row: its own config first, then distinct points of its search space.
 
     Args:
-        row: with its space; keys that its config does not have are left out.
+        row: row with its space; keys that its config does not have are left out.
         count: number of trials; a smaller space is tried completely.
-        seed: of the draw and of the runs.
-        folder: of the comparison.
+        seed: seed of the draw and of the runs.
+        folder: folder of the comparison.
 
     Raises:
-        InputError: a value of the space that the config refuses.
+        InputError: the config rejects a value of the space.
     """
     space = _fitting(row)
     points = [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())] if space else []
@@ -100,10 +100,10 @@ def chosen_row(row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, 
     """Return a row with the config of its best trial; its own config if all trials failed.
 
     Args:
-        row: of the trials.
-        trials: of the row.
-        outcomes: of all trials.
-        budget: number of trials of every row; part of the name.
+        row: row of the trials.
+        trials: trials of the row.
+        outcomes: outcomes of all trials.
+        budget: number of trials of every row, which becomes part of the row's name.
     """
     finished = [trial for trial in trials if not outcomes[trial.job.folder].reason]
     best = max(finished, key=_score).settings if finished else {}
@@ -112,12 +112,11 @@ def chosen_row(row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, 
 
 
 def _score(trial: Trial) -> float:
-    """Return the validation MAP of a finished trial."""
     return read_evaluation(trial.job.folder).map_mean
 
 
 def _record(trials: Sequence[Trial], outcomes: Outcomes, chosen: JsonObject) -> str:
-    """Return, as JSON, the trials of a row with their scores, and the settings that were chosen."""
+    """Return the trials of a row with their scores, and the chosen settings, as JSON."""
     tried = []
     for trial in trials:
         reason = outcomes[trial.job.folder].reason
@@ -128,7 +127,7 @@ def _record(trials: Sequence[Trial], outcomes: Outcomes, chosen: JsonObject) -> 
 
 
 def _fitting(row: ComparisonRow) -> Space:
-    """Return the space of a row without keys that its config does not have (those of a proxy)."""
+    """Return the space of a row without keys that its config does not have, such as keys of a proxy."""
     fitting = {}
     for key, values in row.space.items():
         try:

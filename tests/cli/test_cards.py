@@ -19,4 +19,4 @@ def test_card_audit_and_page_say_the_gallery_and_give_map_without_the_own_clip(a
     assert f"| {one['map']:.4f} (chance {one['chance']:.4f}) |" in card
     code, _, err = aadml("report", small_run)
     assert code == 0, err
-    assert f"own clip included (without it MAP {mean:.3f})" in (small_run / "report.html").read_text()
+    assert f"including its own clip (MAP {mean:.3f} without that clip)" in (small_run / "report.html").read_text()

@@ -92,7 +92,9 @@ def test_of_search_beside_export(aadml, features, tmp_path, arguments):
 def test_of_audit_and_report(features, tmp_path):
     with pytest.raises(InputError, match="protocol bank applies only to a run or model; leave out --protocol"):
         toolkit.audit(data=features, command="none", protocol="bank")
-    with pytest.raises(InputError, match="allow_other_features applies to other data than those of the run; pass data"):
+    with pytest.raises(
+        InputError, match="allow_other_features applies only to data other than those of the run; pass data"
+    ):
         toolkit.report(tmp_path, allow_other_features=True)
 
 
@@ -100,4 +102,4 @@ def test_of_audit_and_report(features, tmp_path):
 def test_of_train_where_a_method_knows_no_proxy(aadml, features, method):
     code, _, err = aadml("train", "--data", features, "--method", method, "--k", "2")
     assert code == 2
-    assert f"proxy: method {method} knows no such key" in err
+    assert f"proxy: method {method} has no such key" in err

@@ -79,8 +79,8 @@ def test_the_options_of_every_entry_have_a_default_a_range_and_a_sentence(kind):
     [
         (["methods", "dscm"], "did you mean 'dscmr'?"),
         (["sections", "trainig"], "did you mean 'training'?"),
-        (["configs", "aadml"], "list: configs have no options; what has: losses,"),
-        (["metrics", "recall"], "list: metrics have no options; what has: losses,"),
+        (["configs", "aadml"], "list: configs have no options; choose from losses,"),
+        (["metrics", "recall"], "list: metrics have no options; choose from losses,"),
     ],
 )
 def test_a_name_that_has_no_options_is_refused_in_one_line(words, message):
@@ -104,4 +104,4 @@ def test_the_help_of_a_flag_that_sets_a_key_is_the_sentence_of_its_declaration()
     text = " ".join(CliRunner().invoke(cli, ["train", "--help"]).stdout.split())
     epochs = schema(Training)["epochs"].sentence
     assert f"--epochs INTEGER {epochs[0].upper()}{epochs[1:]} [training.epochs]" in text
-    assert "--seed INTEGER Of initial weights" in text
+    assert "--seed INTEGER Seed of initial weights" in text

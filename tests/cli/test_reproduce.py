@@ -102,7 +102,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     page = (out / "report.html").read_text()
     assert page.count("SHORTENED (--quick)") == 7
     assert "cannot be compared" in page
-    assert "AVE has 1,955 of 15, so its values are of other data" in page
+    assert "AVE has 1,955 of 15, so its values were measured on other data" in page
     for name in ("table-3.md", "table-3.tex", "report.html"):
         assert "drawn numbers (synthetic), no features of recordings" in (out / name).read_text()
     assert "(diagnosis)" in page
@@ -118,13 +118,13 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        ([], "give --vegas F.h5, --ave G.h5"),
-        (["--ave", "AVE", "--only", "table-2"], "needs --vegas"),
+        ([], "pass --vegas F.h5, --ave G.h5"),
+        (["--ave", "AVE", "--only", "table-2"], "pass --vegas F.h5"),
         (["--ave", "AVE", "--only", "tabel-3"], "did you mean 'table-3'"),
         (["--ave", "AVE", "--shard", "2/2"], "--shard 2/2"),
-        (["--ave", "AVE", "--shard", "0/2", "--merge"], "give one of them"),
+        (["--ave", "AVE", "--shard", "0/2", "--merge"], "pass only one of them"),
         (["--ave", "absent.h5"], "no such file"),
-        (["--ave", "AVE", "--set", "netwrk.hidden=[3]"], "none of the rows"),
+        (["--ave", "AVE", "--set", "netwrk.hidden=[3]"], "no row has this key"),
     ],
 )
 def test_bad_calls_are_one_line_and_code_2(aadml, ave, tmp_path, arguments, hint):

@@ -41,8 +41,8 @@ def without_seconds(table):
     ("more", "reason"),
     [
         (["--shard", "2/2"], "write I/N"),
-        (["--shard", "0/2", "--merge"], "give one of them"),
-        (["--shard", "0/2", "--trials", "3"], "leave --shard and --merge out"),
+        (["--shard", "0/2", "--merge"], "pass only one of them"),
+        (["--shard", "0/2", "--trials", "3"], "leave out --shard and --merge"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(aadml, features, tmp_path, more, reason):

@@ -8,15 +8,15 @@ from aadml.feature_extraction.ground.errors import InputError
 
 
 def test_a_misspelt_config_is_answered_with_the_nearest():
-    with pytest.raises(InputError, match=r"^smple: no such config file; did you mean 'sample'\? give a path"):
+    with pytest.raises(InputError, match=r"^smple: no such config file; did you mean 'sample'\? pass a path"):
         open_config("smple")
 
 
 def test_a_folder_is_no_config(tmp_path):
-    with pytest.raises(InputError, match="is not a file; give a YAML file"):
+    with pytest.raises(InputError, match="is not a file; pass a YAML file"):
         open_config(tmp_path)
 
 
 def test_a_setting_is_refused_under_the_flag_that_gave_it():
-    with pytest.raises(InputError, match=r"^--baseline loss: write it as key=value"):
+    with pytest.raises(InputError, match=r"^--baseline loss: not key=value"):
         setting_pairs(["loss"], "--baseline")

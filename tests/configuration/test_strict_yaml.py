@@ -34,13 +34,13 @@ PLAIN = st.recursive(
         ("? [a]\n: 1\n", "key a list or mapping"),
         ("a: !!python/object/apply:os.system ['true']\n", "line 1: tags"),
         ("a: 1\n---\nb: 2\n", "line 2: a second document"),
-        ("[" * 3000, "within each other"),
-        ("{a: " * 3000, "within each other"),
+        ("[" * 3000, "nested mappings and lists"),
+        ("{a: " * 3000, "nested mappings and lists"),
         ("a: b: c\n", "line 1: not YAML"),
         ("a: [1\n", "not YAML"),
         ("a: " + "9" * 5000, "5000 digits"),
-        ('a: "\\0"\n', "cannot be text"),
-        ('a: "\\ud800"\n', "cannot be text"),
+        ('a: "\\0"\n', "lone surrogate"),
+        ('a: "\\ud800"\n', "lone surrogate"),
     ],
 )
 def test_what_can_be_misread_is_refused_with_its_line(text, words):
@@ -88,8 +88,8 @@ def test_any_mapping_is_resolved_or_refused_in_one_line(values):
     [
         (b"method: aadml\ntraining: {lr: \xff}\n", "c.yaml, line 2: not UTF-8"),
         (b"a: 1\n" * 300_000, "more than 1048576 bytes"),
-        (b"", "this file is empty"),
-        (b"- 1\n", "this file is a list"),
+        (b"", "is empty; pass a config"),
+        (b"- 1\n", "is a list; pass a config"),
         (b"method: aadml\n\nmethod: cca\n", "c.yaml, line 3: method is given twice"),
     ],
 )

@@ -37,17 +37,19 @@ def test_a_changed_file_is_named(folder, name):
 def test_missing_weights_are_named(folder):
     (folder / "model.safetensors").unlink()
     (damage,) = verify_model(folder)
-    assert damage.endswith("cannot be read (No such file or directory); the model is incomplete")
+    assert damage.endswith(
+        "cannot be read (No such file or directory), so the model is incomplete; restore the file from a copy"
+    )
 
 
 def test_other_folders_are_named_for_what_they_are(folder, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "manifest.json").write_text("{}")
     for place, message in {
-        tmp_path / "nowhere": "no such folder; give a run",
-        folder / "model.json": "is a file; runs and models are folders",
-        tmp_path / "run": "is a run that was not trained to the end; continue it with",
-        tmp_path: "is neither a run nor a model .it holds no model.json.",
+        tmp_path / "nowhere": "no such folder; pass a run",
+        folder / "model.json": "is a file, not a folder",
+        tmp_path / "run": "is a run whose training was not finished; continue it with",
+        tmp_path: "is neither a run nor a model .no model.json in it.",
     }.items():
         with pytest.raises(InputError, match=message):
             load(place)

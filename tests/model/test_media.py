@@ -30,6 +30,6 @@ def asked_for(monkeypatch):
 def test_weights_at_a_place_that_a_file_names_are_not_opened(asked_for, name, place, where):
     origin = {"extractor": name, "parameters": {}, where: {"weights": place}}
     facts = replace(aadml.fit("synthetic:ave", method="cca").facts, features={"audio": origin})
-    with pytest.raises(InputError, match="extractor here differs"):
+    with pytest.raises(InputError, match="installed extractor differs"):
         media.extractor_of(facts, "audio")
     assert asked_for["weights"] == "auto"

@@ -24,7 +24,9 @@ def test_top_k_is_the_stable_order_of_the_similarity(model, clips):
     best = model.top_k(queries, gallery, k=4)
     assert np.array_equal(best.indices, np.argsort(-scores, axis=1, kind="stable")[:, :4])
     assert np.array_equal(best.scores, np.take_along_axis(scores, best.indices, 1))
-    with pytest.raises(InputError, match="k: 190 given; the gallery holds 189 items, choose 1 to 189"):
+    with pytest.raises(
+        InputError, match="k: 190 given, but the gallery has 189 items; pass a whole number from 1 to 189"
+    ):
         model.top_k(queries, gallery, k=190)
 
 
@@ -37,6 +39,6 @@ def test_a_model_rescaled_by_its_training_clips_embeds_the_same(model, clips):
 @pytest.mark.parametrize("name", ["model.safetensors", "model.json", "README.md"])
 def test_a_model_is_not_saved_over_a_file(model, tmp_path, name):
     (tmp_path / name).write_text("mine")
-    with pytest.raises(InputError, match=f"contains a {name} already; choose another folder"):
+    with pytest.raises(InputError, match=f"already contains a {name}; choose another folder"):
         model.save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [name]

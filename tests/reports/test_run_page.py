@@ -26,10 +26,10 @@ def verdict(**intervals):
     ("intervals", "words"),
     [
         ({"ab": (0.6, 0.7), "ba": (0.6, 0.7)}, "Better than chance in every direction"),
-        ({"ab": (0.6, 0.7), "ba": (0.4, 0.7)}, "not in the direction ba, whose 95 % interval reaches it"),
+        ({"ab": (0.6, 0.7), "ba": (0.4, 0.7)}, "not in the direction ba, whose 95 % interval includes chance"),
         (
             {"ab": (0.6, 0.7), "ba": (0.4, 0.7), "ac": (0.4, 0.7), "ca": (0.3, 0.7)},
-            "not in the directions ba, ac and ca, whose 95 % intervals reach it",
+            "not in the directions ba, ac and ca, whose 95 % intervals include chance",
         ),
         ({"ab": (0.4, 0.7), "ba": (0.3, 0.4)}, "Cannot be distinguished from chance"),
         ({"ab": (0.2, 0.4), "ba": (0.3, 0.4)}, "Worse than chance in every direction"),

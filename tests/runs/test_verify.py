@@ -16,7 +16,9 @@ def test_verify_names_each_file_that_is_gone_or_was_changed(random_run, name):
     assert changed.endswith("(a card may be edited)") == (name == "README.md")
     (random_run / name).unlink()
     (gone,) = aadml.verify(random_run)
-    assert f"{random_run / name}: cannot be read (No such file or directory), but the manifest of the run lists it" in gone
+    assert (
+        f"{random_run / name}: cannot be read (No such file or directory), but the manifest of the run lists it" in gone
+    )
 
 
 def test_verify_says_which_file_a_folder_lacks_without_which_nothing_is_known(random_model, random_run, tmp_path):

@@ -3,17 +3,21 @@ from click.testing import CliRunner
 
 from aadml.cli import cli
 
-BOTH_WAYS = "every loss is run with and without AA proxies, and with --rivals beside what else could do their work"
+AA_LOSS = (
+    "names a loss with AA proxies; pass triplet, as every loss is run with and without AA proxies, and with --rivals "
+    "also with their simpler replacements"
+)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--losses", "triplet,aa-triplet"], f"--losses aa-triplet: write triplet; {BOTH_WAYS}"),
-        (["--losses", "xbm-triplet"], f"--losses xbm-triplet: write triplet; {BOTH_WAYS}"),
-        (["--methods", ","], "compare: nothing to compare; give --methods all, --losses all, or names of them"),
+        (["--losses", "triplet,aa-triplet"], f"--losses aa-triplet: {AA_LOSS}"),
+        (["--losses", "xbm-triplet"], f"--losses xbm-triplet: {AA_LOSS}"),
+        (["--methods", ","],
+         "compare: no methods and no losses given; pass --methods all, --losses all, or names of methods or losses"),
         (["--methods", "cca", "--config", "x.yaml"],
-         "--config x.yaml: applies to losses only, and each method has its own; pass --losses too"),
+         "--config x.yaml: applies only to losses, as each method has a config of its own; pass --losses as well"),
     ],
 )  # fmt: skip
 def test_a_comparison_of_nothing_or_with_a_config_for_nothing_is_refused(features, tmp_path, words, message):

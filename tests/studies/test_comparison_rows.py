@@ -53,13 +53,13 @@ def test_a_recipe_keeps_the_selection_that_it_has_its_name_from():
     assert selections["triplet"] == selections["aa-triplet"] == "semi-hard"
     assert selections["hard-triplet"] == selections["aa-hard-triplet"] == "hardest"
     assert {row.cell.config.training.batch for row in rows} == {7}
-    assert notes == ["selection was not set for rows without such a key, or with their own: hard-triplet"]
+    assert notes == ["selection was not set for rows that lack the key or set their own value: hard-triplet"]
 
 
 def test_options_of_a_loss_are_set_where_a_row_has_them():
     rows, notes = named_rows((), ("triplet", "supcon"), replace(SETTINGS, changes=(("loss.margin", 0.5),)))
     assert {row.cell.config["loss"].get("margin") for row in rows if "triplet" in row.item} == {0.5}
-    assert notes == ["loss.margin was not set for rows without such a key, or with their own: supcon"]
+    assert notes == ["loss.margin was not set for rows that lack the key or set their own value: supcon"]
 
 
 def test_rivals_are_rows_beside_the_row_itself():

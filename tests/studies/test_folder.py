@@ -31,7 +31,7 @@ def test_a_folder_on_other_data_is_refused(features, tmp_path):
     with sole_owner(folder, {folder: str(features)}):
         pass
     features.write_bytes(features.read_bytes() + b" ")
-    with pytest.raises(InputError, match="differs"), sole_owner(folder, {folder: str(features)}):
+    with pytest.raises(InputError, match="as it was then"), sole_owner(folder, {folder: str(features)}):
         pass
 
 
@@ -41,7 +41,7 @@ def test_made_up_data_of_another_name_are_other_data(tmp_path):
         begun(folder)
     with sole_owner(folder, {folder: "synthetic:ave"}):
         pass
-    wanted = r"holds runs on synthetic:ave.*synthetic:vegas differs"
+    wanted = r"contains runs on other data \(synthetic:ave.*for synthetic:vegas"
     with pytest.raises(InputError, match=wanted), sole_owner(folder, {folder: "synthetic:vegas"}):
         pass
 
@@ -78,7 +78,7 @@ def test_a_folder_without_runs_is_free_for_other_data(features, tmp_path):
     (folder / "data.json").write_text('{"data": "gone.h5", "sha256": "0"}')  # of a call that was killed
     with sole_owner(folder, {folder: str(other)}):
         begun(folder)
-    wanted = r"holds runs on .*other\.h5 as it was"
+    wanted = r"contains runs on other data \(.*other\.h5 as it was then"
     with pytest.raises(InputError, match=wanted), sole_owner(folder, {folder: str(features)}):
         pass
 
@@ -120,7 +120,10 @@ def test_a_folder_of_something_else_is_refused_before_anything_is_written(featur
     for name in names:
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text("mine")
-    assert refused(words, features, "-o", own) == f"{own}: holds other files ({told}); choose another --output"
+    assert (
+        refused(words, features, "-o", own)
+        == f"{own}: contains files that are not of a study ({told}); choose another --output"
+    )
     assert {str(one.relative_to(own)) for one in own.rglob("*") if one.is_file()} == set(names)
     assert all((own / name).read_text() == "mine" for name in names)
 
@@ -129,5 +132,5 @@ def test_what_somebody_else_noted_is_neither_replaced_nor_removed(features, tmp_
     own = tmp_path / "out" / "ave" / "data.json"
     own.parent.mkdir(parents=True)
     own.write_text("mine")
-    assert f"{own}: says nothing of the data of runs" in refused(SWEEPS["paper"], features, "-o", tmp_path / "out")
+    assert f"{own}: does not name the data of the runs" in refused(SWEEPS["paper"], features, "-o", tmp_path / "out")
     assert own.read_text() == "mine"

@@ -44,7 +44,7 @@ def test_a_run_that_cannot_begin_counts_as_nothing_with_a_note(base, features, t
     notes = []
     job = Job(tmp_path / "a", resolve({"method": {"name": "cca", "dimension": 500}, "data": str(features)}))
     assert forecast([job], 1, notes.append).seconds.keys() == {str(job.folder)}
-    assert "counts as nothing" in notes[1]
+    assert "is left out" in notes[1]
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_kinds_are_measured_by_as_many_processes_as_will_train(base, features, t
     assert notes[0] == "forecast: measuring 3 kinds of runs"
     assert len(notes) == 2
     assert "cca" in notes[1]
-    assert "counts as nothing" in notes[1]
+    assert "is left out" in notes[1]
 
 
 @pytest.mark.slow

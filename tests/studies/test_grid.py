@@ -46,7 +46,7 @@ def test_an_axis_is_read_from_text(text, values):
         ("proxy.k", "key=values"),
         ("proxy.k=", "key=values"),
         ("proxy.k=3..1", "empty"),
-        ("proxy.k=1..3,2", "twice"),
+        ("proxy.k=1..3,2", "is repeated"),
         ("seed=0..4", "--seeds"),
         ("loss=[a", "YAML"),
     ],
@@ -63,7 +63,8 @@ def test_axes_are_read_from_texts_and_from_values_of_keys():
 
 
 @pytest.mark.parametrize(
-    ("over", "hint"), [({"seed": [0, 1]}, "--seeds"), ({"proxy.k": [1, 1]}, "twice"), ({"proxy.k": []}, "no value")]
+    ("over", "hint"),
+    [({"seed": [0, 1]}, "--seeds"), ({"proxy.k": [1, 1]}, "is repeated"), ({"proxy.k": []}, "no value")],
 )
 def test_bad_values_of_keys_are_told_too(over, hint):
     with pytest.raises(InputError, match=hint):
@@ -71,7 +72,7 @@ def test_bad_values_of_keys_are_told_too(over, hint):
 
 
 def test_a_setting_that_no_run_would_have_is_refused():
-    with pytest.raises(InputError, match=r"--over training.epochs: training.epochs is given by itself too"):
+    with pytest.raises(InputError, match=r"--over training.epochs: training.epochs is also set for all runs"):
         set_again({"training.epochs": 3}, [parse_axis("training.epochs=1,2")])
     with pytest.raises(InputError, match="seed: every run has its own"):
         set_again({"seed": 3}, [parse_axis("training.epochs=1,2")])

@@ -208,7 +208,7 @@ def test_a_folder_of_other_files_is_refused_and_left_alone(toy, tmp_path):
     (tmp_path / "out" / "results.md").write_text("mine")
     code, _, err = run("--data", toy, "-o", tmp_path / "out")
     assert code == 2
-    assert "holds other files (results.md)" in err
+    assert "contains files that are not of a study (results.md)" in err
     assert (tmp_path / "out" / "results.md").read_text() == "mine"
 
 

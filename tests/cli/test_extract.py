@@ -134,7 +134,7 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
         (["--shard", "3/3"], "pass I/N with I from 0 to N-1"),
         (["--set", "frames=2"], "write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE"),
         (["--set", "visual.frames_per_secund=2"], "did you mean 'frames_per_second'"),
-        (["--audio", "none", "--set", "audio.weights=x"], "there is no audio extractor in this job"),
+        (["--audio", "none", "--set", "audio.weights=x"], "this job has no audio extractor"),
         (["--weights", "untrained"], "accepts weights"),
         (["--set", "visual.frames_per_second=fast"], "frames_per_second"),
         (["--set", "visual.frames_per_second=0"], "frames_per_second"),

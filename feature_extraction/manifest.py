@@ -16,8 +16,8 @@ ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 """Other names of splits, in lower case."""
 
 TEXT_COLUMNS = ("text", "caption", "caption_1")
-"""Columns for the text of a clip; the first of them in a manifest is used. After `caption_1`, the columns `caption_2`,
-`caption_3`, ... hold further texts."""
+"""Columns for the text of a clip; the first of these that a manifest has is used. After `caption_1`, the
+columns `caption_2`, `caption_3`, ... hold further texts."""
 
 FURTHER_TEXT = "text_"
 """Prefix of the names of further texts of a clip: `text_2`, `text_3`, ..."""
@@ -27,7 +27,7 @@ LABELS_SEPARATOR = "|"
 
 _WANTED = "id,media,label,split or id,audio,visual,label,split"
 _KNOWN = ("id", "media", "audio", "visual", "label", "labels", "split")
-_SHOWN = 5  # problems in a message; the others are counted
+_SHOWN = 5  # problems listed in a message; the others are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class Row:
     """Clip of a manifest.
 
     Attributes:
-        id: its name, unique in the manifest, UTF-8.
-        media: path for `audio` and `visual`, equal unless the manifest has two columns; if the manifest has texts, also
-            `text`, `text_2`, `text_3`, ... -> a text.
-        label: name of its class, the first of several; empty without a class.
+        id: name of the clip, unique in the manifest, UTF-8.
+        media: paths by `audio` and `visual`, equal unless the manifest has two columns; if the manifest has texts, also
+            the texts by `text`, `text_2`, `text_3`, ...
+        label: first class of the clip; empty if the clip has no class.
         split: `train`, `valid` or `test`.
         columns: values of further columns.
         more_labels: further classes of the clip.
@@ -62,8 +62,8 @@ class Manifest:
     """Clips of a job, in order.
 
     Attributes:
-        path: of the file.
-        rows: one per clip.
+        path: path of the file.
+        rows: rows of the file, one per clip.
         class_names: all labels, in numeric order if all are integers, otherwise in alphabetical order.
     """
 
@@ -86,11 +86,11 @@ class Manifest:
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read and check a manifest.
 
-    The first line names the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
-    in different files. `labels` instead of `label` holds several classes, separated by `|`. Without both, clips can
-    only be extracted and embedded. A column `text` or `caption` holds the text of a clip; `caption_1`, `caption_2`, ...
-    hold several. Further columns are stored. Media paths are relative to the manifest and may be any bytes; all other
-    values are UTF-8. `val` is read as `valid`.
+    The first line lists the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
+    in different files. `labels` instead of `label` holds several classes, separated by `|`. If both are missing, clips
+    can only be extracted and embedded. A column `text` or `caption` holds the text of a clip; `caption_1`, `caption_2`,
+    ... hold several texts. Further columns are stored. Media paths are relative to the manifest and may be any bytes;
+    all other values are UTF-8. `val` is read as `valid`.
 
     Args:
         path: the CSV file.
@@ -99,12 +99,12 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         The manifest; the existence of the media is not checked.
 
     Raises:
-        InputError: the file does not exist, is not such a table, or has errors in rows; the message names their lines.
+        InputError: the file does not exist, is not such a table, or has invalid rows; the message has the line numbers.
     """
     place = os.fspath(path)
     if not Path(path).is_file():
         kind = "a folder" if Path(path).is_dir() else "no such file"
-        raise InputError(f"{place}: {kind}; give a manifest, a CSV file")
+        raise InputError(f"{place}: {kind}; pass a manifest, a CSV file")
     try:
         with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             lines = csv.reader(file, strict=True)
@@ -114,7 +114,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     except OSError as error:
         raise InputError(f"{place}: cannot be read ({error.strerror})") from error
     except csv.Error as error:
-        raise InputError(f"{place}: line {lines.line_num} is not CSV ({error})") from error
+        raise InputError(f"{place}: line {lines.line_num} is not CSV ({error}); correct that line") from error
     if not rows:
         raise InputError(f"{place}: has a header but no rows; add a row for each clip")
     return Manifest(path=place, rows=rows, class_names=_class_names(label for row in rows for label in row.labels))
@@ -122,25 +122,29 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
 
 def _check_header(header: list[str], place: str) -> None:
     if not header:
-        raise InputError(f"{place}: is empty; its first line must be {_WANTED}")
+        raise InputError(f"{place}: is empty; the first line must list the columns {_WANTED}")
     doubled = [name for name, count in Counter(header).items() if count > 1]
     if doubled:
-        raise InputError(f"{place}: column '{_shown(doubled[0])}' occurs twice; rename or remove one")
+        raise InputError(f"{place}: column '{_shown(doubled[0])}' occurs twice; rename or remove one of the two")
     media = ["media"] if "media" in header else ["audio", "visual"]
     absent = [name for name in ["id", *media, "split"] if name not in header]
     if absent:
         columns = ", ".join(_shown(name) for name in header[:12])
         raise InputError(
-            f"{place}: column '{absent[0]}' is missing; the columns are {columns}, needed are {_WANTED}; "
+            f"{place}: column '{absent[0]}' is missing; the file has the columns {columns}, but {_WANTED} are needed; "
             "`aadml manifest` writes a manifest from a table with other columns"
         )
     if {"label", "labels"} <= set(header):
-        raise InputError(f"{place}: has both 'label' and 'labels'; remove one")
+        raise InputError(f"{place}: has both 'label' and 'labels'; remove one of the two")
     if "media" in header and {"audio", "visual"} & set(header):
-        raise InputError(f"{place}: has both 'media' and 'audio' or 'visual'; use one column of files, or two")
+        raise InputError(
+            f"{place}: has both 'media' and 'audio' or 'visual'; use either 'media', or 'audio' and 'visual'"
+        )
     for name in header:
         if "/" in name or name in ("", ".", "..") or not _is_utf8(name):
-            raise InputError(f"{place}: '{_shown(name)}' cannot be the name of a column; use UTF-8 without '/'")
+            raise InputError(
+                f"{place}: '{_shown(name)}' cannot be the name of a column; use UTF-8 without '/', and not '.' or '..'"
+            )
 
 
 def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str) -> tuple[Row, ...]:
@@ -151,7 +155,7 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
     folder = str(Path(place).parent)
     for number, line in table:
         if len(line) != len(header):
-            problems.append(f"line {number} has {len(line)} cells, the header has {len(header)}")
+            problems.append(f"line {number} has {len(line)} cells, but the header has {len(header)}")
             continue
         row = _row(dict(zip(header, line, strict=True)), folder)
         problems += [f"line {number}: {problem}" for problem in _problems(row)]
@@ -188,7 +192,7 @@ def _row(cells: dict[str, str], folder: str) -> Row:
 
 
 def _texts(cells: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of a clip by name; empty ones of `caption_1`, `caption_2`, ... are left out."""
+    """Return the texts of a clip by name; empty cells of `caption_1`, `caption_2`, ... are left out."""
     column = next((name for name in TEXT_COLUMNS if name in cells), None)
     if column is None:
         return {}
@@ -198,12 +202,12 @@ def _texts(cells: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_text(modality: str) -> bool:
-    """Return whether an entry of `Row.media` is a text, and not a path."""
+    """Return whether an entry of `Row.media` is a text instead of a path."""
     return modality == "text" or modality.startswith(FURTHER_TEXT)
 
 
 def _joined(folder: str, name: str) -> str:
-    return os.path.join(folder, name) if name else ""  # noqa: PTH118 - keeps "a/../b" as given
+    return os.path.join(folder, name) if name else ""  # noqa: PTH118 - keeps "a/../b" unchanged
 
 
 def split_labels(cell: str, separator: str = LABELS_SEPARATOR) -> list[str]:

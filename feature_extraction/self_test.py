@@ -1,4 +1,4 @@
-"""Tests of the weight files in the cache: published content, and published statistics of their outputs."""
+"""Tests of the weight files in the cache against published checksums and published statistics of their outputs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from aadml.feature_extraction.weights.table import WEIGHTS, published, verify, w
 from aadml.feature_extraction.weights.tensor_files import read_tensors
 
 _LOADED = "all tensors can be loaded (no reference statistics are published)"
-TOLERANCE = 0.1  # relative, the VGGish authors' own
+TOLERANCE = 0.1  # relative; the tolerance of the VGGish authors
 # 3 s of a 1 kHz sine of amplitude 1 at 16 kHz; tensorflow/models, `vggish_smoke_test`, as of July 2023
 VGGISH_STATISTICS = {"pre-activation": (0.000657, 0.343), "pca-8bit": (126.0, 89.3)}  # mean, standard deviation
 
@@ -25,8 +25,8 @@ class WeightCheck:
     """Result of testing one published file on this machine.
 
     Attributes:
-        name: its key in `weights.WEIGHTS`.
-        path: in the cache.
+        name: key of the file in `weights.WEIGHTS`.
+        path: path in the cache.
         present: whether the file exists.
         passed: whether the file is the published one and works; None if it is absent.
         detail: one line of results, or the address of the file.
@@ -44,7 +44,7 @@ def examine(name: str) -> WeightCheck:
     entry = published(name)
     path = weights_folder() / entry.file
     if not path.is_file():
-        return WeightCheck(name, path, False, None, f"get it from {entry.url}")
+        return WeightCheck(name, path, False, None, f"download it from {entry.url}")
     try:
         verify(name)
         detail = next((test(name) for start, test in _TESTS.items() if name.startswith(start)), "content verified")
@@ -58,11 +58,11 @@ def vggish_statistics(weights: str, pca: str | None = None) -> dict[str, tuple[f
     """Compute the statistics of the VGGish authors' smoke test.
 
     Args:
-        weights: as the option of the VGGish extractor.
-        pca: as the option of the VGGish extractor; None: without the quantized variant.
+        weights: option `weights` of the VGGish extractor.
+        pca: option `pca` of the VGGish extractor; None to leave out the quantized variant.
 
     Returns:
-        Variant -> mean and standard deviation over the three patches.
+        Variant -> mean and standard deviation over all values of the three patches.
     """
     time = np.arange(3 * 16_000) / 16_000
     sine = np.sin(2 * np.pi * 1000.0 * time).astype(np.float32)
@@ -83,7 +83,7 @@ def _vggish(name: str) -> str:
         expected = VGGISH_STATISTICS[variant]
         line = "{}: mean {:.3g}, deviation {:.3g} (published {:.3g}, {:.3g})".format(variant, *statistics, *expected)
         if not np.allclose(statistics, expected, rtol=TOLERANCE, atol=0.0):
-            raise InputError(f"self-test failed, {line}")
+            raise InputError(f"self-test failed, {line}; download the file again")
         lines.append(line)
     return "self-test passed, " + ", ".join(lines)
 
@@ -92,7 +92,9 @@ def _inception(name: str) -> str:
     frame = np.full((1, 299, 299, 3), 128, dtype=np.uint8)
     rows = _described("inception-v3", "visual", {"weights": name, "device": "cpu"}, frame)
     if not np.isfinite(rows).all() or not rows.any():
-        raise InputError(f"self-test failed, {name}: the features of a gray frame are not finite, or all zero")
+        raise InputError(
+            f"self-test failed, {name}: features of a gray frame are not finite or all zero; download the file again"
+        )
     return _LOADED
 
 
@@ -104,7 +106,7 @@ def _panns(name: str) -> str:
 
 def _youtube8m(name: str) -> str:
     shape = youtube8m_whitening(weights_folder() / WEIGHTS[name].file).components.shape
-    return f"holds matrices of {shape[0]} to {shape[1]} dimensions"
+    return f"holds matrices from {shape[0]} to {shape[1]} dimensions"
 
 
 def _described(name: str, modality: str, options: dict[str, str], clip: NDArray[np.generic]) -> NDArray[np.float32]:

@@ -1,8 +1,9 @@
-"""Extractors: from the sound, the frames or the text of a clip to features. EXTRACTORS are the tables.
+"""Extractors, which compute features from the sound, the frames or the text of a clip; EXTRACTORS lists them.
 
-An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch: cheap steps and those that
-reduce the data (resizing, a log-mel front end, a complete descriptor without weights). `describe` runs the network in
-the main process on several clips. A descriptor without weights has no `describe`: `prepare` returns the description.
+An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch. It does cheap steps and
+steps that reduce the data (resizing, a log-mel front end, a complete descriptor without weights). `describe` runs the
+network in the main process on several clips. An extractor without weights has no `describe`: `prepare` returns its
+features over time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,60 +25,64 @@ from aadml.feature_extraction.weights.hub_names import expanded
 if TYPE_CHECKING:
     from aadml.feature_extraction.media import Frames, Sound, Text
 
-Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
+Description = NDArray[np.float32]  # features over time (t, d): one row per patch of sound or frame
 FrameRate = Annotated[float, Interval(gt=0, le=1000)]
-"""Frames that are described per second, an option of visual extractors."""
+"""Frames per second that visual extractors use."""
 
 
 def every(step: float, rows: int, _: float) -> NDArray[np.float64]:
-    """Compute the start times of rows at a fixed step in seconds; `begins` of extractors with a fixed step."""
+    """Compute the start times of rows at a fixed step in seconds; the `begins` of extractors with a fixed step."""
     return np.arange(rows, dtype=np.float64) * np.float64(step)
 
 
 def mean_over_time(description: Description) -> NDArray[np.float32]:
-    """Pool a description over time: (t, d) -> (d,), the mean in float64, returned as float32."""
+    """Average features over time, (t, d) -> (d,), in float64; the result is float32."""
     return np.asarray(description.mean(axis=0, dtype=np.float64), dtype=np.float32)
 
 
 class Fit(Protocol):
-    """Transformation that is fitted to the descriptions of the training clips and applied to those of all clips."""
+    """Transformation that is fitted to the features of the training clips and applied to the features of all clips."""
 
     def arrays(self, train: Iterable[Description]) -> dict[str, NDArray[np.float32]]:
-        """Fit to descriptions (t_i, d) of the training clips, read once; return the named arrays for the file."""
+        """Fit to the features (t_i, d) of the training clips, read once; return the named arrays for the file."""
         ...
 
     def transformation(self, arrays: Mapping[str, NDArray[np.float32]]) -> Callable[[Description], Description]:
-        """Return the function from a description (t, d) to its features (t, k)."""
+        """Return the function from features (t, d) to transformed features (t, k)."""
         ...
 
 
 @dataclass(frozen=True)
 class Extractor:
-    """One way to compute features of a decoded clip.
+    """Method to compute features of a decoded clip.
 
     Attributes:
-        name: its name in `EXTRACTORS`, or its import path.
+        name: name of the extractor in `EXTRACTORS`, or its import path.
         modality: audio, visual or text.
-        dimension: d of its features, after `fit` if there is one.
-        inputs: the kind of data to decode.
+        dimension: dimension of the features, after `fit` if there is one.
+        inputs: kind of data to decode.
         parameters: all settings that determine the values, as JSON: variant, front end, precision, `weights` (SHA-256,
-            "untrained", or None without weights). Name and parameters identify the features that a model is trained on.
-        about: further provenance that does not change the features: versions of packages, names of weight files. Both
-            are stored in the feature file and are part of the key of every record of a job. `source` holds the options
-            that a model, trained on the features, needs to build the same extractor.
-        prepare: one decoded clip -> an array (t, ...). It runs in a decoding process, so it must be picklable (a
-            function of a module, or a `functools.partial` of one), and its module should not import torch.
-        describe: prepared arrays of several clips -> a description (t, d) of each, in order; runs in the main process.
-            The description of a clip must not depend on the other clips, to the last bit, since a resumed job forms
-            other groups. So networks are called on padded batches of one fixed shape. None: `prepare` returns the
-            description.
-        pool: description (t, d) -> (d,).
-        begins: (rows, seconds of the clip) -> start time of each row of a description, in seconds after the first
-            sample or frame of the clip: (rows,). None: the times of the frames; for sound parts of equal length.
-        minimum_seconds: a clip with less sound or video fails as `too-short`; 0 accepts one sample or frame.
-        batch_clips: most clips of one call of `describe`.
-        fit: transformation that is fitted to the descriptions of the training clips and applied to all (a whitening);
-            None for none.
+            "untrained", or None if there are no weights). Name and parameters identify the features that a model is
+            trained on.
+        about: further provenance that does not change the features: versions of packages, names of weight files.
+            `parameters` and `about` are stored in the feature file and are part of the key of every record of a job.
+            `source` holds the options with which a model trained on the features builds the same extractor.
+        prepare: function from one decoded clip to an array (t, ...). It runs in a decoding process, so it must be
+            picklable (a module-level function, or a `functools.partial` of one), and its module should not import
+            torch.
+        describe: function from the prepared arrays of several clips to the features over time (t, d) of each clip, in
+            order; it runs in the main process. The features of a clip must not depend on the other clips, to the last
+            bit, because a resumed job forms other batches. Networks are therefore called on padded batches of one
+            fixed shape. None if `prepare` returns the features.
+        pool: function from features over time (t, d) to features of the clip (d,).
+        begins: function from the number of rows and the seconds of the clip to the start times (rows,), in seconds
+            after the first sample or frame of the clip. If None, the rows start at the times of the frames, or of
+            equal parts of the sound.
+        minimum_seconds: shortest accepted sound or video; shorter clips fail with `too-short`. 0 accepts one sample or
+            frame.
+        batch_clips: maximum number of clips in a call of `describe`.
+        fit: transformation that is fitted to the features of the training clips and applied to all clips (a whitening);
+            None for no transformation.
     """
 
     name: str
@@ -95,10 +100,12 @@ class Extractor:
     fit: Fit | None = None
 
     def times(self, rows: int, seconds: float) -> NDArray[np.float64]:
-        """Compute the start times of the rows of a description of a clip of `seconds`: (rows,)."""
+        """Compute the start times (rows,) of the rows of a clip of length `seconds`."""
         if self.begins is not None:
             return self.begins(rows, seconds)
-        from aadml.feature_extraction.media import Frames  # a listing of the table imports no decoder
+        from aadml.feature_extraction.media import (
+            Frames,
+        )  # imported late, so that listing EXTRACTORS imports no decoder
 
         if isinstance(self.inputs, Frames):
             return np.arange(rows, dtype=np.float64) / np.float64(self.inputs.frames_per_second)
@@ -106,7 +113,7 @@ class Extractor:
 
 
 class ExtractorFactory(Protocol):
-    """Function of options that builds an extractor; `Extractor.modality` is its modality."""
+    """Function that builds an extractor from options; `Extractor.modality` is its modality."""
 
     def __call__(self, **options: Any) -> Extractor:
         """Build an extractor."""
@@ -145,7 +152,7 @@ EXTRACTORS: dict[str, Registry[ExtractorFactory]] = {
     ),
 }
 """Modality -> name -> `(*, options) -> Extractor`. The extractors of an installed package are listed for every
-modality; `Extractor.modality` is the one they have."""
+modality; `Extractor.modality` is their actual modality."""
 
 
 def options_of(name: str, modality: str) -> list[str]:
@@ -158,7 +165,7 @@ def options_of(name: str, modality: str) -> list[str]:
 
 
 def extractor(name: str, modality: str, options: JsonObject | None = None) -> Extractor:
-    """Build an extractor of the table.
+    """Build an extractor by its name.
 
     Args:
         name: an entry of `EXTRACTORS[modality]`, an import path, or `hf:MODEL[@revision][#pooling]`.
@@ -166,15 +173,17 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         options: keyword-only options of its factory.
 
     Raises:
-        InputError: there is no such extractor of the modality, or an option or its value is not possible.
+        InputError: there is no such extractor of the modality, or an option or its value is invalid.
     """
     name, from_name = expanded(name, modality)
     options, factory = {**from_name, **(options or {})}, _factory(name, modality)
     built = factory(**checked_options(factory, options, name, name=name))
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:
-        raise InputError(f"--{modality} {name}: returns an extractor of {built.modality}; one of {modality} is needed")
-    return built if built.name in EXTRACTORS[modality] else replace(built, name=name)  # to be found by this name
+        raise InputError(f"--{modality} {name}: is an extractor of {built.modality}; pass an extractor of {modality}")
+    return (
+        built if built.name in EXTRACTORS[modality] else replace(built, name=name)
+    )  # the name with which the extractor can be built again
 
 
 def _factory(name: str, modality: str) -> ExtractorFactory:

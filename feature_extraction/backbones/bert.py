@@ -1,4 +1,4 @@
-"""BERT (Devlin et al., NAACL 2019) by `transformers`: a caption is the last hidden state of its [CLS] token."""
+"""BERT (Devlin et al., NAACL 2019) from `transformers`: embeds a caption as the last hidden state of [CLS]."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ class Bert(nn.Module):
     """Network from token ids to one vector per caption.
 
     Attributes:
-        dimension: d of the vectors.
+        dimension: dimension of the vectors.
         model: network of `transformers`, without its pooler.
     """
 
@@ -28,7 +28,7 @@ class Bert(nn.Module):
         self.dimension = int(model.config.hidden_size)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Describe captions: ids (b, w) int64 and mask (b, w) bool -> (b, dimension)."""
+        """Embed captions: ids (b, w) int64 and mask (b, w) bool -> (b, dimension)."""
         hidden = self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         vector = hidden[:, 0]
         assert isinstance(vector, Tensor)
@@ -39,8 +39,8 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
     """Load a published BERT.
 
     Args:
-        folder: as saved by `transformers` (`config.json`, `model.safetensors`, tokenizer files).
-        dropout: of hidden states and attention (Mei et al. 2022: 0.2).
+        folder: folder saved by `transformers` (`config.json`, `model.safetensors`, tokenizer files).
+        dropout: dropout rate of hidden states and attention (Mei et al. 2022: 0.2).
 
     Raises:
         InputError: the folder does not exist or holds no BERT, or `transformers` is not installed.
@@ -58,22 +58,24 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
         raise InputError(f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]})") from error
     missing = sorted(loaded["missing_keys"])
     if missing:
-        raise InputError(f"{folder}: no weights for {missing[0]} ({len(missing)} such); are they another network's?")
+        raise InputError(
+            f"{folder}: {len(missing)} weights are missing, the first is {missing[0]}; pass the folder of a BERT"
+        )
     return Bert(model)
 
 
 def small_bert(
     words: int, *, layers: int = 2, dimension: int = 128, heads: int = 2, dropout: float = 0.1, longest: int = 128
 ) -> Bert:
-    """Build a small BERT with random weights: untrained, for sample clips and tests.
+    """Build a small BERT with random weights, for sample clips and tests.
 
     Args:
         words: size of the vocabulary.
         layers: number of layers.
-        dimension: of hidden states; the feed-forward layers have four times as many.
-        heads: of attention.
-        dropout: of hidden states and attention.
-        longest: most tokens of a caption.
+        dimension: dimension of hidden states; the feed-forward layers are four times as wide.
+        heads: number of attention heads.
+        dropout: dropout rate of hidden states and attention.
+        longest: maximum number of tokens of a caption.
     """
     return bert_of({
         "vocab_size": words, "num_hidden_layers": layers, "hidden_size": dimension, "num_attention_heads": heads,
@@ -89,22 +91,22 @@ def configuration_of(bert: Bert) -> JsonObject:
 
 
 def bert_of(configuration: JsonObject) -> Bert:
-    """Build a network with random weights from a configuration (`configuration_of`)."""
+    """Build a network with random weights from the result of `configuration_of`."""
     transformers = transformers_for("BERT")
     refuse_kernels(configuration, "BERT")
     return Bert(transformers.BertModel(transformers.BertConfig(**configuration), add_pooling_layer=False))
 
 
 def load_word_pieces(folder: str | Path) -> Any:
-    """Load the tokenizer in the folder of a published BERT, as one of `tokenizers`.
+    """Load the tokenizer in the folder of a published BERT, as a tokenizer of the `tokenizers` library.
 
     Raises:
-        InputError: there is no tokenizer, it is not BERT's, or `transformers` is not installed.
+        InputError: there is no tokenizer, the tokenizer is not BERT's, or `transformers` is not installed.
     """
     _check_folder(folder)
     if not any((Path(folder) / name).is_file() for name in TOKENIZER_FILES):
         raise InputError(
-            f"{folder}: holds no tokenizer beside the BERT (neither {' nor '.join(TOKENIZER_FILES)}); copy it there"
+            f"{folder}: holds no tokenizer (neither {' nor '.join(TOKENIZER_FILES)}); copy the tokenizer there"
         )
     try:
         loaded = (
@@ -116,24 +118,26 @@ def load_word_pieces(folder: str | Path) -> Any:
         raise InputError(f"{folder}: the tokenizer cannot be loaded ({str(error).splitlines()[0]})") from error
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]
     if absent or loaded.get_vocab_size() <= len(SPECIAL):
-        raise InputError(f"{folder}: the tokenizer is not BERT's: it has no {absent[0] if absent else 'words'}")
+        raise InputError(
+            f"{folder}: the tokenizer is not BERT's: it has no {absent[0] if absent else 'words'}; copy BERT's there"
+        )
     return loaded
 
 
 def _check_folder(folder: str | Path) -> None:
     if not (Path(folder) / "config.json").is_file():
         raise InputError(
-            f"{folder}: not a folder with a BERT (config.json is missing); download one with "
+            f"{folder}: is not a folder with a BERT (config.json is missing); download a BERT with "
             "`hf download google-bert/bert-base-uncased --local-dir FOLDER`"
         )
 
 
 def _check_model(folder: str | Path, transformers: Any) -> None:
-    """Raise InputError for another network: `transformers` would load it, with random weights where names differ."""
+    """Raise InputError if the folder holds a different network, which `transformers` would load with random weights."""
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]})") from error
     refuse_kernels({"attn_implementation": config._attn_implementation}, folder)
     if config.model_type != "bert":
-        raise InputError(f"{folder}: holds a model of type '{config.model_type}'; give the folder of a BERT")
+        raise InputError(f"{folder}: holds a model of type '{config.model_type}'; pass the folder of a BERT")

@@ -1,4 +1,4 @@
-"""CRNN of XIE (Xie et al., DCASE 2022; `contrastive-negative-sampling`): one vector a frame of sound."""
+"""CRNN of XIE (Xie et al., DCASE 2022; `contrastive-negative-sampling`): one vector per frame of sound."""
 
 from itertools import pairwise
 
@@ -10,10 +10,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from aadml.feature_extraction.layers.masking import filled, masked, masked_batch_norm, time_mask
 
 BANDS = 64
-SILENCE = -36.04365338911715  # natural logarithm of 2^-52, value of digital silence in the front end
-_TINY = 1e-24  # makes the fourth root differentiable at a window of zeros
+SILENCE = -36.04365338911715  # natural logarithm of 2^-52, the front end's value for digital silence
+_TINY = 1e-24  # makes the fourth root differentiable for a window of zeros
 
-_BLOCKS = (  # of each convolution: its share of channels, and the pooling (time, bands) after it
+_BLOCKS = (  # share of channels of each convolution, and the pooling (time, bands) after it
     (0.25, (2, 4)),
     (1.0, None),
     (1.0, (2, 4)),
@@ -23,13 +23,13 @@ _BLOCKS = (  # of each convolution: its share of channels, and the pooling (time
 
 
 class Crnn(nn.Module):
-    """Five convolutions with L4 pooling, a bidirectional GRU at a quarter of the frame rate, and interpolation back.
+    """Five convolutions with L4 pooling, a bidirectional GRU at a quarter of the frame rate, then interpolation.
 
     A batch norm precedes every convolution. The vectors of a clip do not depend on the padding of its batch. The
     default sizes have 732,354 parameters.
 
     Attributes:
-        dimension: d of a frame's vector.
+        dimension: dimension of a frame's vector.
     """
 
     def __init__(self, *, channels: int = 128, dimension: int = 300, dropout: float = 0.3) -> None:
@@ -47,11 +47,11 @@ class Crnn(nn.Module):
         self.dimension = dimension
 
     def forward(self, log_mel: Tensor, lengths: Tensor | None = None, *, pooled: bool = False) -> Tensor:
-        """Describe the frames of clips.
+        """Embed the frames of clips.
 
         Args:
             log_mel: (b, t, 64) natural logarithms (`log_mel.CRNN`).
-            lengths: (b,) frames of each clip; None: all t.
+            lengths: (b,) frames of each clip; None if all clips have t frames.
             pooled: whether to return the GRU's outputs at a quarter of the frame rate, without interpolation.
 
         Returns:
@@ -92,7 +92,7 @@ def _l4_pooled(values: Tensor, pool: tuple[int, int]) -> Tensor:
 
 
 def _interpolated(values: Tensor, steps: Tensor, frames: Tensor, size: int) -> Tensor:
-    """Interpolate the `steps` of each item linearly to its `frames`, corners not aligned: (b, s, d) -> (b, size, d)."""
+    """Interpolate each item linearly from `steps` to `frames`, without aligned corners: (b, s, d) -> (b, size, d)."""
     places = torch.arange(size, device=values.device)[None, :]
     source = ((places + 0.5) * (steps.double() / frames)[:, None] - 0.5).clamp_min(0)
     last = (steps - 1)[:, None]

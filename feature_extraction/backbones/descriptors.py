@@ -1,6 +1,6 @@
 """Descriptors without weights: statistics of a log-mel spectrogram, and gradients and colors of frames.
 
-They run in decoding processes, which do not import torch: it would cost each process seconds and 200 MB.
+They run in decoding processes, which do not import torch: the import would cost each process seconds and 200 MB.
 """
 
 from dataclasses import asdict
@@ -13,20 +13,20 @@ from aadml.feature_extraction.frontends.log_mel import DESCRIPTOR, filled_log_me
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.media import Frames, Sound
 
-PATCH = 96  # spectrogram frames described together: 0.96 s, as in VGGish
+PATCH = 96  # spectrogram frames per row of features: 0.96 s, as in VGGish
 SIDE = 64  # frames are resized to SIDE x SIDE pixels
-CELL, ANGLES = 8, 9  # pixels a side of a cell, unsigned directions a cell: 8 x 8 x 9 = 576 numbers
-TILE = 16  # pixels a side of a tile
-HUES, LEVELS = 12, 8  # bins of a tile: 4 x 4 x (12 hues + 8 saturations + 8 values) = 448 numbers
+CELL, ANGLES = 8, 9  # side of a cell in pixels, unsigned directions per cell: 8 x 8 x 9 = 576 numbers
+TILE = 16  # side of a tile in pixels
+HUES, LEVELS = 12, 8  # bins per tile: 4 x 4 x (12 hues + 8 saturations + 8 values) = 448 numbers
 
 
 def log_mel() -> Extractor:
-    """Describe sound by mean and standard deviation of 64 log-mel bands (128-d).
+    """Extract mean and standard deviation of 64 log-mel bands of sound (128-d).
 
-    A description row covers about 0.96 s; pooling gives mean and standard deviation over the whole clip.
+    A row of features covers about 0.96 s. Pooling gives mean and standard deviation over the whole clip.
 
     Returns:
-        The extractor; sound of any length is accepted, and padded with zeros to one window.
+        The extractor. It accepts sound of any length, and pads sound shorter than one window with zeros.
     """
     parameters: JsonObject = {
         "statistics": "mean and standard deviation of log-mel bands",
@@ -47,13 +47,13 @@ def log_mel() -> Extractor:
 
 
 def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
-    """Describe frames by histograms of gradients (576) and of colors (448): 1024-d.
+    """Extract histograms of gradients (576) and of colors (448) of frames: 1024-d.
 
     Args:
-        frames_per_second: frames that are described per second; at most the first 300 of a clip.
+        frames_per_second: frames per second to use; at most the first 300 frames of a clip are used.
 
     Returns:
-        The extractor; its features are means over the frames.
+        The extractor, whose features of a clip are means over its frames.
     """
     parameters: JsonObject = {
         "frames_per_second": frames_per_second,
@@ -73,7 +73,7 @@ def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
 
 
 def describe_sound(samples: NDArray[np.float32]) -> Description:
-    """Describe samples (s,) at 16 kHz by patches of near-equal length: (t, 128), means then deviations."""
+    """Compute means, then deviations, of patches of near-equal length of samples (s,) at 16 kHz: (t, 128)."""
     bands = filled_log_mel(samples, DESCRIPTOR, DESCRIPTOR.window)
     patches = np.array_split(bands, max(1, round(len(bands) / PATCH)))
     rows = [np.concatenate([patch.mean(axis=0), patch.std(axis=0)]) for patch in patches]
@@ -88,14 +88,14 @@ def patch_times(rows: int, seconds: float) -> NDArray[np.float64]:
 
 
 def pool_statistics(description: Description) -> NDArray[np.float32]:
-    """Combine means and deviations of patches (t, 128) into those of the clip (128,), by the law of total variance."""
+    """Combine statistics of patches (t, 128) into statistics of the clip (128,), by the law of total variance."""
     means, deviations = np.split(description.astype(np.float64), 2, axis=1)
     variance = (deviations**2).mean(axis=0) + means.var(axis=0)
     return np.concatenate([means.mean(axis=0), np.sqrt(variance)]).astype(np.float32)
 
 
 def describe_frames(frames: NDArray[np.uint8]) -> Description:
-    """Describe RGB frames (t, 64, 64, 3): (t, 1024), 576 numbers of gradients, then 448 of colors."""
+    """Compute histograms of RGB frames (t, 64, 64, 3): (t, 1024), 576 values of gradients, then 448 of colors."""
     colors = frames.astype(np.float32) / np.float32(255)
     return np.concatenate([_gradients(colors), _colors(colors)], axis=1).astype(np.float32)
 

@@ -1,8 +1,8 @@
-"""Inception-V3 (Szegedy et al., CVPR 2016), pooled to 2048 dimensions, under torchvision's parameter names.
+"""Inception-V3 (Szegedy et al., CVPR 2016), pooled to 2048 dimensions, with torchvision's parameter names.
 
-With the auxiliary head it has torchvision's 580 entries and 27,161,264 parameters, so torchvision's published file,
-timm's, and ports that share the names all load. These files are different networks of one shape. The features record
-which of them was used.
+With the auxiliary head, the network has torchvision's 580 entries and 27,161,264 parameters. Therefore the published
+files of torchvision and timm, and ports with the same names, all load. These files hold different networks of the same
+shape. The provenance of the features states which file was used.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,17 +37,17 @@ REDUCED = 1024
 SIDE = 299  # pixels
 _BATCH = 8  # frames; fixed, so that a clip's values cannot depend on the other clips
 _IMAGENET_MEAN, _IMAGENET_SD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_UNUSED = ("fc.", "AuxLogits.")  # what features do not need
+_UNUSED = ("fc.", "AuxLogits.")  # prefixes of tensors that features do not need
 
 
 class InceptionV3(nn.Module):
-    """The network up to its pooled features.
+    """Inception-V3 up to its pooled features.
 
     Args:
-        pool_padding: whether the 3x3 average pools inside the blocks count the zeros beyond the border: "counted" for
+        pool_padding: whether the 3x3 average pools inside the blocks include the zeros beyond the border: "counted" for
             torchvision's and timm's files, "excluded" for weights that come from TensorFlow or Keras.
-        last_pool: pool of the last block: "average", or "max" as in TensorFlow's graph of 2015-12-05 and its ports.
-        classes: of the classifier in the file to be loaded, 0 for none; the features do not depend on it.
+        last_pool: pool of the last block, "average", or "max" as in TensorFlow's graph of 2015-12-05 and its ports.
+        classes: number of classes of the file's classifier, 0 for no classifier; the features do not depend on it.
         auxiliary: whether the auxiliary head is present.
     """
 
@@ -77,7 +77,7 @@ class InceptionV3(nn.Module):
             self.fc = nn.Linear(width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Pool images to features.
+        """Compute the pooled features of images.
 
         Args:
             images: (n, 3, h, w) normalized by `network_input`; the weights were trained on 299 x 299 pixels.
@@ -98,12 +98,12 @@ def network_input(frames: Tensor, *, transform_input: bool) -> Tensor:
     """Normalize frames for the weights.
 
     torchvision's network takes images normalized by ImageNet's mean and deviation. Its `transform_input`, which its
-    published file needs and `pretrained=True` sets, maps these images to the range of TensorFlow's.
+    published file needs and `pretrained=True` sets, maps these images to the range of TensorFlow's images.
 
     Args:
         frames: (n, h, w, 3) uint8 RGB.
-        transform_input: True: values in [-1, 1], x / 127.5 - 1 (weights that descend from TensorFlow's, torchvision's
-            among them); False: ImageNet's mean and deviation (GluonCV's).
+        transform_input: True for values in [-1, 1], x / 127.5 - 1 (for weights that descend from TensorFlow's, such as
+            torchvision's); False for ImageNet's mean and deviation (for GluonCV's weights).
 
     Returns:
         (n, 3, h, w) float32, in channels-last memory.
@@ -119,14 +119,14 @@ def load_inception_v3(tensors: Mapping[str, Tensor], variant: InceptionVariant) 
     """Build the network of a weight file.
 
     Args:
-        tensors: under torchvision's names, with or without the auxiliary head and the classifier.
-        variant: which network the file belongs to.
+        tensors: tensors with torchvision's names, with or without the auxiliary head and the classifier.
+        variant: variant of the network that the file belongs to.
 
     Returns:
         The network, in evaluation mode.
 
     Raises:
-        InputError: a tensor is missing, unknown, or has another shape; the classifiers may hold any tensors.
+        InputError: a tensor is missing, unknown, or has a wrong shape; tensors of the classifiers are not checked.
     """
     head = tensors.get("fc.weight")
     build = partial(
@@ -145,7 +145,7 @@ def load_inception_v3(tensors: Mapping[str, Tensor], variant: InceptionVariant) 
 
 
 def folded(network: InceptionV3) -> InceptionV3:
-    """Fold every batch normalization into its convolution, in place: the same function, a third less memory traffic."""
+    """Fold every batch normalization into its convolution, in place, which saves a third of the memory traffic."""
     for module in network.modules():
         if isinstance(module, Unit) and isinstance(module.bn, nn.BatchNorm2d):
             module.conv = fuse_conv_bn_eval(module.conv, module.bn)
@@ -166,26 +166,27 @@ def inception_v3(
     frames_per_second: FrameRate = 1.0,
     device: str = "auto",
 ) -> Extractor:
-    """Describe frames by Inception-V3: 2048-d, or 1024-d after whitening; pooling is the mean over frames.
+    """Embed frames with Inception-V3: 2048-d, or 1024-d after whitening; pooling is the mean over frames.
 
     Args:
-        weights: `auto` (torchvision's file), `untrained`, a name of the table of weights, a file, or a folder with one.
-        pool_padding: `counted` or `excluded` (see `InceptionV3`); None: as the weights need it.
-        last_pool: `average` or `max` (see `InceptionV3`); None: as the weights need it.
-        transform_input: see `network_input`; None: as the weights need it.
+        weights: `auto` (torchvision's file), `untrained`, a name in the table of weights, a weight file, or its folder.
+        pool_padding: `counted` or `excluded` (see `InceptionV3`); None for the value that the weights need.
+        last_pool: `average` or `max` (see `InceptionV3`); None for the value that the weights need.
+        transform_input: see `network_input`; None for the value that the weights need.
         reduction: `none`; `own-pca` (PCA with whitening to 1024, fitted to the frames of the training clips and stored
             in the feature file); `youtube-8m` (the released matrices).
-        matrices: of `youtube-8m`: `auto` (the published archive), or a folder or archive with the three .npy files.
-        eight_bit: whether reduced values are quantized to 8 bits, as YouTube-8M's were.
-        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
-        frames_per_second: frames that are described per second; at most the first 300 of a clip.
+        matrices: matrices of `youtube-8m`: `auto` (the published archive), or a folder or archive with the three .npy
+            files.
+        eight_bit: whether reduced values are quantized to 8 bits, as in YouTube-8M.
+        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 if the hardware supports it, otherwise float32).
+        frames_per_second: frames per second to use; at most the first 300 frames of a clip are used.
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
         The extractor.
 
     Raises:
-        InputError: an option is out of its range, or the weights are not available or cannot be read.
+        InputError: an option has an invalid value, or the weights are not available or cannot be read.
     """
     reduce, checksums = _reduction(reduction, matrices, eight_bit)
     target = chosen_device(device, "inception-v3")
@@ -250,10 +251,12 @@ def _loaded(weights: str, overrides: JsonObject) -> tuple[InceptionV3, Inception
 def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, str]]:
     """Return the reduction that needs no fit, and the provenance of its matrices."""
     if eight_bit and reduction == "none":
-        raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
+        raise InputError(
+            "inception-v3.eight_bit: only whitened values can be quantized; choose reduction own-pca or youtube-8m"
+        )
     if matrices != "auto" and reduction != "youtube-8m":
         raise InputError(
-            f"inception-v3.matrices: {matrices} given, but reduction {reduction} reads none; choose youtube-8m"
+            f"inception-v3.matrices: {matrices} given, but reduction {reduction} reads no matrices; choose youtube-8m"
         )
     if reduction != "youtube-8m":
         return None, {}

@@ -1,7 +1,7 @@
-"""PANNs (Kong et al., TASLP 2020): Cnn10, Cnn14 and ResNet38 from log-mel spectrograms to one vector a clip.
+"""PANNs (Kong et al., TASLP 2020): Cnn10, Cnn14 and ResNet38, from log-mel spectrograms to one vector per clip.
 
-Parameter names are those of the published checkpoints (Zenodo record 3987831), whose two last linear layers and
-front-end constants are left out; pooling and dropout as in Mei et al. 2022 (`audio-text_retrieval`).
+Parameter names equal those of the published checkpoints (Zenodo record 3987831). Their last two linear layers and
+front-end constants are left out. Pooling and dropout follow Mei et al. 2022 (`audio-text_retrieval`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ SILENCE = -100.0  # decibels of digital silence, 10 log10(1e-10)
 
 
 class Panns(nn.Module):
-    """A trunk of convolutions between the batch norm of the bands (`bn0`) and the pooling over bands and time.
+    """Batch norm of the bands (`bn0`), a trunk of convolutions, and pooling over bands and time.
 
     The vector of a clip does not depend on the padding of its batch. Silence is appended to a clip that is too short
     for the pooling.
 
     Attributes:
-        dimension: d of the vectors.
+        dimension: dimension of the vectors.
         minimum_frames: length of the shortest spectrogram that all pooling layers accept.
         augment: whether SpecAugment is applied in training.
     """
@@ -44,14 +44,14 @@ class Panns(nn.Module):
         self.augment = augment
 
     def forward(self, log_mel: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Describe clips.
+        """Embed clips.
 
         Args:
             log_mel: (b, t, 64) in decibels (`log_mel.PANNS`).
-            lengths: (b,) frames of each clip; None: all t.
+            lengths: (b,) frames of each clip; None if all clips have t frames.
 
         Returns:
-            (b, dimension): the mean over bands, then maximum plus mean over time.
+            (b, dimension), the mean over bands, then the sum of maximum and mean over time.
         """
         values, lengths = filled(log_mel, lengths, self.minimum_frames, SILENCE)
         mask = time_mask(lengths, values.shape[1])
@@ -61,7 +61,7 @@ class Panns(nn.Module):
         for name in self._order:
             values, lengths = self.get_submodule(name)(values, lengths)
             values = F.dropout(values, self.dropout, self.training)
-        over_bands = values.mean(3)  # (b, dimension, t'), not negative: padding is never the maximum
+        over_bands = values.mean(3)  # (b, dimension, t'), not negative, so padding is never the maximum
         count = over_bands.shape[2] if lengths is None else lengths[:, None]
         return over_bands.amax(2) + over_bands.sum(2) / count
 
@@ -85,7 +85,7 @@ class ConvBlock(nn.Module):
         self.pool = pool
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Map (b, inputs, t, f) and lengths (b,) to (b, outputs, t // pool, f // pool) and its lengths."""
+        """Map (b, inputs, t, f) and lengths (b,) to (b, outputs, t // pool, f // pool) and new lengths."""
         mask = time_mask(lengths, values.shape[2])
         values = F.relu(masked_batch_norm(self.conv1(values), self.bn1, mask))
         values = F.relu(masked_batch_norm(self.conv2(values), self.bn2, mask))
@@ -109,7 +109,7 @@ class ResidualBlock(nn.Module):
         self.dropout = dropout
 
     def forward(self, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Map (b, inputs, t, f) and lengths (b,) to (b, outputs, t', f') and its lengths."""
+        """Map (b, inputs, t, f) and lengths (b,) to (b, outputs, t', f') and new lengths."""
         if self.halve:
             values, lengths = _pooled(values, lengths)
         mask = time_mask(lengths, values.shape[2])
@@ -157,9 +157,9 @@ def cnn14(*, width: int = 64, dropout: float = 0.2, augment: bool = True, pool_l
 
     Args:
         width: channels of the first block.
-        dropout: after each block.
+        dropout: dropout rate after each block.
         augment: whether SpecAugment is applied in training.
-        pool_last: whether to pool after the sixth block too, as in Mei et al.; in PANNs there is no such pooling.
+        pool_last: whether to pool after the sixth block too, as in Mei et al. but not in PANNs.
     """
     minimum = 64 if pool_last else 32
     return Panns(_conv_blocks(width, 6, pool_last=pool_last), 32 * width, minimum, dropout, augment)
@@ -182,7 +182,7 @@ def load_published(network: Panns, weights: Mapping[str, Tensor]) -> None:
     """Load published weights into `network`, without the linear layers (`fc`) and the front end (`spec`, `logmel`).
 
     Raises:
-        InputError: a weight is missing, unknown or has another shape; the message names the first.
+        InputError: a weight is missing, unknown or has a wrong shape; the message contains the first such weight.
     """
     expected = network.state_dict()
     state = {k: v for k, v in expected.items() if k.endswith("num_batches_tracked")}

@@ -1,8 +1,8 @@
-"""VGGish (Hershey et al., ICASSP 2017): 128 numbers for each 0.96 s of sound, in four variants.
+"""VGGish (Hershey et al., ICASSP 2017): 128 values per 0.96 s of sound, in four variants.
 
-Features published as "VGGish" differ. AudioSet's are after PCA and 8-bit quantization. Google's code returned values
-after a last ReLU until August 2020 and before it since then (tensorflow/models#9080). The common PyTorch port keeps the
-ReLU. So the variant is selected by name and recorded with the features.
+Features published as "VGGish" differ. AudioSet released features after PCA and 8-bit quantization. Google's code
+returned values after a last ReLU until August 2020, and returns values before it since then (tensorflow/models#9080).
+The common PyTorch port keeps the ReLU. The variant is therefore selected by name and recorded with the features.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ _PCA_NAMES = {
 
 
 class VGGish(nn.Module):
-    """The network, under the parameter names of the common PyTorch port."""
+    """VGGish with the parameter names of the common PyTorch port."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class VGGish(nn.Module):
             patches: (n, 96, 64) log-mel values of `log_mel.VGGISH`.
 
         Returns:
-            (n, 128) before any last ReLU.
+            (n, 128) values before the last ReLU that some variants have.
         """
         x = patches[:, None]
         for i in _CONVOLUTIONS:
@@ -90,14 +90,14 @@ def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Convert the tensors of a weight file to the state of `VGGish`.
 
     Args:
-        tensors: of the TensorFlow checkpoint (kernels height, width, in, out; matrices in, out), or under the names of
-            the common PyTorch port; further tensors are ignored.
+        tensors: tensors of the TensorFlow checkpoint (kernels height, width, in, out; matrices in, out) or of the
+            common PyTorch port; further tensors are ignored.
 
     Returns:
         Parameter name -> tensor.
 
     Raises:
-        InputError: a tensor is missing or has another shape.
+        InputError: a tensor is missing or has a wrong shape.
     """
     from_tensorflow = "vggish/conv1/weights" in tensors
     state: dict[str, Tensor] = {}
@@ -117,10 +117,10 @@ def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def vggish_patches(bands: Tensor, hop_frames: int = PATCH) -> Tensor:
-    """Cut a log-mel spectrogram into patches; frames after the last complete one are dropped, as in the original.
+    """Cut a log-mel spectrogram into patches; frames after the last complete patch are dropped, as in the original.
 
     Args:
-        bands: (f, 64) of `log_mel.VGGISH`, at least 96 frames.
+        bands: (f, 64) log-mel values of `log_mel.VGGISH`, at least 96 frames.
         hop_frames: frames (10 ms) from one patch to the next; 96 means no overlap.
 
     Returns:
@@ -137,29 +137,30 @@ def vggish(
     pca: str = "auto",
     device: str = "auto",
 ) -> Extractor:
-    """Embed sound by VGGish (128-d); pooling is the mean over patches.
+    """Embed sound with VGGish (128-d); pooling is the mean over patches.
 
     Sound shorter than one patch (0.975 s) is padded with zeros at its end.
 
     Args:
-        variant: `pre-activation` (Google's code since August 2020), `post-relu` (before, and the common PyTorch port),
-            `pca` (whitened by AudioSet's PCA) or `pca-8bit` (then quantized to 0 ... 255, as AudioSet was released).
+        variant: `pre-activation` (Google's code since August 2020), `post-relu` (Google's code before, and the common
+            PyTorch port), `pca` (whitened by AudioSet's PCA) or `pca-8bit` (whitened, then quantized to 0 ... 255, as
+            in AudioSet's release).
         patch_hop: seconds from one patch to the next, a multiple of 0.01.
-        weights: `auto` (the published checkpoint), `untrained`, a name of the table of weights, a file, or a folder
-            with one.
-        pca: the PCA's parameters, as `weights`; an option of the `pca` variants, read if `weights` lacks them.
+        weights: `auto` (the published checkpoint), `untrained`, a name in the table of weights, a weight file, or its
+            folder.
+        pca: parameters of the PCA, as `weights`; only for the `pca` variants, and read only if `weights` lacks them.
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
         The extractor.
 
     Raises:
-        InputError: the hop is not possible, or the weights are not available.
+        InputError: the hop is not a multiple of 0.01 s, or the weights are not available.
     """
     hop = round(patch_hop * VGGISH.sample_rate / VGGISH.hop)
     step = hop * VGGISH.hop / VGGISH.sample_rate
     if abs(step - patch_hop) > 1e-9:
-        raise InputError(f"vggish.patch_hop: {patch_hop} given; only multiples of 0.01 s are possible")
+        raise InputError(f"vggish.patch_hop: {patch_hop} given; pass a multiple of 0.01 s")
     network, checksums, files, matrices = _loaded(weights, pca, variant)
     parameters: JsonObject = {
         "variant": variant,
@@ -189,7 +190,7 @@ def vggish(
 
 
 def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, NDArray[Any]]) -> Description:
-    """Map pre-activation rows (t, 128) to those of the variant."""
+    """Map pre-activation rows (t, 128) to rows of the variant."""
     if variant == "post-relu":
         return np.maximum(rows, 0.0)
     if variant == "pre-activation":
@@ -224,8 +225,8 @@ def _loaded(
     shapes = {name: matrix.shape for name, matrix in matrices.items()}
     if shapes != {"eigenvectors": (DIMENSION, DIMENSION), "means": (DIMENSION,)}:
         raise InputError(
-            f"vggish.pca: {file.name} holds {shapes or 'no PCA'}; pca_eigen_vectors (128, 128) and pca_means (128,) "
-            "are needed"
+            f"vggish.pca: {file.name} holds {shapes or 'no PCA'}; pass a file with pca_eigen_vectors (128, 128) and "
+            "pca_means (128,)"
         )
     return network, checksums, files, matrices
 

@@ -1,6 +1,6 @@
-"""VGGish as a TensorFlow SavedModel, published on TF-Hub or in a folder. Needs the `tfhub` extra.
+"""VGGish as a TensorFlow SavedModel, published on TF-Hub or in a folder. This module needs the `tfhub` extra.
 
-The model takes a waveform and contains its front end. Its outputs are used without change.
+The model takes a waveform and contains its front end. Its outputs are not changed.
 """
 
 import os
@@ -29,7 +29,7 @@ _PACKAGES = ("tensorflow", "tensorflow-hub")
 
 
 def vggish_hub(*, weights: str = "auto") -> Extractor:
-    """Embed sound by a VGGish SavedModel (128-d); pooling is the mean over patches.
+    """Embed sound with a VGGish SavedModel (128-d); pooling is the mean over patches.
 
     Sound shorter than one patch (0.975 s) is padded with zeros at its end.
 
@@ -71,7 +71,10 @@ def _embedded(embed: Callable[[NDArray[Any]], Any], sound: NDArray[Any]) -> Desc
     samples = np.pad(sound.astype(np.float32), (0, max(0, _SHORTEST - len(sound))))
     rows = np.asarray(embed(samples), dtype=np.float32)
     if rows.ndim != 2 or rows.shape[1] != 128 or not len(rows):
-        raise InputError(f"vggish-hub.weights: the model returns {rows.shape} for {len(samples)} samples, not (t, 128)")
+        raise InputError(
+            f"vggish-hub.weights: the model returns {rows.shape} for {len(samples)} samples, not (t, 128); "
+            "pass a SavedModel of VGGish"
+        )
     return rows
 
 
@@ -91,11 +94,14 @@ def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
         except Exception as error:  # TensorFlow raises a dozen unrelated exceptions for a missing file
             why = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise InputError(
-                f"vggish-hub.weights: {model} cannot be loaded ({why}); give --weights FOLDER with a SavedModel"
+                f"vggish-hub.weights: {model} cannot be loaded ({why}); pass --weights FOLDER with a SavedModel"
             ) from error
     embed = loaded if callable(loaded) else loaded.signatures.get("serving_default")
     if embed is None:
-        raise InputError(f"vggish-hub.weights: {model} is not callable and has no signature serving_default")
+        raise InputError(
+            f"vggish-hub.weights: {model} is not callable and has no signature serving_default; "
+            "pass a SavedModel of VGGish"
+        )
 
     def outputs(samples: NDArray[Any]) -> Any:
         import tensorflow

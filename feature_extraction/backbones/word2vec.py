@@ -1,4 +1,4 @@
-"""Word vectors from published Word2Vec files, binary or text, and the table of vectors of a vocabulary (XIE)."""
+"""Word vectors from published Word2Vec files, binary or text, and the vectors of a vocabulary (XIE)."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ _TRIES = 200
 
 @dataclass(frozen=True)
 class WordTable:
-    """The vectors of a vocabulary.
+    """Vectors of a vocabulary.
 
     Attributes:
-        words: id -> word; id 0 is the padding, the last id stands for every word without a vector.
-        vectors: (v, d) float32; that of the padding is zero.
+        words: id -> word; id 0 is the padding, and the last id stands for every word without a vector.
+        vectors: (v, d) float32; the vector of the padding is zero.
     """
 
     words: tuple[str, ...]
@@ -35,14 +35,14 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
     """Read a Word2Vec file, binary (`.bin`) or text (with or without its `count dimension` line).
 
     Args:
-        path: the file; GoogleNews's 3.6 GB are read in one pass.
-        words: the words to return; None: all.
+        path: the file; it is read in one pass, even GoogleNews's 3.6 GB.
+        words: words to return; None for all words.
 
     Returns:
-        Word -> (d,) float32; the first one of a repeated word.
+        Word -> (d,) float32; the first vector if a word is repeated.
 
     Raises:
-        InputError: the file does not exist, is truncated or malformed.
+        InputError: the file does not exist, is truncated, or is malformed.
     """
     wanted = None if words is None else {word.encode() for word in words}
     vectors: dict[str, Vector] = {}
@@ -59,15 +59,15 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
 
 
 def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int = 0) -> WordTable:
-    """Build the table of a vocabulary: the padding, the words with a vector, one vector for all other words.
+    """Build the table of a vocabulary: the padding, the words with a vector, and one vector for all other words.
 
-    A word without a vector takes that of one of its spellings (`variants`). All other words share one random unit
-    vector that is nearly orthogonal to all word vectors (|dot| <= 0.25 with each unit vector).
+    A word without a vector takes the vector of one of its spellings (`variants`). All other words share one random unit
+    vector that is nearly orthogonal to all word vectors (|dot| <= 0.25 with each of their unit vectors).
 
     Args:
-        vocabulary: the words of the captions.
-        vectors: of `read_vectors`.
-        seed: of the shared vector.
+        vocabulary: words of the captions.
+        vectors: result of `read_vectors`.
+        seed: seed of the shared vector.
 
     Raises:
         InputError: none of the words has a vector, or no vector is nearly orthogonal to all of them.
@@ -76,7 +76,9 @@ def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int
     spellings = {word: next((v for v in variants(word) if v in vectors), None) for word in words}
     known = {word: vectors[spelling] for word, spelling in spellings.items() if spelling is not None}
     if not known:
-        raise InputError(f"none of the {len(words)} words of the captions has a vector in the file")
+        raise InputError(
+            f"none of the {len(words)} words of the captions has a vector in the file; choose other vectors"
+        )
     rows = np.stack(list(known.values()))
     shared = _nearly_orthogonal(rows, seed)
     matrix = np.concatenate([np.zeros((1, rows.shape[1]), np.float32), rows, shared[None]])
@@ -93,7 +95,7 @@ def untrained_table(vocabulary: Iterable[str], *, dimension: int = 300, seed: in
 
 
 def variants(word: str) -> Sequence[str]:
-    """Return the spellings of a word to look up: unchanged, other capitals, compounds joined, American."""
+    """Return the spellings of a word to look up: unchanged, other capitalization, joined compounds, American."""
     joined, underscored = word.replace("-", ""), word.replace("-", "_")
     american = (re.sub("(?<=...)our", "or", word), re.sub("ise(d|s|)$", r"ize\1", word), word.replace("grey", "gray"))
     spellings = (word, word.capitalize(), word.upper(), underscored, joined, *american)
@@ -113,12 +115,12 @@ def _nearly_orthogonal(vectors: Vector, seed: int) -> Vector:
             return draw
     raise InputError(
         f"word vectors: no vector of {vectors.shape[1]} dimensions is nearly orthogonal to all {len(units)} words "
-        f"(best |dot| {smallest:.2f}, needed {_NEARLY_ORTHOGONAL}); use vectors of more dimensions"
+        f"(best |dot| {smallest:.2f}, at most {_NEARLY_ORTHOGONAL} needed); use vectors of more dimensions"
     )
 
 
 def _is_binary(file: BinaryIO, header: bytes) -> bool:
-    """Return whether a file is binary: its second line does not have the number of values of the header."""
+    """Return whether a file is binary, that is, its second line lacks the number of values in the header."""
     if not _counts(header):
         return False
     place = file.tell()
@@ -131,7 +133,7 @@ def _is_binary(file: BinaryIO, header: bytes) -> bool:
 
 
 def _counts(header: bytes) -> list[int]:
-    """Return the counts of words and dimensions in the first line; [] if the line is a word with its vector."""
+    """Return the numbers of words and dimensions in the first line; [] if the line is a word with its vector."""
     parts = header.split()
     return [int(part) for part in parts] if len(parts) == 2 and all(part.isdigit() for part in parts) else []
 
@@ -142,11 +144,15 @@ def _binary(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, V
         word = bytearray()
         while (byte := file.read(1)) != b" ":
             if not byte:
-                raise DamagedFileError(f"{path}: ends in word {number + 1} of {count}; the file is truncated")
+                raise DamagedFileError(
+                    f"{path}: ends in word {number + 1} of {count}; the file is truncated; download it again"
+                )
             word += byte
         values = file.read(4 * dimension)
         if len(values) < 4 * dimension:
-            raise DamagedFileError(f"{path}: ends in word {number + 1} of {count}; the file is truncated")
+            raise DamagedFileError(
+                f"{path}: ends in word {number + 1} of {count}; the file is truncated; download it again"
+            )
         yield bytes(word.lstrip(b"\r\n")), np.frombuffer(values, "<f4")
 
 
@@ -159,9 +165,11 @@ def _text(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vec
         try:
             vector = np.array([float(value) for value in values], dtype=np.float32)
         except ValueError as error:
-            raise InputError(f"{path}: a value of word {number} is not a number") from error
+            raise InputError(f"{path}: a value of word {number} is not a number; pass a Word2Vec file") from error
         if len(vector) != dimension or dimension < 1:
-            raise InputError(f"{path}: word {number} has {len(vector)} values, expected {dimension}")
+            raise InputError(
+                f"{path}: word {number} has {len(vector)} values instead of {dimension}; pass a Word2Vec file"
+            )
         yield word, vector
     if number < count:
-        raise DamagedFileError(f"{path}: ends after word {number} of {count}; the file is truncated")
+        raise DamagedFileError(f"{path}: ends after word {number} of {count}; the file is truncated; download it again")

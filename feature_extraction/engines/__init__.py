@@ -1,4 +1,4 @@
-"""ENGINES: decoding of clips in processes of this machine or of a Ray cluster."""
+"""ENGINES, which decode clips in processes of this machine or of a Ray cluster."""
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -11,7 +11,7 @@ from aadml.feature_extraction.ground.registry import Registry, lookup
 
 
 class Engine(Protocol):
-    """Decoder of clips; whatever decodes, the same clip gives the same parts."""
+    """Decoder of clips; all engines return the same parts for the same clip."""
 
     def __call__(
         self, tasks: Iterator[Task], settings: DecodingSettings, /, *, clips: int, workers: int | None
@@ -22,7 +22,7 @@ class Engine(Protocol):
             tasks: the clips; the next one is drawn when a process is free.
             settings: modalities and limits; see `decoding_workers.decode_all` for their meaning.
             clips: upper bound of the number of tasks.
-            workers: number of decoding processes; None for one per processor.
+            workers: number of decoding processes; None for one process per processor.
         """
 
 
@@ -43,12 +43,12 @@ def engine_of(name: str) -> Engine:
         name: a key of ENGINES, or "ray:ADDRESS" for a running cluster ("ray:auto", "ray:10.0.0.7:6379").
 
     Raises:
-        InputError: there is no such engine, or it does not have an address.
+        InputError: there is no such engine, or the engine takes no address.
     """
     kind, colon, address = name.partition(":")
     entry: Callable[..., Generator[tuple[Task, list[DecodedPart]]]] = lookup(ENGINES, kind, "engine")
     if kind != "ray" and colon:
-        raise InputError(f"engine {name}: {kind} takes no address; write ray:ADDRESS, ray or local")
+        raise InputError(f"engine {name}: {kind} takes no address; choose ray:ADDRESS, ray or local")
     return partial(entry, address=address) if colon else entry
 
 

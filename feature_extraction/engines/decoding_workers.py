@@ -1,4 +1,4 @@
-"""Decoding in worker processes: whatever a file does to its decoder costs only that clip."""
+"""Decoding in worker processes; a file that crashes or hangs its decoder fails alone."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, Text, decode
 from aadml.feature_extraction.media.fingerprints import picture_fingerprint, sound_fingerprint
 
-_PATIENCE = 30  # wall-clock limit, in units of the processor-time limit: for a clip that waits for a lost disk
+_PATIENCE = 30  # wall-clock limit / processor-time limit; a clip on a lost disk may wait without computing
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Wanted:
         inputs: form of the decoded input.
         prepare: preprocessing in the decoding process; picklable.
         minimum_seconds: shorter clips fail.
-        pool: pooling of the prepared clip, in the decoding process as well; None for no pooling there.
+        pool: pooling of the prepared clip in the decoding process; None for no pooling in that process.
     """
 
     inputs: Sound | Frames | Text
@@ -44,8 +44,8 @@ class DecodingSettings:
         time_limit: seconds of processor time for one modality of a clip. The wall-clock limit is many times as long,
             so that no clip fails because the machine is busy.
         limits: sizes above which a clip fails.
-        gives_way: whether decoders run with low priority, behind a network in this process. A network whose threads
-            wait for each other loses more from sharing processors than a decoder does.
+        gives_way: whether decoders run with low priority because this process runs a network. A network, whose threads
+            wait for each other, loses more from sharing processors than a decoder does.
     """
 
     wanted: Mapping[str, Wanted]
@@ -59,8 +59,8 @@ class Task:
     """Clip to decode.
 
     Attributes:
-        number: identification by the caller.
-        media: file by wanted modality; for text, the text itself.
+        number: number by which the caller identifies the clip.
+        media: file by requested modality; for text, the text itself.
     """
 
     number: int
@@ -69,7 +69,7 @@ class Task:
 
 @dataclass(frozen=True)
 class DecodedPart:
-    """Result for one modality of a clip: `prepared`, or the reason and detail of a failure.
+    """Result for one modality of a clip: the array `prepared`, or the reason and detail of a failure.
 
     Attributes:
         modality: name of the modality.
@@ -79,7 +79,7 @@ class DecodedPart:
         warnings: remarks about an accepted clip.
         start: beginning of the sound or picture, in seconds after the beginning of the file.
         seconds: duration.
-        fingerprint: (256,) for the recognition of the clip after another encoding; see `media.fingerprints`.
+        fingerprint: (256,), identifies the clip after re-encoding; see `media.fingerprints`.
     """
 
     modality: str
@@ -97,21 +97,21 @@ def decode_all(
 ) -> Generator[tuple[Task, list[DecodedPart]]]:
     """Decode clips in processes of this machine.
 
-    A clip whose process died is decoded again at the end, alone in a new process: an earlier clip may have damaged the
-    process, or other clips may have used up the memory. Only a second death counts as the clip's failure.
+    A clip whose process died is decoded again at the end, alone in a new process, because other clips may have damaged
+    the process or used up the memory. The clip fails only if the second process dies as well.
 
     Args:
         tasks: the clips; the next one is drawn when a process is free.
         settings: modalities and limits.
         clips: upper bound of the number of tasks.
-        workers: number of processes; None for one per processor.
+        workers: number of processes; None for one process per processor.
 
     Yields:
-        Each task with its parts, in the order of completion. After a part that failed as `timeout` or `crashed` the
+        Each task with its parts, in the order of completion. After a part that failed with `timeout` or `crashed`, the
         remaining modalities of the clip are not decoded.
 
     Raises:
-        RuntimeError: a process ended before it was ready, which is a defect of the installation.
+        RuntimeError: a process ended before it was ready, because the installation is defective.
     """
     suspects: list[Task] = []
     with decoders(settings, min(workers or processors(), clips)) as pool:
@@ -136,7 +136,7 @@ def decoded_by(
     Args:
         pool: result of `decoders`.
         tasks: the clips.
-        suspects: list to which clips are appended whose process died; None yields them as `crashed`.
+        suspects: list to which clips whose process died are appended; if None, they are yielded as `crashed`.
     """
     parts: dict[int, list[DecodedPart]] = {}
     for event in pool.work_off(tasks):
@@ -152,7 +152,7 @@ def decoded_by(
 
 
 def _with_loss(reported: Sequence[DecodedPart], event: Lost[Task]) -> list[DecodedPart]:
-    """Return the parts from before the loss of a process, and a failure for the next modality."""
+    """Return the parts decoded before the loss of a process, and a failure for the next modality."""
     modality = list(event.task.media)[len(reported)]
     detail = "killed at the time limit" if event.late else f"the decoding process ended with {event.ending}"
     return [*reported, DecodedPart(modality, reason="timeout" if event.late else "crashed", detail=detail)]
@@ -167,7 +167,7 @@ def _quiet() -> None:
 def _decoded(
     wanted: Mapping[str, Wanted], limits: Limits, task: Task, report: Callable[[DecodedPart], None]
 ) -> DecodedPart:
-    """Decode one clip: report all parts but the last, and return the last."""
+    """Decode one clip; report all parts except the last, and return the last part."""
     *first, last = task.media.items()
     for modality, path in first:
         report(_part(modality, path, wanted[modality], limits))
@@ -185,10 +185,10 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> DecodedPa
         return DecodedPart(modality, reason=failure.reason, detail=failure.detail)
     except MemoryError:
         return DecodedPart(modality, reason="too-large", detail="not enough memory")
-    except Exception as error:  # any other error of a clip costs only that clip; the detail reports it
+    except Exception as error:  # any other error fails only this clip, with the error as detail
         return DecodedPart(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
     if np.issubdtype(prepared.dtype, np.floating) and not np.isfinite(prepared).all():
-        return DecodedPart(modality, reason="corrupt", detail="its description holds NaN or infinity")
+        return DecodedPart(modality, reason="corrupt", detail="its features hold NaN or infinity")
     return DecodedPart(
         modality,
         prepared=prepared,

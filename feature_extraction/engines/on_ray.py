@@ -1,7 +1,7 @@
-"""Decoding on Ray: one actor per processor of the cluster, each with a decoding process of its own.
+"""Decoding on Ray: one actor per processor of the cluster, each with its own decoding process.
 
-As on one machine, a file that crashes its decoder or never ends costs one clip: the process dies, but not the actor.
-When an actor is lost with its machine, another actor decodes its clip.
+As on one machine, only the clip fails if its file crashes the decoder or never ends: the process dies, but the actor
+continues. When an actor is lost with its machine, another actor decodes its clip.
 """
 
 import os
@@ -19,9 +19,9 @@ from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.worker_pool import WorkerPool
 from aadml.feature_extraction.manifest import is_text
 
-_SILENCE_SECONDS = 600.0  # without a result, beyond the time limit of a clip
-_TRIES = 3  # a busy machine may exceed the half minute that Ray allows for its start
-_LOSSES = 3  # lost actors after which a clip fails
+_SILENCE_SECONDS = 600.0  # longest time without a result, beyond the time limit of a clip
+_TRIES = 3  # on a busy machine, the start may exceed the half minute that Ray allows
+_LOSSES = 3  # number of lost actors after which a clip fails
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no usage reports
     "RAY_agent_register_timeout_ms": "120000",  # for the start on a busy machine
@@ -29,13 +29,13 @@ _SETTINGS = {
 
 
 class DecodingActor:
-    """Content of an actor: a pool of one decoding process that decodes one clip at a time."""
+    """Ray actor with a pool of one decoding process, which decodes one clip at a time."""
 
     def __init__(self, settings: DecodingSettings) -> None:
         self._pool: WorkerPool[Task] = decoders(settings, 1).__enter__()
 
     def decode(self, task: Task) -> list[DecodedPart]:
-        """Decode a clip, and once more in a new process if the process died."""
+        """Decode a clip; if the process dies, decode the clip once more in a new process."""
         suspects: list[Task] = []
         decoded = [*decoded_by(self._pool, iter([task]), suspects)]
         ((_, parts),) = decoded or decoded_by(self._pool, iter(suspects))
@@ -51,11 +51,11 @@ def decode(
         tasks: see `Engine`.
         settings: see `Engine`.
         clips: see `Engine`.
-        workers: number of actors; None for one per processor of the cluster.
-        address: address of a running cluster; "" for RAY_ADDRESS, or else a new Ray on this machine for this job.
+        workers: number of actors; None for one actor per processor of the cluster.
+        address: address of a running cluster; "" for RAY_ADDRESS, or a new Ray on this machine if it is not set.
 
     Raises:
-        InputError: Ray is not installed, there is no cluster at the address, or it has no free processors.
+        InputError: Ray is not installed, there is no cluster at the address, or the cluster has no free processors.
     """
     with _connected(address, workers) as ray:
         count = min(workers or max(1, int(ray.cluster_resources().get("CPU", 1))), clips)
@@ -93,7 +93,7 @@ def _decoded(
                     actor = start()
                     running[actor.decode.remote(_from_anywhere(task))] = (actor, task)
                     continue
-                detail = f"{_LOSSES} processes of Ray were lost while they decoded it"
+                detail = f"{_LOSSES} processes of Ray were lost while decoding the clip"
                 parts = [DecodedPart(next(iter(task.media)), reason="crashed", detail=detail)]
             yield task, parts
 
@@ -134,10 +134,10 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
             reason = " ".join(str(error).split())[:200]
             if not left:
                 raise InputError(
-                    f"engine ray: no cluster at {where} ({reason}); write ray:ADDRESS, or ray alone"
+                    f"engine ray: no cluster at {where} ({reason}); pass ray:ADDRESS of a running cluster, or ray"
                 ) from error
     try:
-        with redirect_stdout(sys.stderr):  # Ray prints remarks about lost processes
+        with redirect_stdout(sys.stderr):  # Ray prints messages about lost processes
             yield ray
     finally:
         ray.shutdown()

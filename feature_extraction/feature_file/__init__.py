@@ -1,21 +1,25 @@
-"""The feature file: features of each modality, labels, ids, splits and their provenance in one HDF5 file.
+"""Feature files: features of each modality, labels, ids, splits and provenance in one HDF5 file.
 
 Layout: root attributes `format`, `version`; `/<modality>` float32 (n, d) with a JSON attribute `provenance`; `/label`
 int64 (n,); `/id`, `/split` UTF-8 (n,); `/class_names` UTF-8; `/column/<name>` UTF-8 (n,). Optional:
 `/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,); `/fitted/<modality>/<name>`, arrays that
-were fitted to the training rows (a whitening); `/fingerprint/<modality>` uint8 (n, 256), for the recognition of clips
-after another encoding.
+were fitted to the training rows (a whitening); `/fingerprint/<modality>` uint8 (n, 256), which identifies clips after
+re-encoding.
 
-Version 2 adds modalities other than `audio`, `visual` and `text`, listed in the root attribute `modalities` (JSON);
-`/<modality>_present` bool (n,), with zeros as features of clips without the modality; `/<modality>_times` float64
-(total,) beside a sequence; `/text_row` int64 (m,), not decreasing, the clip of each row of `/text`, which is (m, d) for
-clips with several texts; `/label` -1 for clips without a class, in every row of a file without class names; `/labels`
-uint8 (n, C) for clips with several classes, of which `/label` is the first. A file is written in the lowest version
-that can hold it, and every version is read.
+Version 2 adds:
 
-The root attribute `checksums` marks a file that ends with checksums of its blocks (`ground/block_checksums.py`), which
-HDF5 ignores and `open_hdf5` verifies; without them such a file is damaged. A program that changes the file in place has
-to delete the attribute.
+- modalities other than `audio`, `visual` and `text`, listed in the root attribute `modalities` (JSON);
+- `/<modality>_present` bool (n,); the features of clips without the modality are zeros;
+- `/<modality>_times` float64 (total,) beside a sequence;
+- `/text_row` int64 (m,), not decreasing: for clips with several texts, the clip of each row of `/text` (m, d);
+- `/label` -1 for clips without a class, and in every row of a file without class names;
+- `/labels` uint8 (n, C) for clips with several classes; `/label` is the first class.
+
+A file is written in the lowest version that can hold its content, and every version is read.
+
+The root attribute `checksums` marks a file that ends with checksums of its blocks (`ground/block_checksums.py`). HDF5
+ignores the checksums, and `open_hdf5` verifies them; if they are missing, the file is damaged. A program that changes
+the file in place has to delete the attribute.
 """
 
 from typing import TYPE_CHECKING

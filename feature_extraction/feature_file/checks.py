@@ -37,7 +37,7 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     """Check the content of a feature file except the values of its modalities, which are checked when they are read.
 
     Args:
-        content: content to write, or content that was read; its own features and sequences are ignored.
+        content: content to write, or content that was read; its features and sequences are ignored.
         rows: features and sequences by modality.
         place: subject of the error message, usually a path.
 
@@ -49,9 +49,9 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     """
     n = len(content.ids)
     if not rows:
-        raise InputError(f"{place}: holds no modality; {', '.join(MODALITIES)} or another is needed")
+        raise InputError(f"{place}: holds no modality; add features of {', '.join(MODALITIES)} or another modality")
     if n == 0 and content.shard is None:
-        raise InputError(f"{place}: holds no clips")
+        raise InputError(f"{place}: holds no clips; at least one clip is needed")
     for name, modality in rows.items():
         check_modality(name, place)
         _require(f"{place}: /{name}", modality.pooled, np.float32, n, "d")
@@ -60,18 +60,20 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
         check_texts(content.texts, n, place)
         first, _ = content.texts.first_of_each(n)
         if "text" not in rows or not np.array_equal(rows["text"].pooled.array(), first):
-            raise InputError(f"{place}: the text features are not the first text of each clip; /text_row holds others")
+            raise InputError(
+                f"{place}: the text features are not the first text of each clip in /text_row; write the first texts"
+            )
     _check_present(content, rows, place)
     alone = sorted(set(content.sequences) - set(rows))
     if alone:
-        raise InputError(f"{place}: /{alone[0]}_sequence has no pooled features beside it")
+        raise InputError(f"{place}: /{alone[0]}_sequence has no pooled features beside it; add /{alone[0]}")
     for name, modality in rows.items():
         _check_sequence(modality, n, f"{place}: /{name}")
     return {name: _watched(rows[name], content.present.get(name), f"{place}: /{name}") for name in rows}
 
 
 def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *shape: int | str) -> None:
-    """Raise InputError unless an array has a type and a shape; "d" is any length but 0, other names are any length."""
+    """Raise InputError unless an array has this type and shape; "d" is any length but 0, other names are any length."""
     fits = values.dtype == dtype and len(values.shape) == len(shape)
     fits = fits and all(
         length == wanted if isinstance(wanted, int) else length or wanted != "d"
@@ -79,7 +81,7 @@ def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *
     )
     if not fits:
         needed = f"{np.dtype(dtype)} ({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-        raise InputError(f"{place} is {values.dtype} {tuple(values.shape)}; {needed} is needed")
+        raise InputError(f"{place} is {values.dtype} {tuple(values.shape)}, but must be {needed}")
 
 
 def _check_clips(content: FeatureFile, n: int, place: str) -> None:
@@ -97,7 +99,7 @@ def _check_clips(content: FeatureFile, n: int, place: str) -> None:
     _check_unique(content.class_names, f"{place}: /class_names")
     unknown = [split for split in content.splits if split not in SPLITS]
     if unknown:
-        raise InputError(f"{place}: /split holds '{unknown[0]}'; possible are {', '.join(SPLITS)}")
+        raise InputError(f"{place}: /split holds '{unknown[0]}'; choose from {', '.join(SPLITS)}")
 
 
 def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) -> None:
@@ -105,7 +107,7 @@ def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place
     for name, present in content.present.items():
         where = f"{place}: /{name}_present"
         if name not in rows:
-            raise InputError(f"{where} has no features beside it")
+            raise InputError(f"{where} has no features beside it; add /{name}")
         _require(where, present, np.bool_, n)
         offsets = rows[name].offsets
         if offsets is not None and offsets.shape == (n + 1,) and np.diff(offsets)[~present].any():
@@ -149,7 +151,7 @@ def _check_labels(content: FeatureFile, n: int, place: str) -> None:
         return
     _require(f"{place}: /labels", marked, np.uint8, n, classes)
     if (marked > 1).any():
-        raise InputError(f"{place}: /labels holds {marked.max()}; only zeros and ones are possible")
+        raise InputError(f"{place}: /labels holds {marked.max()}; use only zeros and ones")
     agrees = np.where(labels == UNLABELLED, marked.sum(axis=1) == 0, marked[np.arange(n), labels])
     if not agrees.all():
         raise InputError(f"{place}: /labels and /label contradict each other in row {np.argmin(agrees)}")
@@ -186,7 +188,9 @@ def _finite(rows: FeatureRows, place: str, present: NDArray[np.bool_] | None = N
             row = start + int(np.argmin(finite.all(axis=1)))
             raise InputError(f"{place}: row {row} holds NaN or infinity")
         if present is not None and block[~present[start : start + len(block)]].any():
-            raise InputError(f"{place}: holds values of a clip for which {place}_present is false; zeros are needed")
+            raise InputError(
+                f"{place}: holds values of a clip for which {place}_present is false; write zeros for that clip"
+            )
         yield block
         start += len(block)
 
@@ -200,6 +204,8 @@ def _ascending(times: FeatureRows, offsets: NDArray[np.int64], place: str) -> It
         first, stop = np.searchsorted(offsets, [start, start + len(block)])
         back[offsets[first:stop] - start] = False  # the first row of each clip
         if back.any():
-            raise InputError(f"{place} descends at row {start + int(np.argmax(back))}, within one clip")
+            raise InputError(
+                f"{place} decreases at row {start + int(np.argmax(back))}, within one clip; times must not decrease"
+            )
         yield block
         start, last = start + len(block), block[-1] if len(block) else last

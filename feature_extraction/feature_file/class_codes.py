@@ -1,4 +1,4 @@
-"""Labels of a manifest's clips as the numbers of a feature file."""
+"""Conversion of a manifest's labels to the class numbers of a feature file."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ def class_codes(manifest: Manifest, rows: Sequence[Row]) -> tuple[NDArray[np.int
 
     Args:
         manifest: manifest with the class names.
-        rows: n of its clips.
+        rows: n clips of the manifest.
 
     Returns:
-        (n,) class of each clip, `UNLABELLED` for a clip without a class; and (n, C) all classes of each clip, None if
-        no clip of the manifest has several.
+        Class (n,) of each clip, `UNLABELLED` for a clip without a class. All classes (n, C) of each clip; None if no
+        clip of the manifest has several classes.
     """
     numbers = {name: number for number, name in enumerate(manifest.class_names)}
     labels = np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Reader of npz and HDF5 files with one row per clip, under the usual keys or those that the file lists."""
+"""Reader of npz and HDF5 files with one row per clip, under the usual keys or the keys that the file lists."""
 
 import os
 from collections.abc import Container, Mapping
@@ -22,10 +22,10 @@ PRESENT = "_present"
 """Ending of the key of the mask of clips that have a modality."""
 
 TEXT_ROW = "text_row"
-"""Key of the clip of each text, for clips with several texts."""
+"""Key of the array with the clip of each text, for clips with several texts."""
 
 BESIDE = ("label", "split", "id", "class_names", TEXT_ROW)
-"""Keys beside the modalities."""
+"""Keys of the arrays that are not modalities."""
 
 _PLURALS = {"label": "labels", "id": "ids", "split": "splits"}
 
@@ -38,7 +38,7 @@ class Columns:
         path: path of the file.
         features: modality -> array.
         beside: key of `BESIDE` -> array.
-        present: modality -> mask of the clips that have the modality, if the file has one.
+        present: modality -> mask of the clips that have the modality, if the file has such a mask.
         left: other keys of the file.
     """
 
@@ -62,7 +62,9 @@ class Columns:
         is_index = rows.dtype.kind in "iu" and rows.shape == texts.shape[:1]
         if not is_index or not np.isin(rows, np.arange(clips)).all():
             count = len(texts) if texts.ndim else 0
-            raise InputError(f"{self.path}: {TEXT_ROW} must hold {count} rows of the {clips} clips, one for each text")
+            raise InputError(
+                f"{self.path}: {TEXT_ROW} must hold {count} clip numbers from 0 to {clips - 1}, one for each text"
+            )
         return texts, rows.astype(np.int64)
 
     def labels_are_positions(self) -> bool:
@@ -82,7 +84,7 @@ def read_columns(path: str | os.PathLike[str], named: Mapping[str, str] | None =
         named: modality -> key, for files with other keys.
 
     Raises:
-        InputError: the file cannot be read, lacks a named key, or lists an invalid name of a modality.
+        InputError: the file cannot be read, lacks a named key, or lists an invalid modality name.
     """
     zipped = is_archive(Path(path))
     keys, read = (npz_keys(path), npz_arrays) if zipped else (hdf5_keys(path), hdf5_arrays)

@@ -12,23 +12,23 @@ from aadml.feature_extraction.ground.json_values import JsonObject, inner, texts
 
 FORMAT = "aadml-features"
 UNLABELLED = -1
-"""Label of a clip without a class; of every clip in a file without class names."""
+"""Label of a clip without a class, and of every clip in a file without class names."""
 DRAWN = "synthetic"
 """Name of the extractor of features that are random numbers."""
 
 Incomplete = Literal["keep", "drop"]
-"""Treatment of a clip that lacks one modality and has another: keep it with a mask, or count it as failed."""
+"""Treatment of a clip that lacks one modality and has another: keep the clip with a mask, or count it as failed."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Descriptions over time of all clips, concatenated.
+    """Features over time of all clips, concatenated.
 
     Attributes:
         values: (total, d) float32; rows `offsets[i]` to `offsets[i + 1]` belong to clip i.
         offsets: (n + 1,) int64, not decreasing, from 0 to total.
         times: (total,) float64, start of each row, in seconds after the beginning of the clip's file; None for files of
-            version 1. A row is valid until the start of the next one.
+            version 1. A row is valid until the start of the next row.
     """
 
     values: NDArray[np.float32]
@@ -38,20 +38,22 @@ class Timeline:
     def rows_at(self, clip: int, seconds: Sequence[float] | NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the rows of a clip that are valid at given times.
 
-        Equal times join the rows of two modalities. The label of second s of AVE is joined by s + 0.5.
+        Rows of two modalities are aligned by equal times. For the label of second s of AVE, use the time s + 0.5.
 
         Args:
             clip: number of the clip.
             seconds: (m,) times, in seconds after the beginning of the clip's file.
 
         Returns:
-            (m,) rows of `values`; -1 before the first row. The last row is valid without end.
+            (m,) rows of `values`; -1 for times before the first row. The last row is valid for all later times.
 
         Raises:
             ValueError: the sequence has no times.
         """
         if self.times is None:
-            raise ValueError("this sequence has no times (a feature file of version 1); extract it again")
+            raise ValueError(
+                "this sequence has no times, because its feature file is of version 1; extract the features again"
+            )
         start, stop = int(self.offsets[clip]), int(self.offsets[clip + 1])
         place = np.searchsorted(self.times[start:stop], np.asarray(seconds, dtype=np.float64) + 1e-9, side="right")
         return np.where(place > 0, start + place - 1, -1).astype(np.int64)
@@ -78,7 +80,7 @@ class Texts:
 
     @classmethod
     def sorted(cls, values: NDArray[np.float32], rows: NDArray[np.int64]) -> "Texts":
-        """Build from texts in any order; the order within a clip is kept."""
+        """Build from texts in any order; the order of the texts of a clip is kept."""
         order = np.argsort(rows, kind="stable")
         return cls(values[order], rows[order])
 
@@ -88,7 +90,7 @@ class Texts:
         return np.diff(self.rows, prepend=-1) > 0
 
     def first_of_each(self, clips: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Return the first text of each of n clips (n, d), zeros where it has none, and a mask of clips with texts."""
+        """Return the first text of each clip (n, d), zeros if it has none, and the mask of clips with texts."""
         values = np.zeros((clips, self.values.shape[1]), dtype=np.float32)
         values[self.rows[self.is_first]] = self.values[self.is_first]
         return values, np.isin(np.arange(clips), self.rows)
@@ -103,18 +105,18 @@ class Texts:
 
 @dataclass(frozen=True)
 class Shard:
-    """Part of a job that a file holds; the file of a whole job has none.
+    """Part of a job that a file holds; the file of a job without shards has no shard.
 
     Attributes:
         index: number of the shard, from 0.
         count: number of shards. Shard i holds the rows i, i + count, i + 2 count ... of the manifest.
         total: number of rows of the manifest.
         manifest: fingerprint of the manifest.
-        rows: (n,) int64, row of the manifest of each clip.
-        failures: row of the manifest and fields of the list of failures, for each failed clip.
+        rows: (n,) int64, row of each clip in the manifest.
+        failures: for each failed clip, its row in the manifest and its fields in the list of failures.
         pending: by modality, name and options of the transformation that `merge` fits to the training clips of all
             shards. Until then, features and sequences are not transformed.
-        sequence: whether the merged file keeps descriptions over time; a shard with a pending fit always has them.
+        sequence: whether the merged file keeps features over time; a shard with a pending fit always has them.
         incomplete: treatment of clips that lack one modality and have another: "keep" or "drop".
     """
 
@@ -135,22 +137,22 @@ class FeatureFile:
 
     Attributes:
         features: by modality, (n, d) float32, finite.
-        labels: (n,) int64, positions in `class_names`; UNLABELLED for a clip without a class, the first class of a clip
-            with several.
+        labels: (n,) int64, positions in `class_names`: the first class of each clip, UNLABELLED for a clip without a
+            class.
         ids: n names of clips.
-        splits: n of `train`, `valid`, `test`.
+        splits: split of each clip, `train`, `valid` or `test`.
         class_names: C names of classes.
         provenance: by modality, origin of the features (extractor, weights, parameters, versions) as JSON.
         columns: further columns of the manifest, n strings each.
-        sequences: by modality, descriptions over time, if they were kept.
+        sequences: by modality, features over time, if they were kept.
         fitted: by modality, named arrays that were fitted to the training rows.
-        shard: part of the job that the file holds; None for a whole job.
+        shard: part of the job that the file holds; None for a job without shards.
         all_labels: (n, C) uint8, 1 for each class of a clip; None if no clip of the job has several classes.
-        fingerprints: by modality, (n, 256) uint8, for the recognition of clips after another encoding; see
-            `aadml.feature_extraction.media.fingerprints`. Older files, and files of other programs, have none.
-        present: by modality, (n,) bool, mask of the clips that have the modality; a modality of all clips is left out.
+        fingerprints: by modality, (n, 256) uint8, which identify clips after re-encoding; see
+            `aadml.feature_extraction.media.fingerprints`. Older files and files of other programs have no fingerprints.
+        present: by modality, (n,) bool, mask of the clips that have the modality, for modalities that some clip lacks.
             The features of a clip without the modality are zeros, and its sequence is empty.
-        texts: all texts, if some clip has several; the features of `text` are the first text of each clip.
+        texts: all texts, if some clip has several texts; the features of `text` are the first text of each clip.
     """
 
     features: Mapping[str, NDArray[np.float32]]
@@ -203,14 +205,14 @@ class FeatureFile:
         return rows
 
     def notes(self) -> tuple[str, ...]:
-        """Return remarks on the features: notes of readers, random numbers, untrained networks, missing modalities."""
+        """Return remarks on the features: readers' notes, random numbers, untrained networks, missing modalities."""
         notes = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
         drawn = [modality for modality, origin in self.provenance.items() if origin.get("extractor") == DRAWN]
         if drawn:
-            notes.append(f"{' and '.join(drawn)}: drawn numbers ({DRAWN}), no features of recordings")
+            notes.append(f"{' and '.join(drawn)}: random numbers ({DRAWN}), not features of recordings")
         for modality, origin in self.provenance.items():
             if "untrained" in (origin.get("weights"), inner(origin, "parameters", "weights")):
-                notes.append(f"{modality}: made by an untrained network (random weights)")
+                notes.append(f"{modality}: computed by an untrained network (random weights)")
         for modality in self.present:
             lacking = int((~self.has(modality)).sum())
             if lacking:

@@ -14,25 +14,25 @@ _TAKEN = (
     *("id", "label", "labels", "split", "class_names", "column", "fitted", "fingerprint", "shard", "shard_rows"),
     *("modalities", "similarity", "all", "any", "both", "clip", "media", "ids", "present"),
 )
-"""Words with another meaning in a feature file, or where modalities are named."""
+"""Words that have another meaning in a feature file or in options that name modalities."""
 _ENDINGS = ("_offsets", "_present", "_row", "_sequence", "_times")
-"""Endings of the arrays beside those of a modality."""
+"""Endings of the names of further arrays of a modality."""
 
 
 def check_modality(name: str, place: str) -> None:
     """Check the name of a modality.
 
     Args:
-        name: small letters, digits and underscores.
+        name: lowercase letters, digits and underscores.
         place: subject of the error message.
 
     Raises:
-        InputError: `name` has another form, or is a word with another meaning.
+        InputError: `name` has another form, or is a word that has another meaning.
     """
     if not is_modality(name):
         raise InputError(
             f"{place}: '{name[:_LENGTH]}' cannot be the name of a modality; use audio, visual, text or another "
-            "word of small letters, digits and underscores, such as flow or hand_pose"
+            "word of lowercase letters, digits and underscores, such as flow or hand_pose"
         )
 
 
@@ -43,6 +43,6 @@ def is_modality(name: str) -> bool:
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Return modalities in order: audio, visual and text first, then further ones by name."""
+    """Return modalities in order: audio, visual and text first, then the others by name."""
     modalities = set(names)
     return (*(name for name in MODALITIES if name in modalities), *sorted(modalities.difference(MODALITIES)))

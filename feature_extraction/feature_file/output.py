@@ -1,7 +1,8 @@
-"""Writer of all HDF5 files, and the file object below HDF5, which raises failed writes here instead of inside HDF5.
+"""Writer of all HDF5 files, and the file object below HDF5, which raises failed writes outside HDF5.
 
-HDF5 cannot close a file that it could not write: on a full disk every attempt fails again, at last at the end of the
-process, and may crash there. The file object therefore remembers the first failed write and drops all later ones.
+HDF5 cannot close a file that it could not write: on a full disk every attempt fails again, including the last attempt
+at the end of the process, which may crash. The file object therefore stores the first failed write and drops all later
+writes.
 """
 
 import io
@@ -18,7 +19,7 @@ from aadml.feature_extraction.ground.block_checksums import append_checksums
 
 
 class Output(io.FileIO):
-    """Unbuffered file that accepts all writes and remembers the first that failed."""
+    """Unbuffered file that accepts all writes and stores the error of the first failed write."""
 
     failure: OSError | None = None
 
@@ -30,7 +31,7 @@ class Output(io.FileIO):
         return len(view)
 
     def write(self, data: Any, /) -> int:
-        """Write all of `data`, or drop it after a failed write."""
+        """Write all of `data`, or drop the data after a failed write."""
         rest = memoryview(data).cast("B")
         size = len(rest)
         try:
@@ -50,10 +51,10 @@ class Output(io.FileIO):
 
 
 class Hdf5Writer:
-    """Writer of a new HDF5 file; equal calls give equal bytes, at any time and under any version of h5py.
+    """Writer of a new HDF5 file; equal calls produce equal bytes, at any time and with any version of h5py.
 
     Args:
-        root: the file, or the group that names are relative to.
+        root: the file, or a group; names are relative to it.
     """
 
     def __init__(self, root: h5py.Group) -> None:
@@ -80,10 +81,10 @@ class Hdf5Writer:
 
 @contextmanager
 def hdf5_output(path: Path) -> Iterator[Hdf5Writer]:
-    """Open a new HDF5 file at a path that exists and is empty.
+    """Open a new HDF5 file at the path of an existing empty file.
 
     Raises:
-        OSError: the first write that failed, after the file is closed.
+        OSError: a write failed; the first such error is raised after the file is closed.
     """
     with Output(path, "r+b") as output:
         with h5py.File(_created(path, output)) as content:
@@ -94,10 +95,10 @@ def hdf5_output(path: Path) -> Iterator[Hdf5Writer]:
 
 @contextmanager
 def checksummed_hdf5(path: Path) -> Iterator[Hdf5Writer]:
-    """Open a new HDF5 file at a path that exists and is empty; its checksums are appended when it is closed.
+    """Open a new HDF5 file at the path of an existing empty file; checksums are appended at the end.
 
     Raises:
-        OSError: the first write that failed, after the file is closed.
+        OSError: a write failed; the first such error is raised after the file is closed.
     """
     with hdf5_output(path) as file:
         file.attrs[CHECKSUMS] = "blocks"

@@ -38,11 +38,11 @@ def read_features(path: str | os.PathLike[str]) -> FeatureFile:
     """Read and check a feature file.
 
     Args:
-        path: a file of `write_features`, or of an untrusted source.
+        path: a file written by `write_features`, or from an untrusted source.
 
     Returns:
-        Its content. Large contiguous arrays (`is_large`) are mapped from the file, which must therefore not be changed
-        in place; the writers of this package replace files by renaming.
+        Content of the file. Large contiguous arrays (`is_large`) are mapped from the file, which must therefore not be
+        changed in place; the writers of this package replace files by renaming.
 
     Raises:
         InputError: the file is missing, not a feature file, damaged, malicious, or inconsistent; the message contains
@@ -56,13 +56,13 @@ def read_features(path: str | os.PathLike[str]) -> FeatureFile:
 
 @contextmanager
 def open_features(path: str | os.PathLike[str]) -> Iterator[tuple[FeatureFile, dict[str, ModalityRows]]]:
-    """Open a feature file without reading features and sequences into memory.
+    """Open a feature file without reading its features and sequences into memory.
 
     Args:
         path: see `read_features`.
 
     Yields:
-        The other content, and features and sequences, which are read and checked in blocks while the file is open.
+        The other content; and the features and sequences, which are read and checked in blocks while the file is open.
 
     Raises:
         InputError: see `read_features`.
@@ -75,7 +75,9 @@ def open_features(path: str | os.PathLike[str]) -> Iterator[tuple[FeatureFile, d
 
 def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityRows]]:
     if _attribute(file, "format") != FORMAT:
-        raise InputError(f"{place}: is not a feature file (its attribute `format` is not '{FORMAT}')")
+        raise InputError(
+            f"{place}: is not a feature file (its attribute `format` is not '{FORMAT}'); pass a feature file"
+        )
     version = _attribute(file, "version")
     if version not in map(str, VERSIONS):
         possible = " and ".join(map(str, VERSIONS))
@@ -116,7 +118,7 @@ def _texts(file: h5py.File, place: str) -> Texts:
 
 
 def _modalities(file: h5py.File, place: str) -> tuple[str, ...]:
-    """Return the modalities of a file: the usual ones, and further ones that the file lists."""
+    """Return the modalities of a file: the usual modalities, and the modalities that the file lists."""
     listed = _json(file, "modalities", "[]", place)
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise InputError(f"{place}: its attribute `modalities` is not a list of names")
@@ -141,7 +143,7 @@ def _timeline(rows: ModalityRows) -> Timeline | None:
 
 
 def _group(owner: Group, key: str, place: str) -> Group:
-    """Return a group; an empty one if it is absent."""
+    """Return a group, which is empty if it is absent from the file."""
     group = owner.get(key, {})
     if not isinstance(group, Mapping):
         raise InputError(f"{place}: /{key} is not a group")
@@ -160,18 +162,18 @@ def _flags(group: Group, key: str, place: str) -> NDArray[np.bool_]:
     dataset = _dataset(group, key, place)
     values = np.asarray(dataset[()]) if dataset.shape is not None and dataset.dtype.kind in "biu" else None
     if values is None or not np.isin(values, (0, 1)).all():
-        raise InputError(f"{place}: /{key} holds {dataset.dtype}; one boolean per clip is needed")
+        raise InputError(f"{place}: /{key} holds {dataset.dtype}, but must hold one boolean per clip")
     return values.astype(np.bool_)
 
 
 def _rows(group: Group, key: str, dtype: type, place: str) -> FeatureRows:
     dataset = _dataset(group, key, place)
     if dataset.dtype.kind not in "fiu":
-        raise InputError(f"{place}: /{key} holds {dataset.dtype}; real numbers are needed")
+        raise InputError(f"{place}: /{key} holds {dataset.dtype}, but must hold real numbers")
     if np.issubdtype(dtype, np.integer) and dataset.dtype.kind == "f":
-        raise InputError(f"{place}: /{key} holds {dataset.dtype}; integers are needed")
+        raise InputError(f"{place}: /{key} holds {dataset.dtype}, but must hold integers")
     if not dataset.shape:
-        raise InputError(f"{place}: /{key} is a single value or empty; one row per clip is needed")
+        raise InputError(f"{place}: /{key} is a single value or empty, but must have one row per clip")
     return FeatureRows(dataset.shape, np.dtype(dtype), partial(_blocks, dataset, np.dtype(dtype)))
 
 
@@ -182,21 +184,21 @@ def _features(group: Group, key: str, place: str) -> FeatureRows:
     size = int(np.prod(rows.shape, dtype=np.int64)) * rows.dtype.itemsize
     if start is None or dataset.dtype != rows.dtype or not is_large(size):
         return rows
-    # mode "c": pages are private, so that writes do not reach the file
+    # mode "c": pages are private, so writes do not reach the file
     return replace(rows, mapped=np.memmap(dataset.file.filename, rows.dtype, "c", start, rows.shape))
 
 
 def _blocks(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
     step = block_rows(dataset.shape, dtype)
     for start in range(0, len(dataset), step):
-        with np.errstate(over="ignore"):  # numbers beyond float32 become infinity, which the checks find
+        with np.errstate(over="ignore"):  # numbers beyond float32 become infinity, which the checks detect
             yield np.asarray(dataset[start : start + step], dtype=dtype)
 
 
 def _strings(group: Group, key: str, place: str) -> tuple[str, ...]:
     dataset = _dataset(group, key, place)
     if h5py.check_string_dtype(dataset.dtype) is None or dataset.shape is None or dataset.ndim != 1:
-        raise InputError(f"{place}: /{key} holds {dataset.dtype} {dataset.shape}; a list of strings is needed")
+        raise InputError(f"{place}: /{key} holds {dataset.dtype} {dataset.shape}, but must hold a list of strings")
     try:
         return tuple(dataset.asstr("utf-8")[()].tolist())
     except UnicodeDecodeError as error:
@@ -222,7 +224,7 @@ def _shard(file: h5py.File, place: str) -> Shard:
             incomplete="drop" if drops else "keep",
         )
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(f"{place}: /shard does not describe a shard") from error
+        raise InputError(f"{place}: /shard does not describe a shard; extract the shard again") from error
 
 
 def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:

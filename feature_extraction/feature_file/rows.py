@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_BYTES = 1 << 22  # of a block
+_BYTES = 1 << 22  # size of a block
 LARGE = 1 << 28
-"""Size in bytes from which an array is mapped from its file, if possible, instead of copied into memory."""
+"""Size in bytes at which an array is mapped from its file, if possible, instead of copied into memory."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class FeatureRows:
         shape: (n,) or (n, d).
         dtype: type of the values.
         blocks: returns an iterator of all rows in order, in blocks; can be called repeatedly.
-        mapped: the same values mapped from a file; None if that is not possible.
+        mapped: the same values mapped from a file; None if they are not mapped.
     """
 
     shape: tuple[int, ...]
@@ -35,7 +35,7 @@ class FeatureRows:
         return cls(array.shape, array.dtype, lambda: (array[i : i + step] for i in range(0, len(array), step)))
 
     def array(self) -> NDArray[Any]:
-        """Return all rows; a mapped array is only read once, so that its checks run."""
+        """Return all rows; a mapped array is read once before, so that its checks run."""
         if self.mapped is not None:
             for _ in self.blocks():
                 pass
@@ -54,9 +54,9 @@ class ModalityRows:
 
     Attributes:
         pooled: (n, d) float32.
-        sequence: (total, d) float32, descriptions over time; None if they are not kept.
-        offsets: (n + 1,) int64, beside a sequence.
-        times: (total,) float64, beside a sequence; None if they were not kept.
+        sequence: (total, d) float32, features over time; None if they were not kept.
+        offsets: (n + 1,) int64, first row of each clip in the sequence; None if there is no sequence.
+        times: (total,) float64, start of each row of the sequence; None if they were not kept.
     """
 
     pooled: FeatureRows
@@ -92,7 +92,7 @@ def gathered(pieces: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
 def spread(
     pieces: Iterable[NDArray[np.float32]], present: NDArray[np.bool_], width: int
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield a row (1, d) for each clip: the next piece (d,) for a present clip, zeros for any other."""
+    """Yield a row (1, d) for each clip: the next piece (d,) for a present clip, zeros for an absent clip."""
     rows, zeros = iter(pieces), np.zeros((1, width), dtype=np.float32)
     for is_present in present.tolist():
         yield next(rows)[None] if is_present else zeros

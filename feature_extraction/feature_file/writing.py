@@ -17,11 +17,11 @@ _TEXT = h5py.string_dtype("utf-8")
 
 
 def write_features(path: str | os.PathLike[str], content: FeatureFile) -> None:
-    """Write a feature file, completely or not at all; equal content gives equal bytes.
+    """Write a feature file, completely or not at all; equal content produces equal bytes.
 
     Args:
         path: the file to create or replace.
-        content: its content, which is checked while it is written.
+        content: content of the file, which is checked while it is written.
 
     Raises:
         InputError: the content is inconsistent, or the file cannot be written.
@@ -30,11 +30,11 @@ def write_features(path: str | os.PathLike[str], content: FeatureFile) -> None:
 
 
 def write_rows(path: str | os.PathLike[str], content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:
-    """Write a feature file in blocks of rows; the bytes are those of `write_features`.
+    """Write a feature file in blocks of rows; the bytes equal those of `write_features`.
 
     Args:
         path: the file to create or replace.
-        content: its content, except features and sequences.
+        content: content of the file, except features and sequences.
         rows: features and sequences by modality, which are checked while they are written.
 
     Raises:
@@ -89,7 +89,7 @@ def _write_rows(file: Hdf5Writer, content: FeatureFile, rows: Mapping[str, Modal
 
 
 def _described(shard: Shard) -> str:
-    """Return a shard as JSON, without keys at their defaults that earlier versions did not have."""
+    """Return a shard as JSON, without keys that earlier versions did not have and that are at their defaults."""
     keys = ["index", "count", "total", "manifest", "failures"]
     keys += ["pending", "sequence"] if shard.pending else []
     keys += ["incomplete"] if shard.incomplete == "drop" else []

@@ -1,4 +1,4 @@
-"""Readers of untrusted files, which are inspected before anything in them is allocated or followed."""
+"""Readers of untrusted files, which are inspected before their sizes are allocated or their links followed."""
 
 from typing import TYPE_CHECKING
 

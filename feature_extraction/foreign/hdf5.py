@@ -1,4 +1,4 @@
-"""Reader of untrusted HDF5 files, which are opened only after their inspection in a process that may be killed."""
+"""Reader of untrusted HDF5 files, which are first inspected in a process that can be killed."""
 
 import functools
 import os
@@ -20,7 +20,7 @@ from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.processor_time import reached_limit
 
 CHECKSUMS = "checksums"
-"""Root attribute of a file that ends with checksums; without them it is damaged."""
+"""Root attribute of a file that ends with checksums; if the checksums are missing, the file is damaged."""
 
 _SECONDS = 0.5  # processor time for a small file, without the start of the process
 _OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS = 1e6, 60.0  # speed for a file of small objects, and its upper limit
@@ -31,7 +31,7 @@ _QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HDF5_PLUGIN_PREL
 
 @contextmanager
 def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
-    """Open an HDF5 file for reading after a process has inspected it (`hdf5_look`).
+    """Open an HDF5 file for reading after its inspection in a separate process (`hdf5_look`).
 
     Args:
         path: the file.
@@ -40,12 +40,12 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         The open file, which has no links to other files and holds all content that it declares.
 
     Raises:
-        InputError: the file does not exist, is not HDF5, or is malicious; also errors of HDF5 in the context. The
-            message is one line.
+        InputError: the file does not exist, is not HDF5, or is malicious, or HDF5 fails in the context. The message is
+            one line.
     """
     place = os.fspath(path)
     if "\0" in place:
-        raise InputError(f"{place!r}: holds a zero byte; no file has such a name")
+        raise InputError(f"{place!r}: holds a zero byte, which no file name can; pass another path")
     try:
         status = Path(place).stat()
     except FileNotFoundError as error:
@@ -57,7 +57,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         raise InputError(f"{place}: is {kind}; pass an HDF5 file")
     if os.access(place, os.R_OK) and not h5py.is_hdf5(place):
         problem = "a file of another kind" if status.st_size else "empty"
-        raise InputError(f"{place}: cannot be read as HDF5 (it is {problem})")
+        raise InputError(f"{place}: cannot be read as HDF5 (it is {problem}); pass an HDF5 file")
     problem = _inspected(str(Path(place).resolve()), status.st_size, status.st_mtime_ns, status.st_ino)
     if problem:
         raise DamagedFileError(f"{place}: {problem}")
@@ -65,20 +65,20 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         with _opened(place) as file:
             yield file
     except MemoryError as error:
-        raise InputError(f"{place}: needs more memory than is available") from error
+        raise InputError(f"{place}: needs more memory than is available; use a machine with more memory") from error
     except (OSError, RuntimeError, KeyError) as error:
         raise DamagedFileError(f"{place}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
 
 
 @contextmanager
 def _opened(place: str) -> Iterator[h5py.File]:
-    """Open a file, whose blocks are verified when they are read if it has checksums."""
+    """Open a file; if it has checksums, its blocks are verified when they are read."""
     if not has_checksums(place):
         with h5py.File(place, "r") as file:
             if CHECKSUMS in file.attrs:
                 raise DamagedFileError(
                     f"{place}: is damaged: its checksums are missing (it was cut, or another program changed it); "
-                    "restore the file from a copy, or make it again"
+                    "restore the file from a copy, or create it again"
                 )
             yield file
         return
@@ -92,7 +92,7 @@ def _opened(place: str) -> Iterator[h5py.File]:
 
 
 def _verified(place: str, reader: CheckedReader) -> Any:
-    """Open a file below a reader; no property list that refers to `reader` is left at the end of the process."""
+    """Open a file that HDF5 reads through `reader`; no property list keeps a reference to `reader`."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # closes objects that are still open with the file
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, reader)
@@ -121,7 +121,7 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
 
 
 def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Collection[str]) -> None:
-    """Raise InputError if a wanted key is not among the keys of a file; the message contains both."""
+    """Raise InputError if a requested key is not among the keys of a file; the message contains both."""
     missing = [key for key in wanted if key not in keys]
     if missing:
         raise InputError(f"{path}: holds no '{missing[0]}'; keys found: {', '.join([*keys][:30]) or 'none'}")
@@ -129,17 +129,17 @@ def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Co
 
 def _values(dataset: Any, where: str) -> NDArray[Any]:
     if not isinstance(dataset, h5py.Dataset):
-        raise InputError(f"{where} is a group; an array is needed")
+        raise InputError(f"{where} is a group, but must be an array")
     if dataset.shape is None:
-        raise InputError(f"{where} is empty")
+        raise InputError(f"{where} is empty, but must hold one row per clip")
     if dataset.dtype.kind == "c":
-        raise InputError(f"{where} holds {dataset.dtype}; real numbers or text are needed")
+        raise InputError(f"{where} holds {dataset.dtype}, but must hold real numbers or text")
     return np.asarray(dataset[()])
 
 
 @functools.lru_cache(maxsize=256)
 def _inspected(path: str, size: int, modified: int, inode: int) -> str:
-    """Inspect a file in a process and return the problem, or ""; the other arguments only identify its version."""
+    """Inspect a file in a process and return its problem, or ""; all arguments except `path` identify the version."""
     del modified, inode
     seconds = _SECONDS + min(size / _OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS) + size / _BYTES_A_SECOND
     patience = _PATIENCE[0] + _PATIENCE[1] * seconds
@@ -156,9 +156,9 @@ def _inspected(path: str, size: int, modified: int, inode: int) -> str:
     except subprocess.TimeoutExpired:
         return f"cannot be inspected in {patience:.0f} s"
     if reached_limit(inspection.returncode):
-        return f"cannot be inspected in {seconds:.1f} s of processor time: it is damaged or malicious"
+        return f"cannot be inspected in {seconds:.1f} s of processor time, so the file is damaged or malicious"
     if inspection.returncode < 0:
-        return f"crashes its reader ({signal.Signals(-inspection.returncode).name}): it is damaged"
+        return f"crashes its reader ({signal.Signals(-inspection.returncode).name}), so the file is damaged"
     if inspection.returncode:
         return (
             f"cannot be inspected ({(inspection.stderr.decode(errors='replace').splitlines() or ['no message'])[-1]})"

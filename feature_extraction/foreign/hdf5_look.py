@@ -1,8 +1,8 @@
-"""Inspection of an HDF5 file except its large arrays, as a program of its own that may be killed.
+"""Program that inspects an HDF5 file except its large arrays; it runs in a process that can be killed.
 
 A file can make HDF5 loop without end, allocate declared sizes, follow links to other files, or crash the process, even
-while only names and sizes are read. This program reads them first, under limits of processor time and memory. It prints
-one line with the problem, or nothing. It imports nothing of its package.
+if only names and sizes are read. This program reads these first, with limits on processor time and memory. It prints
+one line about the problem, or nothing if the file is safe. It imports no other module of the package.
 """
 
 import os
@@ -15,17 +15,17 @@ from typing import Any
 import h5py
 import numpy as np
 
-_FREE = 1 << 26  # bytes that may always be declared
+_FREE = 1 << 26  # declared bytes that are always allowed
 _RATIO = 200  # declared bytes per stored byte; a higher ratio is a decompression bomb
 _CHUNK = 1 << 28  # bytes of the largest chunk
 _OBJECTS = 100_000
 _CHUNKS = 1_000_000
 _BLOCK = 1024  # strings per read
-_HEADROOM = 1 << 29  # bytes of memory beyond those of the imports
+_HEADROOM = 1 << 29  # bytes of memory in addition to that of the imports
 
 
 class UnsafeFile(Exception):  # noqa: N818 - a finding about a file
-    """Problem of a file, in one line."""
+    """Problem of a file, described in one line."""
 
 
 def look(path: str) -> None:
@@ -40,14 +40,14 @@ def look(path: str) -> None:
 
 
 class _Walk:
-    """State of the inspection: visited objects, and the text that may still be read."""
+    """State of the inspection: visited objects, and the number of bytes of text that may still be read."""
 
     def __init__(self, size: int) -> None:
         self._text = 4 * size + _FREE // 4  # bytes of text that a file of this size may hold
         self._seen: set[Any] = set()
 
     def group(self, top: h5py.Group) -> None:
-        """Inspect a group and everything below it."""
+        """Inspect a group and all objects below the group."""
         waiting = [top]
         while waiting:
             group = waiting.pop()
@@ -71,7 +71,9 @@ class _Walk:
         for name in owner.attrs:
             declared = owner.attrs.get_id(name).get_storage_size()
             if declared > _FREE:
-                raise UnsafeFile(f"{owner.name}: its attribute '{name}' declares {declared:,} bytes")
+                raise UnsafeFile(
+                    f"{owner.name}: its attribute '{name}' declares {declared:,} bytes, more than the allowed {_FREE:,}"
+                )
             value = owner.attrs[name]
             self._count(len(value) if isinstance(value, str | bytes) else np.asarray(value).nbytes, owner.name)
 
@@ -101,12 +103,12 @@ class _Walk:
         size = int(np.prod([int(length) for length in dataset.chunks], dtype=object)) * item
         number = int(np.prod([-(-length // each) for length, each in zip(dataset.shape, dataset.chunks, strict=True)]))
         if size > _CHUNK or number > _CHUNKS:
-            raise UnsafeFile(f"{dataset.name}: is stored in {number:,} chunks of {size:,} bytes")
+            raise UnsafeFile(f"{dataset.name}: is stored in {number:,} chunks of {size:,} bytes, more than allowed")
 
     def _count(self, length: int, name: str) -> None:
         self._text -= length
         if self._text < 0:
-            raise UnsafeFile(f"{name}: holds more text than a file of its size can")
+            raise UnsafeFile(f"{name}: holds more text than a file of its size can store")
 
 
 def _blocks(dataset: h5py.Dataset, rows: int) -> Any:
@@ -119,7 +121,7 @@ def _blocks(dataset: h5py.Dataset, rows: int) -> Any:
 
 
 def _linked(group: h5py.Group, name: str) -> Any:
-    """Return the object of a name; None for a soft link, whose target is inspected where it is."""
+    """Return the object with a name; None for a soft link, whose target is inspected under its own name."""
     link = group.get(name, getlink=True)
     if isinstance(link, h5py.ExternalLink):
         raise UnsafeFile(f"{group.name.rstrip('/')}/{name}: is a link to another file, which is not followed")
@@ -133,7 +135,7 @@ def _linked(group: h5py.Group, name: str) -> Any:
 def _limit(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # from here on, as the imports do not depend on the file
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # starts after the imports, which do not depend on the file
     if Path("/proc/self/statm").exists():
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -142,14 +144,14 @@ def _limit(seconds: float) -> None:
 
 
 def main(path: str, seconds: float) -> str:
-    """Inspect a file under limits and return its problem; "" if there is none."""
+    """Inspect a file under limits and return its problem; "" if the file is safe."""
     _limit(seconds)
     try:
         look(path)
     except UnsafeFile as unsafe:
         return str(unsafe)
     except MemoryError:
-        return "needs more memory than a file of its size can"
+        return "needs more memory than a file of its size should"
     except Exception as error:  # HDF5 raises many exceptions for damaged files
         return f"cannot be read as HDF5 ({error})"
     return ""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.archives import DAMAGED
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 
-_FREE = 1 << 26  # bytes that may always be declared
+_FREE = 1 << 26  # declared bytes that are always allowed
 _RATIO = 200  # declared bytes per stored byte; a higher ratio is a decompression bomb
 _MEMBERS = 10_000
 
@@ -32,13 +32,13 @@ def npz_arrays(path: str | os.PathLike[str], wanted: Collection[str] | None = No
 
     Args:
         path: the file.
-        wanted: keys; absent keys are left out. None for all.
+        wanted: keys to read; keys that the file lacks are left out. None for all keys.
 
     Returns:
         Key -> array.
 
     Raises:
-        InputError: the file cannot be read, holds Python objects, or declares another size than it stores.
+        InputError: the file cannot be read, holds Python objects, or declares a different size than it stores.
     """
     return {key: array for key, array in _read(path, wanted).items() if array is not None}
 
@@ -47,7 +47,7 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Read an npy file.
 
     Raises:
-        InputError: the file cannot be read, holds Python objects, or declares another size than it stores.
+        InputError: the file cannot be read, holds Python objects, or declares a different size than it stores.
     """
     place = _regular(path)
     try:
@@ -58,24 +58,24 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Raise ValueError if the members of an archive declare far more than is stored, overlap, or are too many.
+    """Raise ValueError if the members of an archive declare far more than they store, overlap, or are too many.
 
     Args:
         archive: archive opened for reading; no member is decompressed beyond its declared size.
         size: size of the file in bytes.
 
     Raises:
-        ValueError: with a description of the problem.
+        ValueError: the archive is unsafe; the message describes the problem.
     """
     members = archive.infolist()
     names = {member.filename for member in members}
     if len(members) > _MEMBERS or len(names) < len(members):
-        raise ValueError(f"it has {len(members):,} members of {len(names):,} names")
+        raise ValueError(f"it has {len(members):,} members with {len(names):,} names")
     if sum(member.compress_size for member in members) > size:
         raise ValueError("its members overlap")
     declared = sum(member.file_size for member in members)
     if declared > max(_FREE, _RATIO * size):
-        raise ValueError(f"it declares {declared:,} bytes and stores {size:,}")
+        raise ValueError(f"it declares {declared:,} bytes, but stores {size:,}")
 
 
 def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[str, NDArray[Any] | None]:
@@ -103,7 +103,7 @@ def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:
         size: size of the file in bytes.
 
     Raises:
-        ValueError: the header declares another size or Python objects. A damaged file raises any of `DAMAGED`.
+        ValueError: the header declares a different size or Python objects. A damaged file raises any of `DAMAGED`.
     """
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0

@@ -1,4 +1,4 @@
-"""Networks over many clips, independent of each other; untrained networks from a seed; devices."""
+"""Inference over batches of clips with independent results; networks with given or random weights; devices."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,13 @@ Network = TypeVar("Network", bound=nn.Module)
 def batched(network: Callable[[Tensor], Tensor], clips: Sequence[Tensor], size: int) -> list[NDArray[np.float32]]:
     """Apply a network to the items of several clips in batches of one fixed shape.
 
-    Every batch has exactly `size` items; zeros pad the last one. A kernel depends on the shape, and other kernels round
-    differently. So the values of an item do not depend on the other items.
+    Every batch has exactly `size` items; zeros pad the last batch. The shape determines the kernel, and kernels round
+    differently, so a fixed shape makes the values of an item independent of the other items.
 
     Args:
-        network: (size, ...) -> (size, d).
+        network: function (size, ...) -> (size, d).
         clips: one tensor (t_i, ...) per clip, on the device of the network.
-        size: of a batch.
+        size: number of items of a batch.
 
     Returns:
         One array (t_i, d) float32 per clip.
@@ -44,7 +44,7 @@ def loaded(build: Callable[[], Network], state: Mapping[str, Tensor]) -> Network
 
     Args:
         build: returns the network.
-        state: all its parameters and buffers, in the right shapes and types.
+        state: all parameters and buffers of the network, with the right shapes and types.
     """
     with torch.device("meta"):
         network = build()
@@ -53,9 +53,9 @@ def loaded(build: Callable[[], Network], state: Mapping[str, Tensor]) -> Network
 
 
 def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
-    """Build a network with weights from a seed: normals that preserve the variance under ReLU, zero biases.
+    """Build a network with random weights from a seed: normals that preserve the variance under ReLU, zero biases.
 
-    The global random generators do not change.
+    The states of the global random generators do not change.
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.device("meta"):
@@ -73,7 +73,7 @@ def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
 
 
 def chosen_device(device: str, where: str) -> torch.device:
-    """Return the device of `auto`, `cpu` or `cuda[:n]`; `where` is the section of the option, for the error."""
+    """Return the device for `auto`, `cpu` or `cuda[:n]`; `where` is the config section, for the error message."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cpu":
@@ -83,16 +83,16 @@ def chosen_device(device: str, where: str) -> torch.device:
     if kind == "cuda" and count and (number in ("", "0") or (number.isdigit() and int(number) < count)):
         return torch.device(device)
     possible = f"auto, cpu, cuda:0 to cuda:{count - 1}" if count else "auto, cpu (this machine has no CUDA device)"
-    raise InputError(f"{where}.device: {device} given; possible are {possible}")
+    raise InputError(f"{where}.device: {device} given; choose from {possible}")
 
 
 def uses_bfloat16(precision: str, device: torch.device) -> bool:
-    """Return whether a network multiplies in bfloat16: by its option, or with `auto` if the hardware does."""
+    """Return whether a network multiplies in bfloat16: if `precision` is "bfloat16", or "auto" on such hardware."""
     return precision == "bfloat16" or (precision == "auto" and bfloat16_units(device))
 
 
 def bfloat16_units(device: torch.device) -> bool:
-    """Whether the device multiplies bfloat16 in hardware."""
+    """Return whether the device multiplies bfloat16 in hardware."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     supported: Any = getattr(torch.cpu, "_is_avx512_bf16_supported", None)

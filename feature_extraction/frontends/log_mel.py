@@ -1,7 +1,7 @@
-"""Log-mel spectrograms: one implementation, and the settings of each network as data.
+"""Log-mel spectrograms: one implementation, and the settings of each network.
 
-The computation is NumPy with SciPy's Fourier transform for arrays, so that decoding processes do not import PyTorch.
-For tensors it uses PyTorch's transform, which is twice as fast, on threads that wait without spinning.
+Arrays are computed by NumPy with SciPy's Fourier transform, so that decoding processes do not import PyTorch. Tensors
+use PyTorch's transform, which is twice as fast, on threads that wait without spinning.
 
 Sources of the settings: VGGish (Hershey et al., ICASSP 2017; tensorflow/models, `vggish_params`), PANNs (Kong et al.,
 TASLP 2020; `audioset_tagging_cnn`), CRNN (Xie et al., DCASE 2022; `contrastive-negative-sampling`).
@@ -29,7 +29,7 @@ Pieces = list[tuple[Floats, Floats]]  # frames (n, window), and the array for th
 Transform = Callable[[Floats], NDArray[np.complexfloating[Any, Any]]]
 
 _CHUNK = 1 << 19  # samples of one transform
-_SHARE = 1 << 19  # samples per thread at least, about ten seconds of sound
+_SHARE = 1 << 19  # minimum samples per thread, about ten seconds of sound
 _SINGLE = 1 << 18  # multiplications: OpenBLAS computes smaller products on one core
 
 
@@ -38,7 +38,7 @@ class LogMelSettings:
     """Settings of a log-mel spectrogram.
 
     Args:
-        sample_rate: in Hz, of the samples.
+        sample_rate: sample rate of the waveform, in Hz.
         window: length of the periodic Hann window, in samples.
         hop: samples from one frame to the next.
         fft: length of the Fourier transform, in samples; a shorter window is padded with zeros.
@@ -47,13 +47,13 @@ class LogMelSettings:
         high: upper edge of the highest band, in Hz.
         power: exponent of the magnitude (1 magnitude, 2 power).
         scale: "htk" (1127 ln(1 + f / 700)) or "slaney" (linear below 1 kHz, logarithmic above).
-        edges: scale on which a band rises and falls linearly, "mel" or "hertz".
+        edges: scale on which the triangle of a band is linear, "mel" or "hertz".
         area: whether each band is divided by half its width in Hz (Slaney's normalization).
-        padding: "none" (complete windows only), "reflect" or "zeros" (half an FFT at both ends: frame i is centered at
-            sample i * hop).
+        padding: "none" (complete windows only), or "reflect" or "zeros" (half an FFT at both ends, so that frame i is
+            centered at sample i * hop).
         logarithm: "natural", or "decibel" for 10 log10.
-        offset: added before the logarithm.
-        floor: minimum before the logarithm.
+        offset: value added to a band before the logarithm.
+        floor: minimum of a band before the logarithm.
     """
 
     sample_rate: int
@@ -98,26 +98,25 @@ def log_mel(waveform: "Tensor", settings: LogMelSettings) -> "Tensor": ...
 def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | Tensor":
     """Compute log-mel spectrograms.
 
-    Sound too short for one frame (or for the reflection) is padded with zeros at its end. The result has no gradient.
+    Sound that is too short for one frame, or for the reflection, is padded with zeros at its end. The result has no
+    gradient.
     The values of a clip depend neither on the other clips nor on the number of threads.
 
     Args:
         waveform: (b, s) or (s,) mono samples in [-1, 1] at `settings.sample_rate`; float32 or float64, a NumPy array
             or a PyTorch tensor on any device (the computation is on the CPU).
-        settings: of the network.
+        settings: settings of the network.
 
     Returns:
-        (b, t, bands) or (t, bands), with the kind, type and device of the waveform. t is 1 + (s - window) // hop
+        (b, t, bands) or (t, bands), with class, type and device of the waveform. t is 1 + (s - window) // hop
         without padding, 1 + s // hop with it.
 
     Raises:
-        InputError: the waveform is not of floats with one or two dimensions.
+        InputError: the waveform does not hold floats, or does not have one or two dimensions.
     """
     samples = waveform if isinstance(waveform, np.ndarray) else waveform.detach().cpu().numpy()
     if samples.ndim not in (1, 2) or samples.dtype not in (np.float32, np.float64):
-        raise InputError(
-            f"log-mel: {samples.dtype} samples of shape {samples.shape} given; floats (b, s) or (s,) are needed"
-        )
+        raise InputError(f"log-mel: {samples.dtype} samples of shape {samples.shape} given; pass floats (b, s) or (s,)")
     frames = _frames(samples if samples.ndim == 2 else samples[None], settings)
     bands = np.empty((*frames.shape[:2], settings.bands), dtype=samples.dtype)
     height = _CHUNK // settings.fft
@@ -175,13 +174,13 @@ def _frames(samples: Floats, settings: LogMelSettings) -> Floats:
         samples = np.pad(
             samples, ((0, 0), (half, half)), mode="reflect" if settings.padding == "reflect" else "constant"
         )
-        margin = (settings.fft - settings.window) // 2  # the window sits in the middle of the transform
+        margin = (settings.fft - settings.window) // 2  # the window is in the middle of the transform
         samples = samples[:, margin : samples.shape[1] - (settings.fft - settings.window - margin)]
     return np.lib.stride_tricks.sliding_window_view(samples, settings.window, axis=1)[:, :: settings.hop]
 
 
 def _spread(pieces: Pieces, settings: LogMelSettings) -> None:
-    """Compute the bands of pieces on as many threads as PyTorch may use, each on one core."""
+    """Compute the bands of pieces on as many threads as PyTorch may use, one core per thread."""
     import torch
 
     allowed = torch.get_num_threads()
@@ -192,7 +191,7 @@ def _spread(pieces: Pieces, settings: LogMelSettings) -> None:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             list(pool.map(gather, [pieces[i::threads] for i in range(threads)]))
     finally:
-        torch.set_num_threads(allowed)  # the number of a thread is also the default of later threads
+        torch.set_num_threads(allowed)  # the setting of a thread is also the default of later threads
 
 
 def _gather(pieces: Pieces, settings: LogMelSettings, transform: Transform) -> None:
@@ -226,10 +225,10 @@ def _gather(pieces: Pieces, settings: LogMelSettings, transform: Transform) -> N
 
 @lru_cache(maxsize=16)
 def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple[slice, slice, Floats]]]:
-    """Return the windows of a chunk of frames, and groups of neighboring bands: bands, bins, filters.
+    """Return the windows of a chunk of frames, and groups of neighboring bands as (bands, bins, filters).
 
-    Nearly all weights are zero, so a group needs few bins. BLAS computes the product of a group on the calling core;
-    for larger products its threads would spin.
+    Nearly all weights are zero, so a group needs few bins. BLAS computes the product of a group on the calling core.
+    Larger products would use its threads, which spin while they wait.
     """
     height = _CHUNK // settings.fft
     window = np.zeros((height, settings.fft))
@@ -250,7 +249,7 @@ def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple
 
 
 def _used(filters: Values) -> slice:
-    """Return the range of bins with a nonzero weight; one bin if there is none."""
+    """Return the range of bins with a nonzero weight; the first bin if all weights are zero."""
     used = np.flatnonzero(filters.any(axis=1))
     return slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 1)
 
@@ -263,9 +262,9 @@ def _htk_hertz(mel: Values) -> Values:
     return np.expm1(mel / 1127.0) * 700.0
 
 
-_SLANEY_STEP = 200.0 / 3.0  # Hz a mel below the knee
+_SLANEY_STEP = 200.0 / 3.0  # Hz per mel below the knee
 _SLANEY_KNEE = 1000.0  # Hz
-_SLANEY_RATE = math.log(6.4) / 27.0  # natural logarithm a mel above the knee
+_SLANEY_RATE = math.log(6.4) / 27.0  # natural logarithm per mel above the knee
 
 
 def _slaney_mel(hertz: Values) -> Values:

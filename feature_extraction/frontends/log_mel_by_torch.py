@@ -1,7 +1,7 @@
 """Log-mel spectrograms by PyTorch on the device of the samples, for networks on a GPU.
 
-The values are those of `log_mel.py` up to rounding: in float32 within 1e-5 of the largest value of a spectrogram. The
-last bits may depend on the other sounds of the batch and on the device.
+The values equal those of `log_mel.py` up to rounding: in float32, within 1e-5 of the largest value of a spectrogram.
+The last bits may depend on the other sounds of the batch and on the device.
 """
 
 from functools import lru_cache
@@ -18,10 +18,10 @@ def log_mel_by_torch(samples: Tensor, settings: LogMelSettings) -> Tensor:
 
     Args:
         samples: (b, s) mono samples in [-1, 1] at `settings.sample_rate`, float32 or float64.
-        settings: of the network.
+        settings: settings of the network.
 
     Returns:
-        (b, t, bands), with the number of frames of `log_mel`.
+        (b, t, bands), with as many frames as `log_mel` returns.
     """
     with torch.no_grad():
         window, filters = _constants(settings, samples.dtype, samples.device)

@@ -21,7 +21,7 @@ from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 Floats = NDArray[np.floating[Any]]
 
 YOUTUBE8M_EPSILON = 1e-4
-_ROWS = 4096  # of a block whose scatter is computed
+_ROWS = 4096  # minimum rows of a block whose scatter matrix is computed
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Whitening:
     """Linear map to uncorrelated components of unit variance.
 
     Attributes:
-        mean: (d,) of the fitted rows.
-        components: (d, k) orthonormal directions in order of decreasing variance.
+        mean: (d,) mean of the fitted rows.
+        components: (d, k) orthonormal directions, ordered by decreasing variance.
         variance: (k,) variance of the fitted rows along each direction.
-        epsilon: added to the variance, against division by zero.
+        epsilon: value added to the variance to avoid division by zero.
     """
 
     mean: NDArray[np.float64]
@@ -67,7 +67,7 @@ class Whitening:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Floats]) -> "Whitening":
-        """Build a whitening from its `arrays`."""
+        """Build a whitening from the arrays that `arrays` returns."""
         mean, components, variance = (
             np.asarray(arrays[name], dtype=np.float64) for name in ("mean", "components", "variance")
         )
@@ -75,9 +75,9 @@ class Whitening:
 
 
 def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = YOUTUBE8M_EPSILON) -> Whitening:
-    """Fit a PCA with whitening to rows in blocks, in the memory of a (d, d) matrix.
+    """Fit a PCA with whitening to rows in blocks, with the memory of a (d, d) matrix.
 
-    The rows must be training rows: a fit to test rows would leak them.
+    The rows must be training rows, because a fit to test rows would leak test data.
 
     Args:
         blocks: (n_i, d) arrays; read once.
@@ -85,7 +85,7 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
         epsilon: see `Whitening`.
 
     Returns:
-        The whitening; the largest entry of each component is positive, so that signs are reproducible.
+        The whitening. The entry of largest magnitude of each component is positive, so that signs are reproducible.
 
     Raises:
         InputError: there are fewer rows than components, or a row is not finite.
@@ -93,7 +93,7 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
     count, mean, scatter = 0, np.zeros(()), np.zeros(())
     for block in _gathered(blocks):
         if not np.isfinite(block).all():
-            raise InputError("PCA: a training row is not finite; nothing was fitted")
+            raise InputError("PCA: a training row holds NaN or infinity; extract the features again")
         block_mean = block.mean(axis=0)
         centered = block - block_mean
         shift, share = block_mean - mean, len(block) / (count + len(block))  # Chan, Golub and LeVeque, 1979
@@ -102,11 +102,13 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
         count += len(block)
     if count < max(2, dimension):
         raise InputError(
-            f"PCA to {dimension} dimensions: {count:,} training frames given, at least {max(2, dimension):,} needed; "
-            "give more training clips, or use all 2048 dimensions (reduction none)"
+            f"PCA to {dimension} dimensions: {count:,} training frames given; pass at least {max(2, dimension):,} "
+            "(more training clips), or use all 2048 dimensions (reduction none)"
         )
     if dimension > len(mean):
-        raise InputError(f"PCA to {dimension} dimensions: the features have {len(mean)}; choose no more than these")
+        raise InputError(
+            f"PCA to {dimension} dimensions: the features have {len(mean)} dimensions; choose at most as many"
+        )
     values, vectors = np.linalg.eigh(scatter / (count - 1))
     components = vectors[:, ::-1][:, :dimension]
     components = components * np.sign(components[np.abs(components).argmax(axis=0), np.arange(dimension)])
@@ -126,18 +128,18 @@ class PcaWhitening:
     eight_bit: bool = False
 
     def arrays(self, train: Iterable[Floats]) -> dict[str, NDArray[np.float32]]:
-        """Fit to the descriptions (t_i, d) of the training clips."""
+        """Fit to the features (t_i, d) of the training clips."""
         return fit_whitening(train, self.dimension).arrays()
 
     def transformation(
         self, arrays: Mapping[str, NDArray[np.float32]]
     ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-        """Return the map of the stored arrays, so that the file reproduces the features to the last bit."""
+        """Return the map of the stored arrays, with which the file reproduces the features to the last bit."""
         return partial(reduced, Whitening.of_arrays(arrays), eight_bit=self.eight_bit)
 
 
 FITS: dict[str, type[PcaWhitening]] = {"pca-whitening": PcaWhitening}
-"""Transformations that are fitted when the shards of a job are merged, by the name in the shards."""
+"""Transformations that are fitted when the shards of a job are merged, by their name in the shards."""
 
 
 def reduced(whitening: Whitening, rows: NDArray[np.float32], *, eight_bit: bool) -> NDArray[np.float32]:
@@ -147,7 +149,7 @@ def reduced(whitening: Whitening, rows: NDArray[np.float32], *, eight_bit: bool)
 
 
 def _gathered(blocks: Iterable[Floats]) -> Iterator[NDArray[np.float64]]:
-    """Join small blocks, since a scatter costs a (d, d) sum for any number of rows."""
+    """Yield small blocks joined, because the scatter of a block needs a (d, d) sum for any number of rows."""
     waiting: list[Floats] = []
     for block in blocks:
         if len(block):
@@ -160,33 +162,36 @@ def _gathered(blocks: Iterable[Floats]) -> Iterator[NDArray[np.float64]]:
 
 
 def youtube8m_whitening(path: str | Path, dimension: int = 1024) -> Whitening:
-    """Read the matrices YouTube-8M released: `mean.npy`, `eigenvals.npy`, `eigenvecs.npy`.
+    """Read the matrices released with YouTube-8M: `mean.npy`, `eigenvals.npy`, `eigenvecs.npy`.
 
     Args:
-        path: their folder, or the published `yt8m_pca.tgz` as it is.
+        path: folder of the matrices, or the published archive `yt8m_pca.tgz`.
         dimension: number of components.
 
     Returns:
         The whitening of Inception-V3's 2048 dimensions.
 
     Raises:
-        InputError: a file is missing or of another shape.
+        InputError: a file is missing, or an array has a wrong shape.
     """
     mean, values, vectors = (_matrix(Path(path), name) for name in ("mean", "eigenvals", "eigenvecs"))
     mean, values = mean.reshape(-1), values.reshape(-1)
     if vectors.ndim != 2 or vectors.shape[1] != len(mean) or min(len(values), len(vectors)) < dimension:
         shapes = f"mean {mean.shape}, eigenvals {values.shape}, eigenvecs {vectors.shape}"
-        raise InputError(f"{path}: shapes {shapes}; expected (d,), (k,), (k, d) with k at least {dimension}")
+        raise InputError(
+            f"{path}: has shapes {shapes}, but (d,), (k,), (k, d) with k at least {dimension} are needed; "
+            "pass the published archive"
+        )
     return Whitening(mean, vectors[:dimension].T.copy(), values[:dimension], YOUTUBE8M_EPSILON)
 
 
 def vggish_pca(features: Floats, eigenvectors: Floats, means: Floats) -> NDArray[np.float32]:
-    """Apply AudioSet's PCA (its eigenvectors are already scaled to whiten): y = P (x - mean).
+    """Apply AudioSet's PCA, whose eigenvectors include the whitening: y = P (x - mean).
 
     Args:
         features: (n, 128) pre-activation embeddings.
-        eigenvectors: (128, 128), P.
-        means: (128,) or (128, 1).
+        eigenvectors: (128, 128) matrix P.
+        means: (128,) or (128, 1) mean of the embeddings.
 
     Returns:
         (n, 128) float32.
@@ -205,7 +210,7 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
             member = next((m for m in archive if Path(m.name).name == f"{name}.npy" and m.isfile()), None)
             opened = archive.extractfile(member) if member else None
             if member is None or opened is None:
-                raise InputError(f"{path}: holds no {name}.npy")
+                raise InputError(f"{path}: holds no {name}.npy; pass the published archive")
             return np.asarray(read_npy(opened, member.size), dtype=np.float64)
     except DAMAGED as error:
         if isinstance(error, InputError):

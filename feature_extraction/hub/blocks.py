@@ -1,4 +1,4 @@
-"""Blocks of a network in the order in which they run, so that the last of them can be trained alone."""
+"""Blocks of a network in the order in which they run, so that only the last blocks can be trained."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -15,21 +15,21 @@ Calls = dict[nn.Module, int]  # module -> time of a call, counted from 0
 def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | Literal["all"]) -> list[nn.Module]:
     """Return the modules to train if only the last blocks are trained.
 
-    The blocks are those of the module list that runs last. Lists within its blocks do not count, so the blocks of a
-    network in stages are its stages. Modules that run after the blocks (a normalization, a pooler, a projection) are
+    The blocks are the items of the module list that runs last, without lists inside its blocks. The blocks of a network
+    in stages are therefore its stages. Modules that run after the blocks (a normalization, a pooler, a projection) are
     always trained.
 
     Args:
         network: a tower.
         run: calls the tower once.
-        blocks: number of blocks, from the end; "all" for every module that runs.
+        blocks: number of blocks to train, from the end; "all" for every module that runs.
 
     Raises:
         InputError: the network has fewer blocks.
     """
     starts, ends = _calls(network, run)
     rows = _blocks(network, starts)
-    if blocks == "all":  # all parts of a block are used, though some attentions do not call theirs
+    if blocks == "all":  # all parts of a block are used, although some attention modules do not call theirs
         return list(dict.fromkeys([*starts, *(module for block in rows for module in block.modules())]))
     if not rows:
         raise InputError(f"blocks: {blocks} given, but this network has no blocks; choose all, or freeze the network")
@@ -41,7 +41,7 @@ def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | L
 
 
 def train_only(network: nn.Module, parts: list[nn.Module]) -> None:
-    """Enable gradients for the parameters of `parts`, without those of their children, and for no others."""
+    """Enable gradients only for the direct parameters of `parts`, without those of their children."""
     network.requires_grad_(False)
     for part in parts:
         for parameter in part.parameters(recurse=False):
@@ -56,7 +56,7 @@ def _blocks(network: nn.Module, starts: Calls) -> list[nn.Module]:
 
 
 def _calls(network: nn.Module, run: Callable[[], object]) -> tuple[Calls, Calls]:
-    """Run a network; return the start of the first call and the end of the last call of each module."""
+    """Run a network; return the times of the first start and the last end of a call of each module."""
     starts: Calls = {}
     ends: Calls = {}
     clock = count()
@@ -79,5 +79,5 @@ def _calls(network: nn.Module, run: Callable[[], object]) -> tuple[Calls, Calls]
 
 
 def _called(module: nn.Module) -> Iterator[nn.Module]:
-    """Yield a called module; torch's attention uses the weights of its parts without calling them."""
+    """Yield a called module; for torch's attention, which uses its parts without calling them, yield all parts."""
     return module.modules() if isinstance(module, nn.MultiheadAttention) else iter((module,))

@@ -1,6 +1,6 @@
-"""Inputs and outputs of each architecture: FAMILIES, by the `model_type` that a model declares.
+"""FAMILIES: inputs and outputs of each architecture, by the `model_type` that a model declares.
 
-Other architectures need an extractor in a user's module, as "package.module:name" (docs/encoders.md).
+For other architectures, write an extractor in a module and pass "package.module:name" (docs/encoders.md).
 """
 
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Item = dict[str, NDArray[Any]]
-"""Input for one window, frame or text: argument -> array without the batch dimension. `mask` marks the outputs to pool
-and is not an argument."""
+"""Input for one window, frame or text: argument -> array without the batch dimension. `mask` is not an argument, but
+marks the outputs to pool."""
 Pool = Callable[[Any, Mapping[str, "Tensor"]], "Tensor"]
-"""(network, a batch of items) -> (b, d)."""
+"""Function from a network and a batch of items to vectors (b, d)."""
 
 
 def _output(name: str) -> Pool:
-    """Return a pooling that is an output of the network with one vector per item."""
+    """Return the pooling that reads an output of the network with one vector per item."""
 
     def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
         vectors: Tensor = getattr(network(**_arguments(items)), name)
@@ -37,7 +37,7 @@ def _first(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
 
 
 def _mean(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-    """Average the last hidden states over time or tokens, without the padding."""
+    """Average the last hidden states over time or tokens, excluding the padding."""
     hidden: Tensor = network(**_arguments(items)).last_hidden_state.float()
     if "mask" not in items:
         return hidden.mean(dim=1)
@@ -69,7 +69,7 @@ def _arguments(items: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
     return {name: values for name, values in items.items() if name != "mask"}
 
 
-# sound: (processor of the model, a window of samples) -> item
+# functions from the model's processor and a window of samples to an item
 
 
 def _clap(processor: Any, samples: NDArray[np.float32]) -> Item:
@@ -102,9 +102,9 @@ class Tower:
 
     Attributes:
         network: class of `transformers`.
-        poolings: name -> function from its outputs to one vector per item; the first is the default.
-        part: submodule to use; "" for the network.
-        within: part of a larger model that is this network, by the word before `_config` and `_model`. Other parts of
+        poolings: name -> function from the outputs to one vector per item; the first pooling is the default.
+        part: submodule to use; "" for the entire network.
+        within: part of a larger model that is this network, by the prefix of its `_config` and `_model`. Other parts of
             the files (the picture tower of PE-AV, which needs timm and torchvision) are not loaded.
     """
 
@@ -119,10 +119,10 @@ class SoundTower(Tower):
     """Tower with one vector per window of sound.
 
     Attributes:
-        item: (processor, a window of samples) -> arguments of the network.
-        window: processor -> the longest window in samples.
+        item: function from the processor and a window of samples to arguments of the network.
+        window: function from the processor to the longest window in samples.
         filled: whether the processor pads a short window; otherwise the window keeps its length.
-        shortest: fewest samples of a clip.
+        shortest: minimum number of samples of a clip.
     """
 
     item: Callable[[Any, NDArray[np.float32]], Item]
@@ -136,9 +136,9 @@ class PictureTower(Tower):
     """Tower with one vector per frame, or per window of frames.
 
     Attributes:
-        patches: whether a frame is passed as patches with its shape, and not as one square.
+        patches: whether a frame is passed as patches with its shape, instead of as one square.
         frames: key of the configuration with the number of frames of a window; "" for single frames.
-        rate: default of the frames that are described per second.
+        rate: default frames per second.
     """
 
     patches: bool = False
@@ -151,7 +151,7 @@ class TextTower(Tower):
     """Tower with one vector per text.
 
     Attributes:
-        filled: whether every text is padded to the maximal length, as in training; otherwise padding is masked.
+        filled: whether every text is padded to the maximum length, as in training; otherwise padding is masked.
         masked: whether the network receives the mask of the padding.
     """
 
@@ -164,9 +164,9 @@ class Family:
     """Towers of an architecture, by modality.
 
     Attributes:
-        audio: tower of sound.
-        visual: tower of pictures.
-        text: tower of text.
+        audio: tower of sound; None if there is none.
+        visual: tower of pictures; None if there is none.
+        text: tower of text; None if there is none.
         shared: modalities with vectors in a common space.
     """
 
@@ -209,7 +209,7 @@ _WAVES: dict[str, Pool] = {"mean": _mean}
 
 
 def _waves(network: str) -> SoundTower:
-    """Return a tower of samples; its shortest frame is 25 ms at 16 kHz."""
+    """Return a tower that takes samples; its shortest frame is 25 ms at 16 kHz."""
     return SoundTower(network, _WAVES, _values, _ten_seconds, filled=False, shortest=400)
 
 
@@ -243,4 +243,4 @@ FAMILIES: dict[str, Family] = {
     "distilbert": Family(text=TextTower("DistilBertModel", _TOKENS)),
     "modernbert": Family(text=TextTower("ModernBertModel", _TOKENS)),
 }
-"""`model_type` -> its towers."""
+"""`model_type` -> towers of the architecture."""

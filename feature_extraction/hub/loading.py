@@ -1,4 +1,4 @@
-"""Parts of a model, read from its files: its network, with or without weights, and the processor of its inputs."""
+"""Loading of a model's network, with or without weights, and of the processor of its inputs."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -46,17 +46,17 @@ def network_of(snapshot: Snapshot, tower: Tower) -> Any:
     missing = sorted(report["missing_keys"])
     if missing:
         raise InputError(
-            f"{snapshot.model}: its files hold no weights for {missing[0]} ({len(missing)} such); "
-            "are they another network's?"
+            f"{snapshot.model}: {len(missing)} weights of {tower.network} are missing from the files, "
+            f"the first is {missing[0]}; pass a model with this network"
         )
     network = getattr(network, tower.part, network)
     if getattr(network.config, "apply_spec_augment", False):
-        network.config.apply_spec_augment = False  # drawn in training by NumPy's generator, which no seed controls
+        network.config.apply_spec_augment = False  # it draws from NumPy's generator in training, which no seed controls
     return network
 
 
 def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
-    """Build the network of a tower from its configuration, with random weights to be replaced."""
+    """Build the network of a tower from its configuration, with random weights that the caller replaces."""
     network_class, options = _class_of(snapshot, tower)
     library = transformers_for(f"hf:{snapshot.model}")
     try:
@@ -70,23 +70,26 @@ def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
             network = network_class(config).eval()
             return getattr(network, tower.part, network)
     except UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: its config.json describes no network ({first_line(error)})") from error
+        raise InputError(
+            f"{snapshot.model}: its config.json does not describe a network ({first_line(error)})"
+        ) from error
 
 
 def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options: str) -> Any:
     """Load the processor of the inputs of a model.
 
     Args:
-        snapshot: of the model.
+        snapshot: files of the model.
         kind: class of `transformers` ("AutoTokenizer").
-        needs: file names of which one must exist; `transformers` would replace missing files by defaults.
-        options: of its `from_pretrained`.
+        needs: file names, at least one of which must exist, because `transformers` would replace missing files by
+            defaults.
+        options: options of the `from_pretrained` of the class.
 
     Raises:
         InputError: there is no such file, or the processor cannot be loaded.
     """
     if not any((snapshot.folder / name).is_file() for name in needs):
-        raise InputError(f"{snapshot.model}: {' or '.join(needs)} is missing beside the weights; copy it there")
+        raise InputError(f"{snapshot.model}: {' or '.join(needs)} is missing; copy it beside the weights")
     transformers = transformers_for(f"hf:{snapshot.model}")
     try:
         with silent(transformers):
@@ -121,6 +124,6 @@ def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, JsonObject]:
 def first_line(error: Exception) -> str:
     """Return the first line of an error of `transformers`."""
     if "ignore_mismatched_sizes" in str(error):
-        return "its weights have other shapes than its config.json says"
+        return "the shapes of its weights contradict its config.json"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

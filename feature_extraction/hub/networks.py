@@ -29,12 +29,12 @@ class Preparation:
     """Conversion of a decoded clip to inputs of a network.
 
     Attributes:
-        inputs: the kind of data to decode.
-        items: one decoded clip -> its windows, its frames, or its text.
-        trial: a clip to test a network on.
+        inputs: kind of data to decode.
+        items: function from one decoded clip to its windows, its frames, or its text.
+        trial: clip to test a network with.
         parameters: settings that determine the items.
-        filled: whether the items have few shapes; otherwise they are run one by one.
-        batch: items of a batch.
+        filled: whether the items have few shapes; otherwise each item is a batch.
+        batch: number of items of a batch.
         begins: see `Extractor`.
         minimum_seconds: see `Extractor`.
     """
@@ -53,7 +53,7 @@ def tower_of(snapshot: Snapshot, modality: str, kind: type[T]) -> T:
     """Return the tower of a modality in the family of a model.
 
     Raises:
-        InputError: the family is unknown, or has no such tower.
+        InputError: the family is unknown, or does not have such a tower.
     """
     known = sorted(name for name, family in FAMILIES.items() if getattr(family, modality) is not None)
     tower = getattr(FAMILIES.get(snapshot.model_type), modality, None)
@@ -61,13 +61,13 @@ def tower_of(snapshot: Snapshot, modality: str, kind: type[T]) -> T:
         model_type = f"of type '{snapshot.model_type}'" if snapshot.model_type else "without a type"
         raise InputError(
             f"--{modality} hf:{snapshot.model}: a model {model_type} has no known {modality} network; "
-            f"use one of type {', '.join(known)}, or write an extractor (docs/encoders.md)"
+            f"choose a model of type {', '.join(known)}, or write an extractor (docs/encoders.md)"
         )
     return tower
 
 
 def pooling_of(tower: Tower, pooling: str | None) -> tuple[str, Pool]:
-    """Return name and function of a pooling; None: the first one of the tower."""
+    """Return name and function of a pooling; None for the first pooling of the tower."""
     name = pooling or next(iter(tower.poolings))
     return name, lookup(tower.poolings, name, "pooling of this network")
 
@@ -77,11 +77,11 @@ class Runner:
     """Network with its pooling and device.
 
     Attributes:
-        network: in evaluation mode, on its device.
-        pool: from its outputs to one vector per item.
-        device: of the network.
+        network: network in evaluation mode, on its device.
+        pool: function from the outputs to one vector per item.
+        device: device of the network.
         half: whether to multiply in bfloat16.
-        batch: items of a batch.
+        batch: number of items of a batch.
     """
 
     network: Any
@@ -93,13 +93,13 @@ class Runner:
     def __call__(self, clips: Iterable[Sequence[Item]], *, filled: bool = True) -> list[NDArray[np.float32]]:
         """Compute the vectors of the items of clips: (t, d) for each clip of t items.
 
-        Items of one shape form batches of one fixed size, across clips; copies pad the last batch. A kernel depends on
-        the shape, and other kernels round differently. Items are released after their batch, so at most one clip more
-        than a batch is in memory.
+        Items of equal shape form batches of one fixed size, across clips; copies pad the last batch. The batch shape
+        determines the kernel, and kernels round differently. Items are released after their batch, so at most a batch
+        and one clip are in memory.
 
         Args:
             clips: items of each clip, computed lazily.
-            filled: whether the items have few shapes; otherwise they are run one by one.
+            filled: whether the items have few shapes; otherwise each item is a batch.
         """
         size = self.batch if filled else 1
         waiting: dict[object, list[tuple[int, Item]]] = {}
@@ -134,9 +134,9 @@ class PretrainedEncoder:
     """Tower with the preparation of its inputs.
 
     Attributes:
-        run: runs the network over items.
-        preparation: of the items of a clip.
-        dimension: of its vectors.
+        run: network, which is called on items.
+        preparation: conversion of a clip to items.
+        dimension: dimension of the vectors.
         parameters: all settings that determine the vectors.
     """
 
@@ -146,11 +146,11 @@ class PretrainedEncoder:
     parameters: JsonObject
 
     def describe(self, clips: Sequence[NDArray[Any]]) -> list[NDArray[np.float32]]:
-        """Compute the vectors of decoded clips: (t, d) for each, independent of the others."""
+        """Compute the vectors (t, d) of each decoded clip, independently of the other clips."""
         return self.run((self.preparation.items(clip) for clip in clips), filled=self.preparation.filled)
 
     def extractor(self, modality: Modality, snapshot: Snapshot, batch_clips: int, *packages: str) -> Extractor:
-        """Build an extractor; `packages` are named in its provenance, with their versions."""
+        """Build an extractor; its provenance includes the versions of `packages`."""
         from importlib.metadata import version
 
         versions = {name: version(name) for name in ("torch", "transformers", *packages)}
@@ -174,11 +174,11 @@ def encoder(
     """Load a tower and test it on one clip.
 
     Args:
-        snapshot: of the model.
-        tower: of its family.
-        preparation: of its inputs.
-        pooling: name of a pooling of the tower; None: its first one.
-        device: to run on.
+        snapshot: files of the model.
+        tower: tower of the model's family.
+        preparation: preparation of the inputs.
+        pooling: name of a pooling of the tower; None for its first pooling.
+        device: device of the network.
         precision: "float32", "bfloat16" or "auto".
 
     Raises:

@@ -1,4 +1,4 @@
-"""Frames by a pretrained network of `transformers`: one vector per frame, or per window of frames."""
+"""Embedding of frames with a pretrained network of `transformers`: one vector per frame, or per window of frames."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from aadml.feature_extraction.media.pictures import check_sizes, fitted
 
 _BATCH = 16  # frames
 _VIDEOS = 2  # windows of frames
-_FRAMES = 300  # most frames of a clip at one per second: five minutes
+_FRAMES = 300  # maximum frames of a clip at one frame per second: five minutes
 _FILES = ("preprocessor_config.json", "processor_config.json")
 _FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 
@@ -36,18 +36,18 @@ def hf_visual(
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Describe frames by a pretrained network of `transformers` (CLIP, DINOv2, VideoMAE ...): `--visual hf:MODEL`.
+    """Embed frames with a pretrained network of `transformers` (CLIP, DINOv2, VideoMAE ...): `--visual hf:MODEL`.
 
-    The feature of a clip is the mean over its frames, or over windows of frames. Pillow resizes the frames, not
-    torchvision.
+    The feature of a clip is the mean over its frames, or over windows of frames. Frames are resized with Pillow, not
+    with torchvision.
 
     Args:
-        model: a folder, or a name on the Hugging Face Hub.
-        revision: branch, tag or commit on the hub; None: the newest.
-        pooling: name of a pooling of the outputs; None: the default of the family, see docs/encoders.md.
-        frames_per_second: frames that are described per second; None: 1, or 8 for networks of videos. At most the first
-            300 of a clip, or 2,400 for networks of videos.
-        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
+        model: folder, or name on the Hugging Face Hub.
+        revision: branch, tag or commit on the hub; None for the newest commit.
+        pooling: name of a pooling of the outputs; None for the default of the family, see docs/encoders.md.
+        frames_per_second: frames per second to use; None for 1, or 8 for video networks. At most the first 300 frames
+            of a clip are used, or 2,400 for video networks.
+        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 if the hardware supports it, otherwise float32).
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
@@ -68,7 +68,7 @@ def hf_visual(
 def picture_preparation(
     snapshot: Snapshot, tower: PictureTower, frames_per_second: float | None = None
 ) -> Preparation:  # fmt: skip
-    """Read the preparation of frames from the files of a model; the default frame rate is that of the family."""
+    """Read the preparation of frames from the files of a model; the default frame rate depends on the family."""
     inputs, colors = _settings(snapshot, tower, frames_per_second or tower.rate)
     count = typed(snapshot.config, tower.frames, int) if tower.frames else 0
     items = partial(_videos, count) if count else _patches if tower.patches else _frames
@@ -92,9 +92,9 @@ class Colors:
     """Normalization of colors: (level * scale - mean) / deviation.
 
     Attributes:
-        scale: of the levels 0 to 255.
-        mean: of red, green and blue.
-        deviation: of red, green and blue.
+        scale: factor of the levels 0 to 255.
+        mean: mean of red, green and blue.
+        deviation: standard deviation of red, green and blue.
     """
 
     scale: float
@@ -109,7 +109,7 @@ class Colors:
 
 
 def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pictures, Colors]:
-    """Read sizes and colors from the files of a model; defaults are those of its processor."""
+    """Read sizes and colors from the files of a model; the defaults come from its processor."""
     known: Any = processor_of(snapshot, "AutoImageProcessor", _FILES, backend="pil")
     size, resample = dict(known.size or {}), _FILTERS.get(int(known.resample), "bicubic")
     inputs = Pictures(
@@ -122,7 +122,9 @@ def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pic
         resample=resample,
     )
     if inputs.shortest is None and inputs.resized is None and inputs.patches is None:
-        raise InputError(f"{snapshot.model}: its preprocessor_config.json holds no size to resize pictures to")
+        raise InputError(
+            f"{snapshot.model}: its preprocessor_config.json does not contain the size of pictures; correct that file"
+        )
     check_sizes(inputs, snapshot.model)
     scale = float(known.rescale_factor) if known.do_rescale else 1.0
     normal = (known.image_mean, known.image_std) if known.do_normalize else ((0.0,) * 3, (1.0,) * 3)
@@ -151,7 +153,7 @@ def _begins(count: int, inputs: Pictures, rows: int, seconds: float) -> NDArray[
 
 
 def _patches(frames: NDArray[np.uint8], inputs: Pictures, colors: Colors) -> list[Item]:
-    """Cut frames (t, h, w, 3) into rows of patches, padded with zeros to the number that the network takes."""
+    """Cut frames (t, h, w, 3) into rows of patches, padded with zeros to the number of patches of the network."""
     assert inputs.patches is not None
     side, most = inputs.patches
     t, height, width, _ = frames.shape

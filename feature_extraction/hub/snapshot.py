@@ -1,4 +1,4 @@
-"""Files of a model: in a folder, or downloaded from the Hugging Face Hub to its cache."""
+"""Files of a model, in a folder or downloaded from the Hugging Face Hub to its cache."""
 
 import json
 import re
@@ -30,12 +30,12 @@ class Snapshot:
     """Model on the local disk.
 
     Attributes:
-        folder: of its files.
-        model: its name on the hub, or that of the folder.
+        folder: folder of the files.
+        model: name of the model on the hub, or of the folder.
         revision: commit on the hub; None for a folder.
-        license: according to its card.
+        license: license stated in the model card.
         config: content of `config.json`.
-        weights: its weight files.
+        weights: weight files.
     """
 
     folder: Path
@@ -61,7 +61,7 @@ class Snapshot:
         return {path.name: path.read_bytes() for path in sorted(paths) if not path.name.endswith(".index.json")}
 
     def weights_checksum(self) -> str:
-        """Compute the SHA-256 of the weight file; for several files, that of their checksums."""
+        """Compute the SHA-256 of the weight file; for several files, the SHA-256 of their checksums."""
         checksums = [sha256(path) for path in self.weights]
         return checksums[0] if len(checksums) == 1 else hashed("".join(checksums).encode()).hexdigest()
 
@@ -79,25 +79,27 @@ class Snapshot:
 
 
 def find(model: str, revision: str | None) -> Snapshot:
-    """Find the files of a model; download them if they are on the hub only.
+    """Find the files of a model; download them if they are only on the hub.
 
     Args:
-        model: a folder, a name on the hub ("laion/clap-htsat-unfused"), or the checksum of weights that were used
-            before on this machine.
-        revision: a branch, tag or commit on the hub; None: the newest.
+        model: folder, name on the hub ("laion/clap-htsat-unfused"), or checksum of weights that were used before on
+            this machine.
+        revision: branch, tag or commit on the hub; None for the newest commit.
 
     Raises:
-        InputError: there is no such model, no access to it, or a file is missing.
+        InputError: there is no such model, it cannot be accessed, or a file is missing.
     """
     if not model:
-        raise InputError("no model given; write hf:MODEL, with a folder or a name on the Hugging Face Hub")
+        raise InputError("no model given; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")
     folder = _recorded(model) if _CHECKSUM.fullmatch(model) else Path(model).expanduser()
     if folder.is_dir():
         if revision is not None:
-            raise InputError(f"{model}: a folder has no revision, but '{revision}' given; leave the revision out")
+            raise InputError(f"{model}: '{revision}' given, but a folder has no revisions; leave the revision out")
         return _opened(folder, folder.resolve().name, None)
     if folder.exists() or folder.is_absolute() or model.count("/") != 1:
-        raise InputError(f"{model}: neither a folder nor a name on the Hugging Face Hub (OWNER/NAME)")
+        raise InputError(
+            f"{model}: is neither a folder nor a name on the Hugging Face Hub; pass one of them (OWNER/NAME)"
+        )
     folder, commit = _fetched(model, revision)
     return _opened(folder, model, commit)
 
@@ -107,23 +109,23 @@ def restored(model: str, files: Mapping[str, bytes]) -> Iterator[Snapshot]:
     """Write the small files of a model, without its weights, to a temporary folder.
 
     Args:
-        model: its name.
-        files: by name, with `config.json`.
+        model: name of the model.
+        files: content of the files by name, including `config.json`.
 
     Yields:
-        The model in this folder.
+        Snapshot of the model in the temporary folder.
     """
     with TemporaryDirectory() as folder:
         config = json.loads(files["config.json"])
         refuse_kernels(config, model)
         for name, content in files.items():
-            if Path(name).suffix in _DATA:  # never code
+            if Path(name).suffix in _DATA:  # code is never written
                 (Path(folder) / Path(name).name).write_bytes(content)
         yield Snapshot(Path(folder), model, None, "", config, ())
 
 
 def remember(snapshot: Snapshot, checksum: str) -> None:
-    """Record the folder of weights, so that a model trained on their features finds them by their checksum."""
+    """Record the folder of weights, so that a model trained on their features finds the folder by the checksum."""
     folders, folder = _recorded_folders(), str(snapshot.folder.resolve())
     if folders.get(checksum) == folder:
         return
@@ -135,8 +137,8 @@ def _recorded(checksum: str) -> Path:
     folder = _recorded_folders().get(checksum)
     if folder is None or not Path(folder).is_dir():
         raise InputError(
-            f"weights {checksum[:16]}...: never used on this machine, or moved since; extract features with hf:FOLDER "
-            "once, where FOLDER holds them, and they are found again"
+            f"weights {checksum[:16]}...: were never used on this machine, or have been moved; extract features once "
+            "with hf:FOLDER of the folder that holds these weights"
         )
     return Path(folder)
 
@@ -148,7 +150,7 @@ def _register() -> Path:
 def _recorded_folders() -> dict[str, str]:
     try:
         content = json.loads(_register().read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # an absent or damaged record is written again
+    except (OSError, ValueError):  # `remember` replaces an absent or damaged record
         return {}
     return {str(key): str(value) for key, value in content.items()} if isinstance(content, dict) else {}
 
@@ -157,16 +159,18 @@ def _opened(folder: Path, model: str, commit: str | None) -> Snapshot:
     try:
         config = parse_object((folder / "config.json").read_bytes(), folder / "config.json")
     except OSError as error:
-        raise InputError(f"{folder}: holds no readable config.json; give a folder of `save_pretrained`") from error
+        raise InputError(
+            f"{folder}: holds no readable config.json; pass a folder written by `save_pretrained`"
+        ) from error
     refuse_kernels(config, folder / "config.json")
     weights = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])
     if not weights:
-        raise InputError(f"{folder}: holds no weights ({' or '.join(_WEIGHTS)}); copy them there")
+        raise InputError(f"{folder}: holds no weights ({' or '.join(_WEIGHTS)}); copy the weights there")
     return Snapshot(folder, model, commit, _license(folder), config, tuple(weights))
 
 
 def _license(folder: Path) -> str:
-    """Read the license from the metadata of the model's card."""
+    """Read the license from the metadata of the model card."""
     transformers_for("a pretrained network")
     from huggingface_hub.repocard import metadata_load
     from yaml import YAMLError
@@ -179,7 +183,7 @@ def _license(folder: Path) -> str:
 
 
 def _fetched(model: str, revision: str | None) -> tuple[Path, str]:
-    """Download a model from the hub, or find it in the hub's cache if the hub is unreachable: (folder, commit)."""
+    """Return folder and commit of a model from the hub, or from the hub's cache if the hub is unreachable."""
     transformers_for(f"hf:{model}")
     import huggingface_hub as hub
     from huggingface_hub import errors
@@ -189,7 +193,9 @@ def _fetched(model: str, revision: str | None) -> tuple[Path, str]:
         kinds = ([file.rfilename for file in info.siblings or () if fnmatch(file.rfilename, p)] for p in _WEIGHTS)
         weights = next(filter(None, kinds), [])
         if not weights:
-            raise InputError(f"{model}: holds no weights for `transformers` ({' or '.join(_WEIGHTS)})")
+            raise InputError(
+                f"{model}: holds no weights for `transformers` ({' or '.join(_WEIGHTS)}); choose another model"
+            )
         folder = Path(hub.snapshot_download(model, revision=revision, allow_patterns=[*_SMALL, *weights]))
     except errors.GatedRepoError as error:
         raise InputError(
@@ -197,13 +203,15 @@ def _fetched(model: str, revision: str | None) -> tuple[Path, str]:
             "`hf auth login`"
         ) from error
     except errors.RevisionNotFoundError as error:
-        raise InputError(f"{model}: has no revision '{revision}' on the Hugging Face Hub") from error
+        raise InputError(
+            f"{model}: has no revision '{revision}' on the Hugging Face Hub; choose another revision"
+        ) from error
     except errors.RepositoryNotFoundError as error:
-        raise InputError(f"{model}: neither a folder nor a model on the Hugging Face Hub") from error
+        raise InputError(f"{model}: is neither a folder nor a model on the Hugging Face Hub; check the name") from error
     except InputError:
         raise
     except Exception as error:  # any exception of the library's HTTP client: the hub is unreachable
-        for pattern in _WEIGHTS:  # the hub's cache holds one kind
+        for pattern in _WEIGHTS:  # the cache holds only one kind of weights
             with suppress(OSError, ValueError):
                 patterns = [*_SMALL, pattern]
                 folder = Path(
@@ -213,7 +221,7 @@ def _fetched(model: str, revision: str | None) -> tuple[Path, str]:
                     return folder, folder.name
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{model}: neither a folder nor in the cache, and the Hugging Face Hub is unreachable ({first}); "
-            f"download it elsewhere with `hf download {model} --local-dir FOLDER` and give hf:FOLDER"
+            f"{model}: is neither a folder nor in the cache, and the Hugging Face Hub is unreachable ({first}); "
+            f"download the model elsewhere with `hf download {model} --local-dir FOLDER` and pass hf:FOLDER"
         ) from error
     return folder, folder.name

@@ -1,4 +1,4 @@
-"""Sound by a pretrained network of `transformers`: one vector per window."""
+"""Embedding of sound with a pretrained network of `transformers`: one vector per window."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -29,16 +29,16 @@ def hf_audio(
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Describe sound by a pretrained network of `transformers` (CLAP, Whisper, wav2vec 2.0 ...): `--audio hf:MODEL`.
+    """Embed sound with a pretrained network of `transformers` (CLAP, Whisper, wav2vec 2.0 ...): `--audio hf:MODEL`.
 
-    A clip is cut into windows of the length that the network takes. Its feature is the mean over them.
+    A clip is cut into windows of the network's input length. The feature of the clip is the mean over its windows.
 
     Args:
-        model: a folder, or a name on the Hugging Face Hub.
-        revision: branch, tag or commit on the hub; None: the newest.
-        pooling: name of a pooling of the outputs; None: the default of the family, see docs/encoders.md.
-        hop: seconds from one window to the next; None: the length of a window.
-        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
+        model: folder, or name on the Hugging Face Hub.
+        revision: branch, tag or commit on the hub; None for the newest commit.
+        pooling: name of a pooling of the outputs; None for the default of the family, see docs/encoders.md.
+        hop: seconds from one window to the next; None for the length of a window.
+        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 if the hardware supports it, otherwise float32).
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
@@ -60,9 +60,9 @@ def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | Non
     """Read the preparation of sound from the files of a model.
 
     Args:
-        snapshot: of the model.
-        tower: of its family.
-        hop: seconds from one window to the next; None: the length of a window.
+        snapshot: files of the model.
+        tower: tower of the model's family.
+        hop: seconds from one window to the next; None for the length of a window.
     """
     processor = processor_of(snapshot, "AutoFeatureExtractor", ("preprocessor_config.json", "processor_config.json"))
     rate, window = int(processor.sampling_rate), tower.window(processor)

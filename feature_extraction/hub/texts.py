@@ -1,4 +1,4 @@
-"""Text by a pretrained network of `transformers`: one vector per text."""
+"""Embedding of text with a pretrained network of `transformers`: one vector per text."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from aadml.feature_extraction.media import Text
 from aadml.feature_extraction.weights.tensor_files import sha256
 
 _BATCH = 16  # texts
-_STEP = 16  # tokens: texts are padded to a multiple, so that there are few shapes
+_STEP = 16  # tokens; texts are padded to a multiple of this number, so that there are few shapes
 _VOCABULARIES = (
     "tokenizer.json",
     "vocab.txt",
@@ -27,7 +27,7 @@ _VOCABULARIES = (
     "sentencepiece.bpe.model",
 )
 _OFFSET = ("roberta", "xlm-roberta", "mpnet", "clap", "clap_text_model")
-"""Architectures whose positions start after that of the padding token."""
+"""Architectures whose positions start after the id of the padding token."""
 
 
 def hf_text(
@@ -38,17 +38,18 @@ def hf_text(
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Describe text by a pretrained network of `transformers` (CLIP, CLAP, SigLIP 2, BERT ...): `--text hf:MODEL`.
+    """Embed text with a pretrained network of `transformers` (CLIP, CLAP, SigLIP 2, BERT ...): `--text hf:MODEL`.
 
     Args:
-        model: a folder, or a name on the Hugging Face Hub.
-        revision: branch, tag or commit on the hub; None: the newest.
-        pooling: name of a pooling of the outputs; None: the default of the model or its family, see docs/encoders.md.
-        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
+        model: folder, or name on the Hugging Face Hub.
+        revision: branch, tag or commit on the hub; None for the newest commit.
+        pooling: name of a pooling of the outputs; None for the default of the model or its family, see
+            docs/encoders.md.
+        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 if the hardware supports it, otherwise float32).
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
-        The extractor; a text that is too long for the network is truncated.
+        The extractor, which truncates a text that is too long for the network.
 
     Raises:
         InputError: there is no such model, its family is unknown, or its files cannot be read.
@@ -79,7 +80,7 @@ def text_preparation(snapshot: Snapshot, tower: TextTower) -> Preparation:
 
 
 def _item(tokenizer: Any, text: str, tower: TextTower, longest: int) -> Item:
-    """Convert a text to tokens, padded to a length that depends on the text alone."""
+    """Convert a text to tokens, padded to a length that depends only on the text."""
     tokens = tokenizer(text, truncation=True, max_length=longest)["input_ids"]
     width = longest if tower.filled else min(longest, -(-len(tokens) // _STEP) * _STEP)
     padded = tokenizer(text, truncation=True, max_length=width, padding="max_length", return_attention_mask=True)
@@ -88,7 +89,7 @@ def _item(tokenizer: Any, text: str, tower: TextTower, longest: int) -> Item:
 
 
 def _longest(snapshot: Snapshot, tokenizer: Any) -> int:
-    """Return the most tokens of a text: the minimum for the sentence encoder, the tokenizer and the positions."""
+    """Return the maximum tokens of a text: the smallest limit of sentence encoder, tokenizer and positions."""
     library = transformers_for(f"hf:{snapshot.model}")
     config = library.AutoConfig.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False)
     config = getattr(config, "text_config", config)
@@ -108,7 +109,7 @@ def own_pooling(snapshot: Snapshot) -> str | None:
         return None
     if len(modes) > 1 or modes[0] not in known:
         raise InputError(
-            f"{snapshot.model}: pools by {', '.join(modes)}, not by one of {', '.join(known)}; name a pooling, as in "
+            f"{snapshot.model}: pools by {', '.join(modes)}, not by one of {', '.join(known)}; pass a pooling, as in "
             f"hf:{snapshot.model}#mean"
         )
     return known[modes[0]]

@@ -1,4 +1,4 @@
-"""Towers for training: a network and the preparation of its inputs, from the files of a model or a saved model."""
+"""Towers for training: networks and the preparation of their inputs, from files of the hub or a saved model."""
 
 import json
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class OpenedTower:
 
     Attributes:
         encoder: network, preparation and parameters.
-        architecture: description for a saved model: config, pooling, source, license.
+        architecture: entry of a saved model, with config, pooling, source and license.
         files: settings of the preparation, as bytes.
     """
 
@@ -51,8 +51,8 @@ def open_tower(name: str, modality: Kind, device: torch.device) -> OpenedTower:
 
     Args:
         name: `hf:MODEL[@revision][#pooling]`.
-        modality: of the tower.
-        device: to run on.
+        modality: modality of the tower.
+        device: device of the network.
 
     Raises:
         InputError: there is no such model, its family is unknown, or its files cannot be read.
@@ -75,7 +75,7 @@ def open_tower(name: str, modality: Kind, device: torch.device) -> OpenedTower:
 
 
 def blank_tower(architecture: Mapping[str, Any], modality: Kind) -> tuple[Any, Pool]:
-    """Build the network that a saved model describes, with random weights, and its pooling."""
+    """Build the network of a saved model's `architecture`, with random weights; return it and its pooling."""
     config = {"config.json": json.dumps(architecture["config"]).encode()}
     with restored(architecture["model"], config) as snapshot:
         tower = tower_of(snapshot, modality, Tower)
@@ -83,7 +83,7 @@ def blank_tower(architecture: Mapping[str, Any], modality: Kind) -> tuple[Any, P
 
 
 def preparation_in(files: bytes, model: str, modality: Kind) -> Preparation:
-    """Build the preparation of inputs from the files in a saved model."""
+    """Build the preparation of inputs from the files of a saved model."""
     content = {name: array.tobytes() for name, array in load_arrays(files).items()}
     with restored(model, content) as snapshot:
         return _preparation(snapshot, tower_of(snapshot, modality, Tower))

@@ -4,17 +4,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 TAIL = 0.05
-"""A remainder shorter than this share of a window is dropped: clips of "ten seconds" last a little longer."""
+"""A remainder shorter than this share of a window is dropped, because clips of "ten seconds" are slightly longer."""
 
 
 def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
     """Compute the first samples of windows.
 
-    A clip shorter than a window is one window. A longer clip is not padded: its last window is moved back to end with
-    the clip.
+    A clip shorter than a window forms one window. A longer clip is not padded: its last window is moved back to end
+    with the clip.
 
     Args:
-        samples: of the clip.
+        samples: samples of the clip.
         window: samples of a window.
         hop: samples from one window to the next.
 
@@ -34,5 +34,5 @@ def cut(samples: NDArray[np.float32], window: int, hop: int) -> list[NDArray[np.
 
 
 def begins(window: int, hop: int, sample_rate: int, _: int, seconds: float) -> NDArray[np.float64]:
-    """Compute the start times of the windows of a clip of `seconds`, in seconds: (t,)."""
+    """Compute the start times (t,), in seconds, of the windows of a clip of length `seconds`."""
     return starts(round(seconds * sample_rate), window, hop) / np.float64(sample_rate)

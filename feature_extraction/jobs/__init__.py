@@ -1,1 +1,1 @@
-"""Extraction jobs: resumable, in shards, from a manifest to a feature file."""
+"""Extraction jobs from a manifest to a feature file; jobs can be resumed and split into shards."""

@@ -39,7 +39,7 @@ class Assembled:
 
     Attributes:
         head: content except features and sequences.
-        rows: features and sequences by modality, which are computed when they are written.
+        rows: features and sequences by modality; their values are computed when they are written.
     """
 
     head: FeatureFile
@@ -53,7 +53,7 @@ class Account:
     Attributes:
         modalities: written modalities.
         failures: failed clips, in the order of the manifest.
-        lacking: modalities that kept clips never had, in the order of the manifest.
+        lacking: absent modalities of kept clips, in the order of the manifest.
         warnings: id and remark of accepted clips.
     """
 
@@ -74,8 +74,8 @@ def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]
 
     Args:
         output: the feature file; the list is `<output>.failures.csv`.
-        assembled: content; None keeps an existing file.
-        failures: failed clips; without failures the list is removed.
+        assembled: content of the file; None keeps an existing file.
+        failures: failed clips; the list is removed if there are none.
 
     Raises:
         InputError: a file cannot be written.
@@ -102,11 +102,11 @@ def assemble(
 
     Args:
         plan: plan of the job.
-        ledger: its records, which are read again while the result is written.
+        ledger: records of the job, which are read again while the result is written.
         missing: modalities without a file, by position in the job and by modality.
 
     Returns:
-        Content to write (None if every clip of a whole job failed), and the outcome of the clips.
+        Content to write (None if every clip of a job without shards failed), and the outcome of the clips.
     """
     good = array("q")
     tracks = {modality: Track() for modality in plan.by_modality}
@@ -202,7 +202,7 @@ def _assembled(
 
 
 def written_modalities(present: Mapping[str, NDArray[np.bool_]]) -> list[str]:
-    """Return the modalities that some clip has; all if there are no clips.
+    """Return the modalities that at least one clip has; all modalities if there are no clips.
 
     A shard keeps all modalities, because a clip of another shard may have them.
 
@@ -213,7 +213,7 @@ def written_modalities(present: Mapping[str, NDArray[np.bool_]]) -> list[str]:
 
 
 def _texts(rows: Mapping[str, ModalityRows], present: Mapping[str, NDArray[np.bool_]]) -> Texts | None:
-    """Return all texts if some clip has several."""
+    """Return all texts; None if no clip has several texts."""
     if not any(mask.any() for modality, mask in present.items() if modality.startswith(FURTHER_TEXT)):
         return None
     masks = {modality: mask for modality, mask in present.items() if is_text(modality)}
@@ -227,7 +227,7 @@ def _origin(plan: ExtractionPlan, modality: str) -> JsonObject:
 
 
 def _rows(plan: ExtractionPlan, extractor: Extractor, track: Track, ledger: Ledger) -> ModalityRows:
-    """Return the rows of one modality before a fit, which are read from the ledger when they are written."""
+    """Return the unfitted rows of one modality, whose values are read from the ledger when they are written."""
     n, lengths, kind = len(track.lengths), track.lengths, np.dtype(np.float32)
     width = extractor.dimension if extractor.fit is None else track.width or extractor.dimension
     read = partial(track.descriptions, ledger)

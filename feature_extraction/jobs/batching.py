@@ -1,4 +1,4 @@
-"""Description of clips in batches, in a thread beside the thread that receives decoded clips."""
+"""Extraction of features in batches, in a second thread beside the thread that receives decoded clips."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,14 +14,14 @@ _Batch = list[tuple[int, DecodedPart]]
 
 
 class Describer:
-    """Batches of prepared clips, described by networks, as a context manager that processes the rest at its end.
+    """Context manager that extracts features from prepared clips in batches, and the last batches at its end.
 
-    For each modality, at most one batch is described while another is collected, so that memory stays bounded.
+    At most one batch is in the network while one batch per modality is collected, so that memory stays bounded.
 
     Args:
-        extractors: by modality; only those with `describe` are used.
-        record: called with a clip's number, its part, and its description (None for a failure), in the thread that
-            uses the describer.
+        extractors: extractors by modality; only extractors with `describe` are used.
+        record: called with a clip's number, its part, and its features over time (None for a failure), in the thread
+            that uses the describer.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Describer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Describe and record the rest; after an exception, drop it."""
+        """Extract and record the remaining clips; drop them after an exception."""
         try:
             if kind is None:
                 for modality in list(self._batches):
@@ -47,7 +47,7 @@ class Describer:
             self._thread.shutdown(wait=True, cancel_futures=True)
 
     def add(self, number: int, part: DecodedPart) -> None:
-        """Add a prepared clip, and start the description of a full batch."""
+        """Add a prepared clip, and start the extraction of a full batch."""
         batch = self._batches.setdefault(part.modality, [])
         batch.append((number, part))
         if len(batch) >= self._extractors[part.modality].batch_clips:
@@ -69,5 +69,5 @@ class Describer:
             if np.isfinite(description).all():
                 self._record(number, part, description)
             else:
-                broken = DecodedPart(part.modality, reason="corrupt", detail="its description holds NaN or infinity")
+                broken = DecodedPart(part.modality, reason="corrupt", detail="its features hold NaN or infinity")
                 self._record(number, broken, None)

@@ -1,7 +1,7 @@
-"""Extraction from a manifest to a feature file: decode in processes, describe in batches, record in a ledger, assemble.
+"""Extraction from a manifest to a feature file: decode clips, compute features, record them in a ledger, assemble them.
 
 The file is assembled from the ledger in the order of the manifest. The same command therefore gives the same bytes, no
-matter how often it was killed and how many processes it used.
+matter how often the job was killed and how many processes it used.
 """
 
 import base64
@@ -32,7 +32,7 @@ from aadml.feature_extraction.manifest import Manifest, Row, is_text
 from aadml.feature_extraction.media import Limits
 
 _Decode = Callable[..., Generator[tuple[Task, list[DecodedPart]]]]
-_BLOCKING = ("timeout", "crashed")  # failures after which the other modalities of the clip are not decoded
+_BLOCKING = ("timeout", "crashed")  # after these failures, the clip's other modalities are not decoded
 _NOTE_SECONDS = 1.0  # between two notes of the progress
 
 
@@ -47,8 +47,8 @@ class ExtractionOutcome:
         warnings: id and remark of accepted clips.
         reused: number of clips taken from the ledger.
         seconds: duration of the job.
-        extractors: extractors of the written modalities, which are all but those that every clip lacks.
-        lacking: modalities that kept clips never had: the sound of a silent video, the picture of a recording.
+        extractors: extractors of the written modalities; a modality that every clip lacks is not written.
+        lacking: absent modalities of kept clips: the sound of a silent video, the picture of a recording.
     """
 
     path: str | None
@@ -67,8 +67,8 @@ class _Job:
 
     Attributes:
         plan: plan of the job.
-        ledger: its records.
-        retry_failed: whether recorded failures are tried again.
+        ledger: records of the job.
+        retry_failed: whether clips with recorded failures are tried again.
         progress: called with the numbers of clips done and failed.
         missing: modalities without a file, by position and by modality.
         reasons: known reasons of absent modalities of the clips that are being decoded, by position.
@@ -110,20 +110,20 @@ def extract(
 ) -> ExtractionOutcome:
     """Extract the features of every clip of a manifest and write the feature file.
 
-    Results are kept in `<output>.work`. A killed job continues there, and an unchanged clip is never described twice;
-    changed files and changed settings are described again. Failed clips are listed in `<output>.failures.csv`.
+    Results are kept in `<output>.work`, from which a killed job continues. Features are computed again only for files
+    or settings that changed. Failed clips are listed in `<output>.failures.csv`.
 
     Args:
         manifest: the clips.
         output: the feature file to create.
         extractors: one per modality.
         engine: decoding engine: "local", "ray", or "ray:ADDRESS" for a running cluster.
-        workers: number of decoding processes; None for one per processor.
+        workers: number of decoding processes; None for one process per processor.
         time_limit: seconds of processor time for the decoding of one modality of a clip.
         limits: sizes above which a clip fails.
-        shard: (i, n): only the rows i, i + n, i + 2n ...; `merge` joins the files.
+        shard: (i, n) for only the rows i, i + n, i + 2n ...; `merge` joins the files.
         retry_failed: try failed clips again.
-        sequence: keep descriptions over time beside the pooled features.
+        sequence: keep the features over time beside the pooled features.
         incomplete: "keep" clips that lack one modality (a silent video) and have another, with a mask, or "drop" them
             as failures.
         command: command that continues the job, for `status`.
@@ -138,7 +138,8 @@ def extract(
     begin, place = time.monotonic(), Path(output)
     plan = ExtractionPlan(manifest, tuple(extractors), limits or Limits(), shard, sequence, incomplete)
     if time_limit <= 0 or (workers is not None and workers < 1):
-        raise InputError(f"time limit {time_limit:g} s, {workers} workers: both must be above zero")
+        wrong = f"time limit: {time_limit:g} s" if time_limit <= 0 else f"workers: {workers}"
+        raise InputError(f"{wrong} given; pass a number above zero")
     decode = functools.partial(engine_of(engine), workers=workers)
     need_package(engine)
     refuse_foreign(place)
@@ -159,7 +160,7 @@ def extract(
 
 
 def _run(job: _Job, decode: _Decode, time_limit: float, place: Path) -> tuple[bool, Account]:
-    """Do the work and write the files; start again if the ledger lost values. Return whether features were written."""
+    """Extract and write the files, again if the ledger lost values; return whether features were written."""
     while True:
         _work(job, decode, time_limit)
         try:
@@ -167,7 +168,9 @@ def _run(job: _Job, decode: _Decode, time_limit: float, place: Path) -> tuple[bo
             write(place, assembled, account.failures)
         except DamagedValues:
             if not job.ledger.forget_damaged():
-                raise InputError(f"{place}.work: changed while it was in use; run the same command again") from None
+                raise InputError(
+                    f"{place}.work: another program changed the folder while it was in use; run the same command again"
+                ) from None
             job.done, job.reused, job.failed = 0, 0, Counter()
         else:
             _note(job, finished=True)
@@ -175,7 +178,7 @@ def _run(job: _Job, decode: _Decode, time_limit: float, place: Path) -> tuple[bo
 
 
 def _work(job: _Job, decode: _Decode, time_limit: float) -> None:
-    """Decode and describe the clips that are not in the ledger."""
+    """Decode the clips that are not in the ledger, and extract their features."""
     extractors = job.plan.by_modality
     wanted = {name: _wanted(extractor, job.plan) for name, extractor in extractors.items()}
     has_network = any(extractor.describe is not None for extractor in extractors.values())
@@ -194,7 +197,7 @@ def _work(job: _Job, decode: _Decode, time_limit: float) -> None:
 
 
 def _wanted(extractor: Extractor, plan: ExtractionPlan) -> Wanted:
-    """Return the work of the decoding processes: everything but networks, and pooling if no step follows."""
+    """Return the work of the decoding processes: all steps without a network, with pooling if it is the last step."""
     pools = extractor.describe is None and not plan.keeps_time(extractor)
     return Wanted(extractor.inputs, extractor.prepare, extractor.minimum_seconds, extractor.pool if pools else None)
 
@@ -205,12 +208,12 @@ def _tasks(job: _Job) -> Iterator[Task]:
         records: dict[str, Record] = {}
         media: dict[str, str] = {}
         for modality in job.plan.by_modality:
-            if modality not in row.media:  # a further text that only other clips have
+            if modality not in row.media:  # only other clips have this further text
                 continue
             stamp = text_stamp(row.media[modality]) if is_text(modality) else stamp_of(row.media[modality])
             if stamp is None:
                 absent = not row.media[modality] and any(row.media.values())
-                why = (ABSENT[modality], "the manifest names none") if absent else ("missing", "no such file")
+                why = (ABSENT[modality], "the manifest lists none") if absent else ("missing", "no such file")
                 _miss(job, number, modality, *why)
                 continue
             record = _known(job, number, row, modality, stamp)
@@ -230,7 +233,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
 
 
 def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ...]) -> Record | None:
-    """Return the record of a clip and modality if it is valid; else remember the content to be described."""
+    """Return the valid record of a clip and modality; None if it must be extracted, and store its content."""
     record = job.ledger.find(row.id, modality, job.plan.settings[modality])
     if record is not None and record.reason and job.retry_failed:
         record = None
@@ -268,7 +271,7 @@ def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any]
 
 
 def _count(job: _Job, reasons: Iterable[str]) -> None:
-    """Count a clip, and its deciding reason if it failed."""
+    """Count a clip, and the deciding reason if the clip failed."""
     job.done += 1
     reason = deciding_reason([*filter(None, reasons)], len(job.plan.extractors), job.plan.incomplete)
     if reason:
@@ -284,6 +287,6 @@ def _note(job: _Job, *, finished: bool = False) -> None:
 
 
 def _miss(job: _Job, number: int, modality: str, reason: str, detail: str) -> None:
-    """Remember a modality without a file, which the ledger does not record."""
+    """Store the failure of a modality without a file, which the ledger does not record."""
     row = job.plan.rows[number]
     job.missing.setdefault(number, {})[modality] = Failure(row.id, row.media[modality], modality, reason, detail)

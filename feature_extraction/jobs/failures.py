@@ -11,7 +11,7 @@ from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.media import REASONS
 
 ABSENT = {"audio": "no-audio", "visual": "no-video", "text": "no-text"}
-"""Reason for a modality that a clip never had, by modality; all other reasons mean that it could not be read."""
+"""Modality -> reason of a clip that does not have the modality; other reasons mean that it could not be read."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Failure:
 
 
 def deciding_reason(reasons: Collection[str], modalities: int, incomplete: Incomplete) -> str:
-    """Return the reason for which a clip fails, the first in the order of `REASONS`; "" if the clip is kept.
+    """Return the reason why a clip fails, the first in the order of `REASONS`; "" if the clip is kept.
 
     Args:
-        reasons: one for each absent modality.
-        modalities: number of wanted modalities.
-        incomplete: treatment of a clip that has a modality and never had the others.
+        reasons: one reason for each absent modality.
+        modalities: number of requested modalities.
+        incomplete: treatment of a clip that has some of the modalities and not the others.
     """
     lacks_some = len(reasons) < modalities and set(reasons) <= set(ABSENT.values())
     if not reasons or (incomplete == "keep" and lacks_some):
@@ -48,13 +48,13 @@ def deciding_reason(reasons: Collection[str], modalities: int, incomplete: Incom
 
 
 def deciding(failures: Sequence[Failure], modalities: int, incomplete: Incomplete) -> Failure | None:
-    """Return the failure for which a clip fails; None if the clip is kept. See `deciding_reason`."""
+    """Return the failure that decides why a clip fails; None if the clip is kept. See `deciding_reason`."""
     reason = deciding_reason([failure.reason for failure in failures], modalities, incomplete)
     return next((failure for failure in failures if failure.reason == reason), None)
 
 
 def is_list_of_failures(path: Path) -> bool:
-    """Return whether a file starts like a list of failures."""
+    """Return whether a file begins with the header of a list of failures."""
     with path.open("rb") as file:
         return file.read(9) == b"id,media,"
 
@@ -65,5 +65,5 @@ def write_failures(path: Path, failures: Iterable[Failure]) -> None:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(field.name for field in fields(Failure))
     table.writerows(astuple(failure) for failure in failures)
-    with atomic_path(path) as temporary:  # paths of media need not be UTF-8
+    with atomic_path(path) as temporary:  # media paths may be any bytes
         temporary.write_bytes(text.getvalue().encode("utf-8", errors="surrogateescape"))

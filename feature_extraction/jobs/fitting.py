@@ -1,4 +1,4 @@
-"""Transformations that are fitted to the training clips of a job, such as a whitening."""
+"""Fit of a transformation, such as a whitening, to the training clips of a job."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -20,18 +20,18 @@ def fitted(
     sequence: bool,
     pool: Callable[[Description], NDArray[np.float32]] = mean_over_time,
 ) -> tuple[ModalityRows, dict[str, NDArray[np.float32]]]:
-    """Fit a transformation to the descriptions of the training clips and apply it to all clips.
+    """Fit a transformation to the features of the training clips and apply it to all clips.
 
     Args:
-        rows: one modality, with its sequence; read twice or more.
+        rows: rows of one modality, with its sequence; they are read at least twice.
         fit: kind of transformation.
-        splits: n splits.
+        splits: split of each of the n clips.
         present: (n,) mask of the clips that have the modality.
-        sequence: whether the result has the transformed sequence.
-        pool: pooling of a transformed description.
+        sequence: whether the result includes the transformed sequence.
+        pool: pooling of the transformed features over time.
 
     Returns:
-        The transformed rows, which are computed when they are read, and the fitted arrays.
+        The transformed rows, whose values are computed when they are read, and the fitted arrays.
     """
     assert rows.sequence is not None
     assert rows.offsets is not None

@@ -1,4 +1,4 @@
-"""Extraction by the path of a manifest and the names of extractors, as on the command line."""
+"""Extraction from the path of a manifest and the names of extractors, as on the command line."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -22,10 +22,10 @@ Options = Mapping[str, JsonObject]
 """Modality -> option of its extractor -> value."""
 
 DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}
-"""Extractors of a job without names of extractors; they need no weights."""
+"""Extractors of a job that names no extractors; they need no weights."""
 
 NONE = "none"
-"""Name that leaves a modality out of DEFAULTS."""
+"""Name that excludes a modality from DEFAULTS."""
 
 
 def extract(
@@ -51,26 +51,27 @@ def extract(
 ) -> ExtractionOutcome:
     """Extract features from the media of a manifest into a feature file.
 
-    Only named modalities are extracted. Without any name, the extractors are `log-mel` for sound and `hog-color` for
-    pictures. A modality that every clip lacks is not written.
+    Only modalities with a named extractor are extracted. If no extractor is named, they are `log-mel` for sound and
+    `hog-color` for pictures. A modality that every clip lacks is not written.
 
     Args:
         manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split.
         output: the feature file to create. The same call continues an interrupted job.
-        audio: name of the audio extractor, `package.module:name`, or `hf:MODEL`; "none" leaves sound out of the default
-            extractors.
-        visual: name of the visual extractor, likewise.
-        text: name of the text extractor, likewise, for manifests with a column `text` or `caption`.
-        recipe: a key of RECIPES, instead of the names for sound and pictures; `options` and `weights` override its own.
+        audio: name of the audio extractor, `package.module:name`, or `hf:MODEL`; "none" excludes sound from the
+            default extractors.
+        visual: name of the visual extractor, as `audio`.
+        text: name of the text extractor, as `audio`, for manifests with a column `text` or `caption`.
+        recipe: a key of RECIPES, instead of the names for sound and pictures; `options` and `weights` override those of
+            the recipe.
         options: options of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
         weights: "auto" (the published weights), a file, or "untrained", for the extractors with weights.
         engine: decoding engine: "local", "ray", or "ray:ADDRESS" for a running cluster.
-        workers: number of decoding processes; None for one per processor.
+        workers: number of decoding processes; None for one process per processor.
         time_limit: seconds of processor time for the decoding of one modality of a clip.
         max_seconds: maximum duration of a clip; longer clips fail.
-        shard: (i, n): only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the parts.
+        shard: (i, n) for only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the parts.
         retry_failed: try failed clips again.
-        sequence: keep descriptions over time beside the pooled features.
+        sequence: keep the features over time beside the pooled features.
         incomplete: "keep" clips that lack one modality (a silent video) and have another, with a mask, or "drop" them
             as failures.
         command: command that continues the job, printed by `aadml status`.
@@ -104,18 +105,18 @@ def choose_extractors(
     """Build extractors by name, each with its options; see `extract`. Provenance includes the recipe.
 
     Args:
-        names: names by modality, None for a modality without a name. Without any name: DEFAULTS.
+        names: names by modality, None for a modality without a name; if there is no name at all, DEFAULTS are used.
         options: options by modality.
         weights: weights for the extractors that have them.
         recipe: a key of RECIPES, instead of the names for sound and pictures.
-        manifest: limits the default extractors to modalities for which it lists media.
+        manifest: limits the default extractors to the modalities for which the manifest lists media.
 
     Raises:
-        InputError: an unknown name or option, or options or weights that no extractor has.
+        InputError: a name or option is unknown, or no extractor accepts the options or weights.
     """
     if recipe is not None:
         if any(names.get(modality) for modality in DEFAULTS):
-            raise InputError("extract: --recipe names both extractors; leave --audio and --visual out")
+            raise InputError("extract: --recipe sets both extractors; leave --audio and --visual out")
         named = lookup(RECIPES, recipe, "recipe of features")
         both = {**names, "audio": named.audio, "visual": named.visual}
         extractors = choose_extractors(both, named.with_options(options, weights=weights), weights)
@@ -123,14 +124,18 @@ def choose_extractors(
     if options is not None and not (
         isinstance(options, Mapping) and all(isinstance(v, Mapping) for v in options.values())
     ):
-        raise InputError(f'options: {options!r} given; options by modality are wanted, {{"audio": {{"hop": 0.5}}}}')
+        raise InputError(f'options: {options!r} given; pass options by modality, such as {{"audio": {{"hop": 0.5}}}}')
     settings = {modality: dict(values) for modality, values in (options or {}).items()}
     chosen = named_extractors(names) or _default_extractors(names, manifest)
     for modality in sorted(set(settings) - set(chosen)):
-        raise InputError(f"{modality}.{next(iter(settings[modality]))}: there is no {modality} extractor in this job")
+        raise InputError(
+            f"{modality}.{next(iter(settings[modality]))}: this job has no {modality} extractor; leave the option out"
+        )
     takers = [m for m, name in chosen.items() if "weights" in options_of(name, m)]
     if weights is not None and not takers:
-        raise InputError(f"weights {weights}: none of {', '.join(chosen.values())} takes weights")
+        raise InputError(
+            f"weights {weights}: none of {', '.join(chosen.values())} accepts weights; leave the weights out"
+        )
     for modality in takers:
         if weights is not None:
             settings.setdefault(modality, {}).setdefault("weights", weights)
@@ -138,14 +143,14 @@ def choose_extractors(
 
 
 def named_extractors(names: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the names of extractors by modality, without modalities that have no name or "none"."""
+    """Return the names of extractors by modality, without modalities whose name is None or "none"."""
     return {modality: name for modality, name in names.items() if name is not None and name != NONE}
 
 
 def _default_extractors(names: Mapping[str, str | None], manifest: Manifest | None) -> dict[str, str]:
     chosen = {modality: name for modality, name in DEFAULTS.items() if names.get(modality) != NONE}
     if not chosen:
-        raise InputError("audio none, visual none: nothing is left to describe; name the extractor of a modality")
+        raise InputError("audio none, visual none: nothing is left to extract; name the extractor of a modality")
     rows = manifest.rows if manifest is not None else ()
     listed = {modality: name for modality, name in chosen.items() if any(row.media.get(modality) for row in rows)}
     return listed or chosen

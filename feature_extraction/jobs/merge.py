@@ -49,7 +49,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class _ShardPart:
-    """Open feature file of a shard: path, content, features and sequences."""
+    """An open feature file of a shard: path, content, features and sequences."""
 
     path: str
     content: FeatureFile
@@ -60,8 +60,8 @@ class _ShardPart:
 def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Merged:
     """Merge the shards of one job; the result equals that of a job without shards byte for byte.
 
-    A transformation that is fitted to the training clips of all shards (a whitening) is fitted here. Features are read
-    and written in blocks.
+    A transformation that needs the training clips of all shards (a whitening) is fitted during the merge. Features are
+    read and written in blocks.
 
     Args:
         paths: feature files of all shards, in any order, or the name given to `extract`, which stands for all shards
@@ -79,7 +79,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     with ExitStack() as stack:
         files = shard_paths(paths, place)
         if any(place.exists() and place.samefile(path) for path in files if path.exists()):
-            raise InputError(f"{place}: is a shard that is read; name another output")
+            raise InputError(f"{place}: is one of the shards to merge; choose another output")
         parts = [_opened(path, stack) for path in files]
         _check_complete(parts)
         _check_kinds(parts)
@@ -94,7 +94,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
 def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _ShardPart:
     content, rows = stack.enter_context(open_features(path))
     if content.shard is None:
-        raise InputError(f"{os.fspath(path)}: is not a shard of a job (it was not extracted with --shard)")
+        raise InputError(f"{os.fspath(path)}: is not a shard of a job; pass files that were extracted with --shard")
     return _ShardPart(os.fspath(path), content, rows, content.shard)
 
 
@@ -105,39 +105,50 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
         shard, first = part.shard, parts[0].shard
         if (shard.count, shard.total, shard.manifest) != (first.count, first.total, first.manifest):
             raise InputError(
-                f"{part.path}: belongs to another job than {parts[0].path} (another manifest, or other shards)"
+                f"{part.path}: belongs to a different job than {parts[0].path} (manifest or number of shards differ); "
+                "pass the shards of one job"
             )
         if shard.index in known:
-            raise InputError(f"{part.path}: is shard {shard.index}/{shard.count}, as {known[shard.index].path} is")
+            raise InputError(
+                f"{part.path}: is shard {shard.index}/{shard.count}, as {known[shard.index].path}; pass each shard once"
+            )
         expected = np.arange(shard.index, shard.total, shard.count)
         rows = np.sort(np.concatenate([shard.rows, np.array([row for row, _ in shard.failures], dtype=np.int64)]))
         if not np.array_equal(rows, expected):
             accounted = len(np.intersect1d(rows, expected))
-            raise InputError(f"{part.path}: accounts for {accounted} of its {len(expected)} clips")
+            raise InputError(
+                f"{part.path}: accounts for {accounted} of its {len(expected)} clips; extract this shard again"
+            )
         known[shard.index] = part
     count = parts[0].shard.count if parts else 0
     absent = [f"{index}/{count}" for index in range(count) if index not in known]
     if absent or not parts:
-        raise InputError(f"shard {', '.join(absent) or 'files'} missing: the job is not complete")
+        raise InputError(
+            f"the job is not complete: shard {', '.join(absent) or 'files'} missing; extract and pass all shards"
+        )
 
 
 def _check_kinds(parts: Sequence[_ShardPart]) -> None:
-    """Check that all shards have features of one kind."""
+    """Check that all shards have the same kind of features."""
     first = parts[0]
     for part in parts[1:]:
         for modality in sorted({*first.rows, *part.rows}):
             expected, actual = (each.content.provenance.get(modality) for each in (first, part))
             if expected is None or actual is None:
-                raise InputError(f"{part.path}: only one of this file and {first.path} has {modality} features")
+                raise InputError(
+                    f"{part.path}: only one of this file and {first.path} has {modality} features; "
+                    "extract all shards alike"
+                )
             for key in sorted({*expected, *actual}):
                 if expected.get(key) != actual.get(key):
                     raise InputError(
-                        f"{part.path}: its {modality} features are of another kind than those of {first.path}: "
-                        f"{key} is {actual.get(key)!r} here and {expected.get(key)!r} there"
+                        f"{part.path}: its {modality} features are not of the same kind as those of {first.path}: "
+                        f"{key} is {actual.get(key)!r} instead of {expected.get(key)!r}; extract all shards alike"
                     )
         if _outline(part) != _outline(first):
             raise InputError(
-                f"{part.path}: its classes, columns, sequences or incomplete clips are not those of {first.path}"
+                f"{part.path}: its classes, columns, sequences or incomplete clips differ from those of {first.path}; "
+                "extract all shards alike"
             )
 
 
@@ -188,7 +199,7 @@ def _joined(parts: Sequence[_ShardPart]) -> Assembled:
 
 
 def _texts(parts: Sequence[_ShardPart], order: NDArray[np.int64]) -> Texts | None:
-    """Join all texts if a clip of any part has several."""
+    """Join the texts of all parts; return None if no clip has several texts."""
     if all(part.content.texts is None for part in parts):
         return None
     texts = [part.content.texts or _single_texts(part) for part in parts]
@@ -246,4 +257,6 @@ def _fit(pending: Mapping[str, Any], part: _ShardPart) -> Fit:
         return FITS[options.pop("name")](**options)
     except (KeyError, TypeError) as error:
         possible = ", ".join(FITS)
-        raise InputError(f"{part.path}: /shard leaves {dict(pending)} to be fitted; possible are {possible}") from error
+        raise InputError(
+            f"{part.path}: /shard holds the unknown fit {dict(pending)}; extract it with a fit from {possible}"
+        ) from error

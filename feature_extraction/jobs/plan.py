@@ -17,14 +17,14 @@ from aadml.feature_extraction.media import Limits, decoder_versions
 
 @dataclass(frozen=True)
 class ExtractionPlan:
-    """Plan of a job, or of one shard of it.
+    """Plan of a job, or of one shard of a job.
 
     Attributes:
         manifest: all clips.
         extractors: one per modality.
         limits: sizes above which a clip fails.
-        shard: (i, n): the job processes the rows i, i + n, i + 2n ...
-        sequence: whether the feature file holds descriptions over time.
+        shard: (i, n), for a job that processes the rows i, i + n, i + 2n ...
+        sequence: whether the feature file holds features over time.
         incomplete: treatment of clips that lack one modality and have another.
     """
 
@@ -39,16 +39,15 @@ class ExtractionPlan:
         """Raise InputError for a plan that cannot be executed."""
         index, count = self.shard
         if not 0 <= index < count:
-            raise InputError(f"shard {index}/{count}: of N shards the first is 0/N, the last N-1/N")
+            raise InputError(f"shard {index}/{count} given; pass I/N with I from 0 to N-1")
         if not self.extractors or len({each.modality for each in self.extractors}) != len(self.extractors):
-            raise InputError("exactly one extractor per modality is needed, for at least one modality")
+            raise InputError("pass at least one extractor, and exactly one extractor per modality")
         if count > 1:
             for extractor in self.extractors:
                 _pending(extractor)
         if "text" in self.by_modality and self.manifest.rows and "text" not in self.manifest.rows[0].media:
             raise InputError(
-                f"{self.manifest.path}: has no text; a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} "
-                "is needed"
+                f"{self.manifest.path}: has no text; add a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
             )
 
     @cached_property
@@ -58,7 +57,7 @@ class ExtractionPlan:
 
     @cached_property
     def by_modality(self) -> dict[str, Extractor]:
-        """Extractors by modality; that of text is repeated for each further text of a clip."""
+        """Extractors by modality; the text extractor is repeated for each further text of a clip."""
         extractors = {extractor.modality: extractor for extractor in self.extractors}
         if "text" in extractors:
             extractors |= {name: replace(extractors["text"], modality=name) for name in self.manifest.further_texts}
@@ -97,20 +96,20 @@ class ExtractionPlan:
 
     @cached_property
     def pending(self) -> dict[str, JsonObject]:
-        """Pending fits that a shard leaves to `merge`, as name and options, by modality."""
+        """Fits that a shard leaves to `merge`, as name and options, by modality."""
         if self.shard[1] == 1:
             return {}
         return {each.modality: _pending(each) for each in self.extractors if each.fit is not None}
 
     def keeps_time(self, extractor: Extractor) -> bool:
-        """Return whether descriptions over time are recorded, for the file or for a fit."""
+        """Return whether features over time are recorded, for the file or for a fit."""
         return self.sequence or extractor.fit is not None
 
 
 def fingerprint(manifest: Manifest) -> str:
-    """Compute the checksum of the content of a manifest, regardless of its path; equal for the shards of one job."""
+    """Compute the checksum of a manifest's content, without its path; it is equal for all shards of a job."""
     digest = hashlib.sha256()
-    for number, row in enumerate(manifest.rows):  # the text of one JSON list, without building it
+    for number, row in enumerate(manifest.rows):  # text of a JSON list, without building the list
         text = json.dumps([row.id, row.label, row.split, row.columns, *row.more_labels], sort_keys=True)
         digest.update(f"{', ' if number else '['}{text}".encode())
     digest.update(b"]")
@@ -118,15 +117,15 @@ def fingerprint(manifest: Manifest) -> str:
 
 
 def _pending(extractor: Extractor) -> JsonObject:
-    """Return name and options of the fit of an extractor, with which `merge` does it without the extractor."""
+    """Return name and options of an extractor's fit, from which `merge` fits without the extractor."""
     for name, kind in FITS.items():
         if type(extractor.fit) is kind and extractor.pool is mean_over_time:
             return {"name": name, **vars(extractor.fit)}
     if extractor.fit is None:
         return {}
     raise InputError(
-        f"{extractor.name}: has a fit to all training clips that merging does not support, and a shard has only a part "
-        "of the clips; extract without --shard, or merge the features before the fit"
+        f"{extractor.name}: has a fit to all training clips that merging does not support, but a shard has only some "
+        "of the clips; extract without --shard"
     )
 
 

@@ -1,4 +1,4 @@
-"""Recipes of features: extractors and their options under one name.
+"""Recipes of features: named combinations of extractors and their options.
 
 The AADML paper uses VGGish (128-d) and Inception-V3 (1,024-d), but does not specify the variant of VGGish: before or
 after its last ReLU, with or without AudioSet's PCA, as floats or in 8 bits. Each interpretation is a recipe.
@@ -17,7 +17,7 @@ class ExtractionRecipe:
     """Extractors and their options.
 
     Attributes:
-        description: features in one line.
+        description: one line about the features.
         audio: name of the audio extractor.
         visual: name of the visual extractor.
         options: modality -> option -> value.
@@ -29,7 +29,7 @@ class ExtractionRecipe:
     options: Options
 
     def with_options(self, overrides: Options | None, *, weights: str | None) -> dict[str, dict[str, Json]]:
-        """Return the options of the recipe with overrides; `weights` for all extractors replace those of the recipe."""
+        """Return the options of the recipe with overrides; its weights are left out if `weights` is not None."""
         options: dict[str, dict[str, Json]] = {modality: dict(values) for modality, values in self.options.items()}
         for values in options.values():
             if weights is not None:
@@ -48,21 +48,23 @@ def _paper(description: str, variant: str, visual: JsonObject) -> ExtractionReci
 
 RECIPES = {
     "paper-post-relu": _paper(
-        "VGGish after its last ReLU (non-negative, sparse); Inception-V3, YouTube-8M's 1,024", "post-relu", _YOUTUBE8M
+        "VGGish after its last ReLU (non-negative, sparse); Inception-V3 with YouTube-8M's PCA to 1,024",
+        "post-relu",
+        _YOUTUBE8M,
     ),
     "paper-pre-activation": _paper(
-        "VGGish before its last ReLU; Inception-V3, YouTube-8M's 1,024", "pre-activation", _YOUTUBE8M
+        "VGGish before its last ReLU; Inception-V3 with YouTube-8M's PCA to 1,024", "pre-activation", _YOUTUBE8M
     ),
-    "paper-pca": _paper("VGGish after AudioSet's PCA; Inception-V3, YouTube-8M's 1,024", "pca", _YOUTUBE8M),
+    "paper-pca": _paper("VGGish after AudioSet's PCA; Inception-V3 with YouTube-8M's PCA to 1,024", "pca", _YOUTUBE8M),
     "paper-8bit": _paper(
-        "both in 8 bits: VGGish as AudioSet was released, Inception-V3 as YouTube-8M was",
+        "both quantized to 8 bits: VGGish as in the AudioSet release, Inception-V3 as in the YouTube-8M release",
         "pca-8bit",
         {**_YOUTUBE8M, "eight_bit": True},
     ),
     "paper-own-pca": _paper(
-        "VGGish after its last ReLU; Inception-V3 of torchvision, 1,024 by a PCA of the training frames",
+        "VGGish after its last ReLU; torchvision's Inception-V3 with a PCA of the training frames to 1,024",
         "post-relu",
         {"reduction": "own-pca"},
     ),
 }
-"""Recipes by name; the last needs no matrices of YouTube-8M."""
+"""Recipes by name; the last recipe does not need the matrices of YouTube-8M."""

@@ -1,4 +1,4 @@
-"""Names of shards: `s.h5` in three parts is `s.0-of-3.h5`, `s.1-of-3.h5`, `s.2-of-3.h5`."""
+"""Names of shards: the three shards of `s.h5` are `s.0-of-3.h5`, `s.1-of-3.h5` and `s.2-of-3.h5`."""
 
 import os
 import re
@@ -14,11 +14,11 @@ def read_shard(text: str) -> tuple[int, int]:
     """Parse "i/n" of `--shard`.
 
     Raises:
-        InputError: another form, or i is not below n.
+        InputError: the text has another form, or i is not below n.
     """
     index, slash, count = text.partition("/")
     if not slash or not index.isdecimal() or not count.isdecimal() or not int(index) < int(count):
-        raise InputError(f"--shard {text}: write I/N with I from 0 to N-1, for example 0/4 for the first of four")
+        raise InputError(f"--shard {text}: pass I/N with I from 0 to N-1, for example 0/4 for the first of four shards")
     return int(index), int(count)
 
 
@@ -44,7 +44,7 @@ def shard_path(output: str | os.PathLike[str], shard: tuple[int, int]) -> Path:
     if (int(named["index"]), int(named["count"])) != shard:
         raise InputError(
             f"{place}: is the name of shard {named['index']}/{named['count']}, but the job is shard {index}/{count}; "
-            f"use the name {named['stem']}{place.suffix}, to which the shard is added"
+            f"pass {named['stem']}{place.suffix}, and the shard is added to the name"
         )
     return place
 
@@ -53,20 +53,22 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     """Return the shards to merge.
 
     Args:
-        names: files of shards, or names of whole jobs, which stand for all their shards; empty for those of `output`.
+        names: files of shards, or names of jobs, which stand for all their shards; empty for the shards of `output`.
         output: the feature file to create.
 
     Returns:
         The files in the order of `names`; the shards of a job in the order of their numbers.
 
     Raises:
-        InputError: a name that is neither a file nor has shards.
+        InputError: a name is not a file and has no shards.
     """
     paths: list[Path] = []
     for name in map(Path, names or (output,)):
         shards = [name] if names and name.exists() else named_shards(name)
         if not shards:
-            raise InputError(f"{name}: no such file, and no shards {name.stem}.0-of-N{name.suffix} beside it")
+            raise InputError(
+                f"{name}: no such file, and no shards {name.stem}.0-of-N{name.suffix} beside it; check the path"
+            )
         paths += shards
     return paths
 

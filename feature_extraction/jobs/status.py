@@ -1,4 +1,4 @@
-"""Status of an extraction job that runs or was killed, from the notes in its ledger."""
+"""Status of a running, killed or finished extraction job, from the notes in its ledger."""
 
 import os
 import time
@@ -21,21 +21,21 @@ WINDOW = 300.0
 
 @dataclass(frozen=True)
 class Status:
-    """Status of a job, from notes about once a second; a killed job may have done a little more.
+    """Status of a job, from one note per second; a killed job may have done slightly more.
 
     Attributes:
-        path: its feature file.
+        path: feature file of the job.
         state: `running`; `stopped` (killed or interrupted); `finished` (the file is written).
         clips: number of clips of the job.
         done: number of clips done, including failed and reused clips.
         failed: reason -> number of clips.
         reused: number of clips that the latest process took from the ledger.
-        rate: clips per second over the last five minutes, without reused clips; None if there were none.
-        rate_overall: the same over the total time of all processes of the job.
+        rate: clips per second over the last five minutes, without reused clips; None if no clip was done.
+        rate_overall: clips per second over the total time of all processes of the job.
         seconds_left: remaining time at the current rate; None if it is unknown.
-        command: command that continues a stopped job; "" if it was started from Python, or for several shards.
+        command: command that continues a stopped job; "" for a job started from Python, and for several shards.
         folder: working directory of the command.
-        shards: status of the shards, if `path` itself is not the output of a job.
+        shards: status of each shard, if `path` is the common name of several shards.
     """
 
     path: str
@@ -56,10 +56,10 @@ def status(output: str | os.PathLike[str]) -> Status:
     """Return the status of an extraction job.
 
     Args:
-        output: output of `extract`, for a whole job or a shard; or the common name of all shards, which are summed.
+        output: output of `extract`, for a job or a shard, or the common name of all shards, whose counts are summed.
 
     Raises:
-        InputError: there is no job of that output, or it is of another version.
+        InputError: there is no job with that output, or its ledger is of another version.
     """
     place = Path(output)
     if place.is_dir():
@@ -68,14 +68,19 @@ def status(output: str | os.PathLike[str]) -> Status:
         return _of_job(place)
     shards = tuple(_of_job(path.with_suffix("")) for path in named_shards(place, ".work"))
     if not shards:
-        raise InputError(f"{place}: no extraction was started: there is no {_work(place).name} beside it")
+        raise InputError(
+            f"{place}: no extraction was started (there is no {_work(place).name} beside it); "
+            "pass the output of `aadml extract`"
+        )
     return _summed(place, shards)
 
 
 def _of_job(place: Path) -> Status:
     records = _work(place) / RECORDS
     if not records.is_file():
-        raise InputError(f"{place}: {_work(place)} holds no ledger of this version")
+        raise InputError(
+            f"{place}: {_work(place)} holds no ledger of this version; use the version of aadml that started the job"
+        )
     running = is_in_use(records)
     processes: list[tuple[Beginning, list[Progress]]] = []
     for note in notes_of(records):

@@ -1,1 +1,1 @@
-"""Parts that several networks share."""
+"""Layers and tokenizers that several networks share."""

@@ -1,6 +1,6 @@
-"""The blocks of Inception-V3 (Szegedy et al., CVPR 2016) as data: a block is branches, a branch is steps.
+"""Blocks of Inception-V3 (Szegedy et al., CVPR 2016) as data: a block has branches, and a branch has steps.
 
-Names are those of torchvision's state dict, so that published files load as they are.
+The names equal those of torchvision's state dict, so that published files load unchanged.
 """
 
 from typing import Literal, NamedTuple
@@ -15,15 +15,15 @@ Kernel = int | tuple[int, int]
 
 
 class Conv(NamedTuple):
-    """One convolution of a branch: its name in the state dict, its channels out, its kernel."""
+    """One convolution of a branch: its name in the state dict, output channels and kernel size."""
 
     name: str
     channels: int
     kernel: Kernel
 
 
-Fork = tuple[Conv, ...]  # convolutions of the same input, their channels joined
-Branch = tuple[str | Conv | Fork, ...]  # a pool is a string, its name
+Fork = tuple[Conv, ...]  # convolutions of the same input, with concatenated channels
+Branch = tuple[str | Conv | Fork, ...]  # a string is the name of a pool
 
 
 def _wide(pooled: int) -> tuple[Branch, ...]:
@@ -65,7 +65,7 @@ def _forked(pool: str) -> tuple[Branch, ...]:
     )
 
 
-# the last convolution of a branch of these halves the grid
+# the last convolution of each of these branches halves the grid
 _HALVED: tuple[Branch, ...] = (
     (Conv("branch3x3", 384, 3),),
     (Conv("branch3x3dbl_1", 64, 1), Conv("branch3x3dbl_2", 96, 3), Conv("branch3x3dbl_3", 96, 3)),
@@ -94,12 +94,12 @@ class Unit(nn.Module):
         self.bn = nn.BatchNorm2d(outputs, eps=0.001)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, c, h, w) -> (n, outputs, h', w')."""
+        """Map (n, c, h, w) to (n, outputs, h', w')."""
         return F.relu(self.bn(self.conv(x)), inplace=True)
 
 
 class Mixed(nn.Module):
-    """One block: branches side by side, their channels joined."""
+    """Block of parallel branches, whose output channels are concatenated."""
 
     def __init__(self, inputs: int, branches: tuple[Branch, ...], *, pool_padding: PoolPadding) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Mixed(nn.Module):
             self.outputs += width
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, c, h, w) -> (n, outputs, h', w')."""
+        """Map (n, c, h, w) to (n, outputs, h', w')."""
         joined: list[Tensor] = []
         for branch in self.branches:
             ends = [x]
@@ -143,7 +143,7 @@ def _ends(step: Conv | Fork) -> Fork:
 
 
 class Auxiliary(nn.Module):
-    """Head that is used in training only; with it, published files load completely."""
+    """Head that is used only in training; it is built so that all tensors of published files load."""
 
     def __init__(self, inputs: int, classes: int) -> None:
         super().__init__()
@@ -153,10 +153,10 @@ class Auxiliary(nn.Module):
 
 
 def blocks(last_pool: LastPool) -> list[tuple[str, tuple[Branch, ...]]]:
-    """List the blocks after the stem, each with its name and its branches.
+    """Return the blocks after the stem, each with its name and branches.
 
     Args:
-        last_pool: pool of the last block: "average", or "max" as in TensorFlow's graph of 2015-12-05 and its ports.
+        last_pool: pool of the last block, "average", or "max" as in TensorFlow's graph of 2015-12-05 and its ports.
     """
     wide = [("Mixed_5b", _wide(32)), ("Mixed_5c", _wide(64)), ("Mixed_5d", _wide(64))]
     widths = {"Mixed_6b": 128, "Mixed_6c": 160, "Mixed_6d": 160, "Mixed_6e": 192}

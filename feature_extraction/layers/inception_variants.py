@@ -1,7 +1,7 @@
-"""Variants of Inception-V3: how the network is built and fed for a weight file.
+"""Variants of Inception-V3: structure and input of the network for a weight file.
 
-The files have equal shapes, but belong to three variants. A published file is recognized by its checksum. Of any other
-file the tensors show some of the fields. The fields that remain unknown are named in a warning, with their options.
+The files have equal shapes, but belong to three variants. A published file is identified by its checksum. For any other
+file, the tensors determine some of the fields. A warning lists the fields that remain unknown, with their options.
 """
 
 import logging
@@ -56,14 +56,14 @@ def variant_of(weights: ResolvedWeights, overrides: JsonObject) -> InceptionVari
         overrides: fields of the variant that the user set; they take precedence over the content of the file.
 
     Returns:
-        The variant; a warning names the fields that are neither known nor set, and their options.
+        The variant; a warning lists the fields that are neither known nor set, and their options.
     """
     variant, doubtful = _by_content(weights)
     guessed = [name for name in doubtful if name not in overrides]
     if guessed:
         _log.warning(
-            "weights %s: the content does not show %s; torchvision's values are used (%s); to change them, give %s, "
-            "or the name of the published file (%s)",
+            "weights %s: the content does not determine %s; torchvision's values are used (%s); to change them, pass "
+            "%s, or the name of the published file (%s)",
             weights.name,
             " and ".join(guessed),
             ", ".join(f"{name} {str(value).lower()}" for name, value in asdict(variant).items()),
@@ -74,7 +74,7 @@ def variant_of(weights: ResolvedWeights, overrides: JsonObject) -> InceptionVari
 
 
 def _by_content(weights: ResolvedWeights) -> tuple[InceptionVariant, tuple[str, ...]]:
-    """Return the likeliest variant, and which of its fields are a guess."""
+    """Return the most likely variant, and the names of the fields that are guesses."""
     if weights.published in INCEPTION_VARIANTS:
         return INCEPTION_VARIANTS[weights.published], ()
     head = weights.tensors.get("fc.weight")
@@ -83,5 +83,5 @@ def _by_content(weights: ResolvedWeights) -> tuple[InceptionVariant, tuple[str, 
     if len(head) == _GRAPH_OF_2015_CLASSES:
         return _GRAPH_OF_2015, ()
     if len(head) == _IMAGENET_CLASSES and "AuxLogits.fc.weight" in weights.tensors:
-        return InceptionVariant(), ()  # only torchvision's file has kept the auxiliary head
+        return InceptionVariant(), ()  # only torchvision's file keeps the auxiliary head
     return InceptionVariant(), ("transform_input",)

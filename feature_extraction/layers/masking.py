@@ -9,11 +9,11 @@ def time_mask(lengths: Tensor | None, frames: int) -> Tensor | None:
     """Return the mask of the frames of each item.
 
     Args:
-        lengths: (b,) frames of each item; None: all items have t frames.
-        frames: t of the batch.
+        lengths: (b,) frames of each item; None if all items have t frames.
+        frames: t, the number of frames of the batch.
 
     Returns:
-        (b, t) bool, or None without padding.
+        (b, t) bool; None if there is no padding.
     """
     if lengths is None:
         return None
@@ -21,7 +21,7 @@ def time_mask(lengths: Tensor | None, frames: int) -> Tensor | None:
 
 
 def masked(values: Tensor, mask: Tensor | None) -> Tensor:
-    """Set the padding of (b, c, t, f) to zero, as in a convolution beyond the end of a single item."""
+    """Set the padding of (b, c, t, f) to zero, the value that a convolution reads beyond the end of a single item."""
     return values if mask is None else values * mask[:, None, :, None]
 
 
@@ -30,8 +30,8 @@ def masked_batch_norm(values: Tensor, norm: nn.BatchNorm2d, mask: Tensor | None)
 
     Args:
         values: (b, c, t, f).
-        norm: its parameters and running statistics.
-        mask: (b, t) of `time_mask`.
+        norm: batch norm with the parameters and running statistics.
+        mask: (b, t), result of `time_mask`.
 
     Returns:
         (b, c, t, f), zero in the padding.
@@ -46,8 +46,8 @@ def masked_batch_norm(values: Tensor, norm: nn.BatchNorm2d, mask: Tensor | None)
 def _batch_norm(values: Tensor, norm: nn.BatchNorm2d) -> Tensor:
     """Normalize (b, c, t, f), with a correct gradient for any memory layout.
 
-    On a CPU the backward pass of torch 2.13 exchanges rows and columns if an axis has length 1 and the layouts of
-    gradient and values differ. So the gradient is copied to the layout of the values.
+    On a CPU, the backward pass of torch 2.13 exchanges rows and columns if an axis has length 1 and the layouts of
+    gradient and values differ. The gradient is therefore copied to the layout of the values.
     """
 
     def same_layout(gradient: Tensor) -> Tensor:
@@ -66,13 +66,13 @@ def filled(values: Tensor, lengths: Tensor | None, minimum: int, filling: float)
 
     Args:
         values: (b, t, bands).
-        lengths: (b,) or None.
-        minimum: fewest frames of an item.
+        lengths: (b,) frames of each item; None if all items have t frames.
+        minimum: minimum number of frames of an item.
         filling: value of the added frames.
 
     Returns:
-        Values (b, max(t, minimum), bands) with `filling` in padding and added frames, and the lengths, at least
-        `minimum`; None if all items have the same length.
+        Values (b, max(t, minimum), bands) with `filling` in padding and added frames; and the lengths, at least
+        `minimum`, or None if no item has padding.
     """
     if lengths is not None:
         mask = time_mask(lengths, values.shape[1])

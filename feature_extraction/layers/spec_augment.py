@@ -1,4 +1,4 @@
-"""SpecAugment (Park et al., Interspeech 2019): zero stripes in a spectrogram, with the defaults of PANNs."""
+"""SpecAugment (Park et al., Interspeech 2019), which masks stripes of a spectrogram, with the defaults of PANNs."""
 
 import torch
 from torch import Tensor
@@ -14,16 +14,16 @@ def spec_augment(
     band_width: int = 8,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Set random stripes of time and of bands to zero, independently per item (PANNs, Mei et al. 2022: widths U[0, w)).
+    """Set random stripes of time and bands to zero, independently per item (PANNs, Mei et al. 2022: widths U[0, w)).
 
     Args:
         spectrogram: (b, c, t, bands).
-        lengths: (b,) frames of each item, so that stripes are in the sound and not in the padding; None: all are t.
+        lengths: (b,) frames of each item, so that stripes lie in the sound and not in the padding; None for t each.
         time_stripes: stripes of frames per item.
-        time_width: upper bound of the frames of a stripe, exclusive.
+        time_width: exclusive upper bound of the width of a stripe, in frames.
         band_stripes: stripes of bands per item.
-        band_width: upper bound of the bands of a stripe, exclusive.
-        generator: of the draws, on the CPU; None: torch's global one.
+        band_width: exclusive upper bound of the width of a stripe, in bands.
+        generator: random generator on the CPU; None for torch's global generator.
 
     Returns:
         (b, c, t, bands), a new tensor.
@@ -37,7 +37,7 @@ def spec_augment(
 
 
 def _stripes(ends: Tensor, size: int, stripes: int, width: int, generator: torch.Generator | None) -> Tensor:
-    """Draw the mask of stripes (b, size), which start before the ends (b,) of the items."""
+    """Draw a mask (b, size) of stripes that start before the ends (b,) of the items."""
     shape = (len(ends), stripes)
     widths = torch.randint(0, width, shape, generator=generator)
     room = (ends[:, None] - widths).clamp_min(1)

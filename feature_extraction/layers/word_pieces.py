@@ -1,4 +1,4 @@
-"""WordPiece vocabularies, trained on captions with alphabetical order among ties, and their tokenizers."""
+"""Training of WordPiece vocabularies on captions, with ties in alphabetical order, and their tokenizers."""
 
 import itertools
 import re
@@ -15,14 +15,14 @@ _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
 def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str, ...]:
-    """Train a vocabulary: all letters, then repeatedly the most frequent pair of neighboring pieces, joined.
+    """Build a vocabulary of all letters, then repeatedly add the most frequent pair of neighboring pieces, joined.
 
-    Among equally frequent pairs the alphabetically first one is joined, so equal captions give equal vocabularies. The
-    trainer of `tokenizers` joins them in the order of a hash table, which differs from run to run.
+    Among equally frequent pairs, the alphabetically first pair is joined, so equal captions produce equal vocabularies.
+    The trainer of `tokenizers` joins such pairs in the order of a hash table, which differs from run to run.
 
     Args:
         captions: cleaned captions of the training split; words are split as by the tokenizer.
-        size: most entries, with the five special ones; all letters are entries in any case.
+        size: maximum number of entries, including the five special entries; all letters are entries in any case.
 
     Returns:
         The entries in the order of their ids; pieces within a word begin with `##`.
@@ -49,7 +49,7 @@ def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str,
 
 
 def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
-    """Build the tokenizer of a vocabulary: lower case, split at spaces and punctuation, with [CLS] and [SEP].
+    """Build the tokenizer of a vocabulary: lowercase, split at spaces and punctuation, with [CLS] and [SEP].
 
     Raises:
         InputError: `tokenizers` is not installed.
@@ -64,7 +64,7 @@ def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
 
 
 def _words(caption: str) -> list[str]:
-    """Split as BERT does: lower case, no accents, each punctuation mark is a word."""
+    """Split as BERT does: lowercase, without accents, with each punctuation mark as a word."""
     plain = "".join(c for c in unicodedata.normalize("NFD", caption.lower()) if unicodedata.category(c) != "Mn")
     return _WORD.findall(plain)
 
@@ -76,7 +76,7 @@ def _count(
     pairs: Counter[tuple[str, str]],
     places: dict[tuple[str, str], set[int]],
 ) -> None:
-    """Add `weight` to the count of each pair of neighbors of a word, and record the word for the pair."""
+    """Add `weight` to the count of each pair of neighbors in a word, and record the word's number for the pair."""
     for pair in itertools.pairwise(word):
         pairs[pair] += weight
         if weight > 0:

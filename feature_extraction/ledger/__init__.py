@@ -1,6 +1,6 @@
-"""The ledger of an extraction job: an append-only record of finished work that survives a kill at any time.
+"""Ledger of an extraction job: an append-only record of finished work that survives a kill at any time.
 
-The work folder has two files. `values.f32` holds the descriptions, concatenated, as little-endian float32.
+The work folder has two files. `values.f32` holds the features of all clips, concatenated, as little-endian float32.
 `records.jsonl` holds one line `<CRC-32> <key> <JSON>` for each finished clip and modality, with its outcome and the
 position and checksum of its values. Lines with key 0 are notes about the job. Values are written before their line, so
 an unfinished write is truncated at the next opening. A damaged record is skipped, and its work is done again. Memory:

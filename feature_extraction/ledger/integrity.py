@@ -1,4 +1,4 @@
-"""Integrity of a ledger: every line and the values of every record against their checksums."""
+"""Comparison of every line of a ledger, and of the values of every record, with their checksums."""
 
 import os
 import zlib
@@ -15,7 +15,7 @@ def damages_of_ledger(folder: Path) -> list[str]:
     """Check the ledger of a work folder, which may be in use.
 
     Returns:
-        A sentence for each damaged line or record; an unfinished last line is not damage.
+        A message for each damaged line or record; an unfinished last line does not count as damage.
 
     Raises:
         InputError: the folder cannot be read.

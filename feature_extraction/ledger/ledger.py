@@ -1,4 +1,4 @@
-"""The ledger: append and lookup, by one process at a time."""
+"""Append to a ledger and look up its records, by one process at a time."""
 
 import fcntl
 import os
@@ -32,17 +32,17 @@ from aadml.feature_extraction.ledger.records import (
 RECORDS, VALUES = "records.jsonl", "values.f32"
 _OLD = "ledger.jsonl"
 _LOCK = "lock.host"  # only where the file system has no flock
-_FLUSH_SECONDS = 5.0  # work that a power cut may lose; a kill loses none
+_FLUSH_SECONDS = 5.0  # work that a power failure may lose; a kill loses none
 _LINE = 1024  # bytes of the first read of a line
-_TRIES, _PAUSE = 5, 0.05  # `is_in_use` holds the lock for a moment
+_TRIES, _PAUSE = 5, 0.05  # `is_in_use` holds the lock briefly
 
 
 class DamagedValues(Exception):  # noqa: N818 - a finding about the disk
-    """The values of a record do not match their checksum."""
+    """Values of a record do not match their checksum."""
 
 
 class Ledger:
-    """Records of a job; the newest record of a clip and modality counts. Opened by `open_ledger`."""
+    """Records of a job, opened by `open_ledger`; the newest record of a clip and modality counts."""
 
     def __init__(self, records: BinaryIO, values: BinaryIO, place: str) -> None:
         self._records, self._values = records, values
@@ -80,7 +80,7 @@ class Ledger:
         """Append a record and its values, completely or not at all.
 
         Args:
-            record: the record; its `block` is set here.
+            record: the record; its `block` is ignored and set by this function.
             values: (d,) or (t, d); None for a failure.
 
         Raises:
@@ -108,7 +108,7 @@ class Ledger:
         self._flushed = time.monotonic()
 
     def forget_damaged(self) -> int:
-        """Remove records with damaged values, so that their work is done again, and return their number."""
+        """Remove records with damaged values, so that their work is done again, and return the number of records."""
         before, positions, self._positions = len(self), self._positions, Positions()
         for key, position in positions.all():
             record = record_of(self._line(position))
@@ -124,7 +124,7 @@ class Ledger:
         return True
 
     def _append(self, key: int, content: JsonObject, data: bytes) -> int:
-        """Write values, then their line, and return the position of the line."""
+        """Write the values, then the line, and return the position of the line."""
         line = line_of(key, content, self._values_end + len(data))
         position = self._end
         try:
@@ -182,17 +182,15 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
     """
     if (folder / _OLD).exists():
         raise InputError(
-            f"{folder / _OLD}: was written by an older version of aadml, which can finish the job; "
-            f"remove {folder} to decode its clips again, or name another output"
+            f"{folder / _OLD}: was written by an older version of aadml; finish the job with that version, "
+            f"remove {folder} to decode its clips again, or choose another output"
         )
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             records, values = (stack.enter_context(_opened(folder / name)) for name in (RECORDS, VALUES))
         except OSError as error:
-            raise InputError(
-                f"{folder}: cannot be written ({error.strerror}); choose another place for the output"
-            ) from error
+            raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another output") from error
         _lock(stack, records, folder)
         ledger = Ledger(records, values, str(folder / RECORDS))
         try:
@@ -216,7 +214,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _lock(stack: ExitStack, file: BinaryIO, folder: Path) -> None:
-    busy = f"{folder / RECORDS}: another extraction is writing it; wait for it, or name another output"
+    busy = f"{folder / RECORDS}: another extraction is writing it; wait until it has finished, or choose another output"
     for tries_left in reversed(range(_TRIES)):
         try:
             stack.enter_context(locked(file.fileno(), folder / _LOCK, busy))

@@ -35,7 +35,7 @@ class Progress:
         done: number of clips done, including failed and reused clips.
         reused: number of clips taken from the ledger.
         failed: reason -> number of clips.
-        finished: whether the feature file is written.
+        finished: whether the feature file has been written.
     """
 
     at: float
@@ -46,7 +46,7 @@ class Progress:
 
     @property
     def worked(self) -> int:
-        """Number of clips that the process did itself."""
+        """Number of clips done by the process itself, without reused clips."""
         return self.done - self.reused
 
 

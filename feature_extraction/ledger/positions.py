@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Positions:
-    """Index of the positions of lines; a key may have several lines.
+    """Index from keys to the positions of lines; a key may have several lines.
 
     Args:
         recent: number of additions between two sorts of the arrays.
@@ -26,14 +26,14 @@ class Positions:
         return len(self._keys) + self._count
 
     def add(self, key: int, place: int) -> None:
-        """Add a line behind all others."""
+        """Add a line after all others."""
         self._recent.setdefault(key, []).append(place)
         self._count += 1
         if self._count >= max(self._most, len(self._keys) // 8):
             self._sort()
 
     def of(self, key: int) -> list[int]:
-        """Return the positions of the lines of a key, the newest first."""
+        """Return the positions of the lines of a key, newest first."""
         first = last = bisect_left(self._keys, key)
         while last < len(self._keys) and self._keys[last] == key:
             last += 1

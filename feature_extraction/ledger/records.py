@@ -21,7 +21,7 @@ class Block:
 
     Attributes:
         offset: position in bytes.
-        shape: (d,) for a pooled description, or (t, d) for a description over time.
+        shape: (d,) for pooled features, or (t, d) for features over time.
         checksum: CRC-32 of the bytes.
     """
 
@@ -46,7 +46,7 @@ class Record:
         start: beginning of the sound or picture, in seconds after the beginning of the file.
         seconds: duration.
         block: location of the values; None for a failure.
-        fingerprint: fingerprint of sound or picture, in base 64; "" for a failure, and in older ledgers.
+        fingerprint: fingerprint of sound or picture, in Base64; "" for a failure, and in older ledgers.
     """
 
     id: str
@@ -64,14 +64,14 @@ class Record:
 
     @property
     def content_of_line(self) -> JsonObject:
-        """Content of its line, as JSON."""
+        """Content of the record's line, as JSON."""
         block = self.block
         place = None if block is None else [block.offset, block.shape, block.checksum]
         return {**vars(self), "block": place}
 
 
 def key_of(clip: str, modality: str, settings: str) -> int:
-    """Compute the 64-bit key of a clip, modality and settings; as keys may collide, the record is compared as well."""
+    """Compute the 64-bit key of a clip, modality and settings; keys may collide, so callers compare the record too."""
     name = "\0".join((clip, modality, settings)).encode("utf-8", errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) or 1
 
@@ -81,7 +81,7 @@ def line_of(key: int, content: JsonObject, end: int) -> bytes:
 
     Args:
         key: key of a record, or `NOTE`.
-        content: values that JSON can hold.
+        content: values that JSON can represent.
         end: size of the file of values in bytes, including the values of this line.
     """
     text = json.dumps({**content, "end": end}, ensure_ascii=True, separators=(",", ":")).encode("ascii")

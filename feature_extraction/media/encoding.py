@@ -69,7 +69,7 @@ def encode(
     if pictures is None and sound is None:
         raise InputError(f"{path.name}: neither pictures nor sound given; pass an array of at least one of them")
     if encoding.rates and rate not in encoding.rates:
-        raise InputError(f"{encoding.audio}: sound of {rate} Hz given; pass sound of one of the rates {encoding.rates} Hz")
+        raise InputError(f"{encoding.audio}: sound of {rate} Hz given; pass sound of one of the rates {encoding.rates}")
     with av.open(str(path), "w", format=encoding.container, options=dict(encoding.options)) as container:
         streams: list[tuple[Any, Iterator[Any]]] = []
         if pictures is not None:

@@ -45,7 +45,7 @@ def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_secon
 
 
 def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> None:
-    """Raise `too-large` for a frame that is too large before or after resizing (4 x 40,000 pixels to shorter edge 224)."""
+    """Raise `too-large` for a frame that is too large before or after resizing (4 x 40,000 to shorter edge 224)."""
     if width * height > limits.pixels:
         raise MediaFailure("too-large", f"a frame of {width} x {height} pixels")
     if isinstance(inputs, Pictures) and inputs.shortest is not None:

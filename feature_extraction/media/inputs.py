@@ -86,7 +86,8 @@ class Pictures(Frames):
     Attributes:
         shortest: length of the shorter edge, with the aspect ratio of the frame.
         resized: (height, width), for any aspect ratio.
-        patches: (pixels of a side, count): the largest picture of at most this many square patches, nearly in the aspect ratio.
+        patches: (pixels of a side, count): the largest picture of at most this many square patches, with nearly the
+            aspect ratio of the frame.
         crop: (height, width) of the center crop; None for no crop.
         resample: name of the filter in Pillow.
     """

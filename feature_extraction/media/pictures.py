@@ -60,7 +60,7 @@ def check_sizes(inputs: Pictures, where: str) -> None:
         edge is None or edge < cut for edge, cut in zip(edges, inputs.crop, strict=True)
     ):
         raise InputError(
-            f"{where}: the crop {inputs.crop} may be larger than the pictures; correct the preprocessor file of the model"
+            f"{where}: the crop {inputs.crop} may be larger than the pictures; correct the model's preprocessor file"
         )
 
 

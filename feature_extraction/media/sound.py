@@ -53,7 +53,7 @@ def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
 
 
 def _timed(frames: Iterator[Any], begins: list[float]) -> Iterator[Any]:
-    """Record the time of the first frame in `begins`; remove all times, because their gaps and jumps do not belong to the sound."""
+    """Record the time of the first frame in `begins`; remove all times, whose gaps and jumps are not in the sound."""
     for frame in frames:
         if not begins:
             begins.append(0.0 if frame.time is None else frame.time)

@@ -99,7 +99,10 @@ def test_shards_merge_into_the_whole(clips, tmp_path):
     with (clips / "manifest.csv").open() as file:
         assert [*read_features(tmp_path / "f.h5").ids] == [row["id"] for row in csv.DictReader(file)]
     alone = in_a_process("merge", tmp_path / "1.h5", "-o", tmp_path / "g.h5")
-    assert (alone.returncode, alone.stderr) == (2, "aadml: shard 0/2 missing: the job is not complete\n")
+    assert (alone.returncode, alone.stderr) == (
+        2,
+        "aadml: the job is not complete: shard 0/2 missing; extract and pass all shards\n",
+    )
 
 
 @pytest.mark.slow
@@ -116,7 +119,8 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
     assert "1 clips of 2 shards, 1 failed" in out
     assert len(read_features(tmp_path / "s.h5").ids) == 1
     (tmp_path / "s.0-of-2.h5").unlink()
-    assert aadml("merge", "-o", tmp_path / "s.h5")[::2] == (2, "shard 0/2 missing: the job is not complete")
+    message = "the job is not complete: shard 0/2 missing; extract and pass all shards"
+    assert aadml("merge", "-o", tmp_path / "s.h5")[::2] == (2, message)
 
 
 @pytest.mark.parametrize(
@@ -124,14 +128,14 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
     [
         (["--audio", "vgish"], "did you mean 'vggish'"),
         (["--visual", "log-mel"], "no visual extractor 'log-mel'"),
-        (["--audio", "none", "--visual", "none"], "nothing is left to describe; name the extractor"),
-        (["--shard", "1"], "write I/N"),
-        (["--shard", "0/0"], "write I/N"),
-        (["--shard", "3/3"], "write I/N with I from 0 to N-1"),
+        (["--audio", "none", "--visual", "none"], "nothing is left to extract; name the extractor"),
+        (["--shard", "1"], "pass I/N"),
+        (["--shard", "0/0"], "pass I/N"),
+        (["--shard", "3/3"], "pass I/N with I from 0 to N-1"),
         (["--set", "frames=2"], "write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE"),
         (["--set", "visual.frames_per_secund=2"], "did you mean 'frames_per_second'"),
-        (["--audio", "none", "--set", "audio.weights=x"], "there is no audio extractor in this job"),
-        (["--weights", "untrained"], "takes weights"),
+        (["--audio", "none", "--set", "audio.weights=x"], "this job has no audio extractor"),
+        (["--weights", "untrained"], "accepts weights"),
         (["--set", "visual.frames_per_second=fast"], "frames_per_second"),
         (["--set", "visual.frames_per_second=0"], "frames_per_second"),
         (["--time-limit", "0"], "above zero"),
@@ -150,7 +154,7 @@ def test_wrong_usage_is_one_line_and_exit_status_two(aadml, clips, tmp_path, arg
     [
         pytest.param(4_000, "results are saved: free some space and run the same command again", id="ledger"),
         pytest.param(
-            50_000, "f.h5: cannot be written (File too large); choose another place or free", id="feature file"
+            50_000, "f.h5: cannot be written (File too large); choose another place, or free", id="feature file"
         ),
     ],
 )
@@ -241,4 +245,4 @@ def test_every_remark_can_be_had(aadml, tmp_path):
     assert (code, len(said)) == (0, 6)
     assert said[-1] == "aadml: warning: 2 more clips have warnings; --json lists all"
     _, out, _ = aadml(*arguments, "--json")
-    assert json.loads(out)["remarks"] == [[name, "the sound is all zero"] for name in ids]
+    assert json.loads(out)["remarks"] == [[name, "all samples of the sound are zero"] for name in ids]

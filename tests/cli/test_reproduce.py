@@ -104,7 +104,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     assert "cannot be compared" in page
     assert "AVE has 1,955 of 15, so its values were measured on other data" in page
     for name in ("table-3.md", "table-3.tex", "report.html"):
-        assert "drawn numbers (synthetic), no features of recordings" in (out / name).read_text()
+        assert "random numbers (synthetic), not features of recordings" in (out / name).read_text()
     assert "(diagnosis)" in page
     assert said.strip().splitlines()[-1] == str(out / "report.html")
     before = results(out)

@@ -40,7 +40,7 @@ def without_seconds(table):
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (["--shard", "2/2"], "write I/N"),
+        (["--shard", "2/2"], "pass I/N"),
         (["--shard", "0/2", "--merge"], "pass only one of them"),
         (["--shard", "0/2", "--trials", "3"], "leave out --shard and --merge"),
     ],

@@ -79,7 +79,7 @@ def test_flags_win_over_the_file_and_set_wins_over_flags():
         ("inputs.scalling=none", "did you mean 'scaling'"),
         ("proxy.readin=R3", "did you mean 'reading'"),
         ("readout.name=posteror", "did you mean 'posterior'"),
-        ("method.dimension=3", "takes none"),
+        ("method.dimension=3", "there are none"),
         ("training.epochs=many", "training.epochs"),
         ("training.epochs=0", "a whole number from 1"),
         ("seed=-1", "seed"),

@@ -88,7 +88,7 @@ def test_groups_in_the_place_of_arrays_are_refused(write_h5, split_keys):
     with edited(path) as file:
         del file["lab_train"]
         file.create_group("lab_train")
-    with pytest.raises(InputError, match="'lab_train' is a group; an array is needed"):
+    with pytest.raises(InputError, match="'lab_train' is a group, but must be an array"):
         open_data(path)
 
 

@@ -60,11 +60,11 @@ def test_an_empty_cell_names_no_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is empty; its first line must be id,media,label,split"),
+        ("", "is empty; the first line must list the columns id,media,label,split"),
         ("id,media,label,split\n", "has a header but no rows"),
         (
             "id,media,label\na,1,x\n",
-            "column 'split' is missing; the columns are id, media, label, needed are id,media,label,split",
+            "column 'split' is missing; the file has the columns id, media, label, but id,media,label,split",
         ),
         ("id,audio,label,split\na,1,x,train\n", "column 'visual' is missing"),
         ("id;media;label;split\na;1;x;train\n", "column 'id' is missing"),
@@ -72,7 +72,7 @@ def test_an_empty_cell_names_no_file(tmp_path):
         ("id,media,audio,label,split\na,1,1,x,train\n", "has both 'media' and 'audio' or 'visual'"),
         ("id,media,label,split,a/b\na,1,x,train,\n", "'a/b' cannot be the name of a column"),
         ("id,media,label,split,\na,1,x,train,\n", "'' cannot be the name of a column"),
-        ("id,media,label,split\na,1,x\n", "line 2 has 3 cells, the header has 4"),
+        ("id,media,label,split\na,1,x\n", "line 2 has 3 cells, but the header has 4"),
         ("id,media,label,split\n,1,x,train\n", "line 2: the id is empty"),
         ("id,media,label,split\na,1,x,exam\n", "line 2: the split is 'exam', not one of train, valid, test"),
         ("id,media,label,split\na,1,x,train\nb,1,x,test\na,2,x,train\n", "id 'a' occurs in lines 2, 4"),
@@ -94,7 +94,7 @@ def test_counts_the_problems_it_does_not_name(tmp_path):
 
 
 def test_refuses_a_folder_and_a_missing_file(tmp_path):
-    with pytest.raises(InputError, match="a folder; give a manifest, a CSV file"):
+    with pytest.raises(InputError, match="a folder; pass a manifest, a CSV file"):
         read_manifest(tmp_path)
     with pytest.raises(InputError, match="no such file"):
         read_manifest(tmp_path / "none.csv")

@@ -103,8 +103,8 @@ def test_positions_among_class_names_may_be_unlabelled(tmp_path):
         ({"labels": np.asarray([1, 2])}, "2 labels, but 3 rows"),
         ({"features": {"audio": np.full((3, 2), np.nan)}}, "row 0 holds NaN"),
         ({"features": {"audio": np.full((3, 2), 1e300)}}, "row 0 holds NaN or infinity"),
-        ({"features": {"audio": np.ones((2, 2))}}, r"float32 \(2, 2\); float32 \(3, d\) is needed"),
-        ({"features": {"audio": np.ones((3, 0))}}, r"float32 \(3, 0\); float32 \(3, d\) is needed"),
+        ({"features": {"audio": np.ones((2, 2))}}, r"float32 \(2, 2\), but must be float32 \(3, d\)"),
+        ({"features": {"audio": np.ones((3, 0))}}, r"float32 \(3, 0\), but must be float32 \(3, d\)"),
     ],
 )
 def test_parts_that_contradict_each_other_are_refused(tmp_path, changes, message):

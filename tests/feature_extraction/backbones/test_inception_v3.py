@@ -118,7 +118,7 @@ def test_files_of_torchvision_and_timm_load_alike(whole, frames, tmp_path):
 def test_a_file_of_another_network_is_refused_by_name(whole):
     state = dict(whole.state_dict())
     lacking = {n: t for n, t in state.items() if n != "Mixed_5b.branch1x1.conv.weight"}
-    with pytest.raises(InputError, match=r"no tensor Mixed_5b.branch1x1.conv.weight \(1 such"):
+    with pytest.raises(InputError, match=r"tensor Mixed_5b.branch1x1.conv.weight is missing \(mismatched tensors: 1;"):
         load_inception_v3(lacking, InceptionVariant())
     with pytest.raises(InputError, match=r"Mixed_9z.weight is not a tensor of this network"):
         load_inception_v3({**state, "Mixed_9z.weight": torch.zeros(1)}, InceptionVariant())
@@ -215,7 +215,7 @@ def fitted(made, clips, splits):
 
 def test_too_few_training_frames_for_1024_dimensions_are_refused():
     clips = [np.zeros((600, 2048), dtype=np.float32)] * 2
-    with pytest.raises(InputError, match=r"600 training frames given, at least 1,024 needed"):
+    with pytest.raises(InputError, match=r"600 training frames given; pass at least 1,024"):
         fitted(reduced(), clips, ["train", "test"])
 
 
@@ -244,8 +244,8 @@ def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path)
         ({"transform_input": 1}, r"inception-v3\.transform_input: 1 given; pass true or false or null"),
         ({"precision": "float16"}, "pass one of float32, bfloat16, auto"),
         ({"eight_bit": True}, "choose reduction own-pca or youtube-8m"),
-        ({"matrices": "pca"}, "pca given, but reduction none reads none; choose youtube-8m"),
-        ({"weights": "inception-v4"}, "neither a file nor the name of a published one"),
+        ({"matrices": "pca"}, "pca given, but reduction none reads no matrices; choose youtube-8m"),
+        ({"weights": "inception-v4"}, "neither a file nor the name of a published file"),
         ({"wieghts": "auto"}, "did you mean 'weights'"),
     ],
 )

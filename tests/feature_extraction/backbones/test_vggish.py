@@ -111,7 +111,7 @@ def test_every_file_format_gives_back_the_same_network(network, own_file):
 
 
 def test_a_file_of_another_network_is_refused_by_the_tensor_it_lacks(network):
-    with pytest.raises(InputError, match=r"no tensor features.0.weight \(18 such"):
+    with pytest.raises(InputError, match=r"tensor features.0.weight is missing \(mismatched tensors: 18;"):
         vggish_state({"conv1.weight": torch.zeros(1)})
     with pytest.raises(InputError, match=r"features.0.weight has shape \(64, 3, 3, 3\), expected \(64, 1, 3, 3\)"):
         vggish_state({**network.state_dict(), "features.0.weight": torch.zeros(64, 3, 3, 3)})
@@ -185,11 +185,11 @@ def test_untrained_weights_are_the_same_every_time_and_disturb_no_other_randomne
     [
         ({"variant": "relu"}, "pass one of pre-activation, post-relu, pca, pca-8bit$"),
         ({"patch_hop": 0.005}, "patch_hop: 0.005 given; pass a number from 0.01 to 60"),
-        ({"patch_hop": 0.015}, "patch_hop: 0.015 given; only multiples of 0.01 s are possible"),
+        ({"patch_hop": 0.015}, "patch_hop: 0.015 given; pass a multiple of 0.01 s"),
         ({"weights": "untrained", "pca": "pca.npz"}, "variant pre-activation has no PCA; choose pca or pca-8bit"),
         ({"weights": "untrained", "variant": "pca"}, "PCA belongs to the published weights"),
-        ({"weights": "nowhere.pth"}, "neither a file nor the name of a published one"),
-        ({"weights": "untrained", "device": "abacus"}, "possible are auto, cpu"),
+        ({"weights": "nowhere.pth"}, "neither a file nor the name of a published file"),
+        ({"weights": "untrained", "device": "abacus"}, "choose from auto, cpu"),
         ({"varaint": "pca"}, "did you mean 'variant'?"),
     ],
 )

@@ -130,7 +130,7 @@ def test_an_actor_of_ray_decodes_a_clip_again_whose_process_died(sounds, hostile
 def test_silence_is_accepted_with_a_remark(tmp_path, render):
     path = str(render(tmp_path / "a.wav", tone=0.0, picture=False, codecs=("", "pcm_s16le")))
     (part,) = run([{"audio": path}], {"audio": Wanted(Sound(16_000), np.abs, 0.0)}, workers=1)[0]
-    assert (part.reason, part.warnings) == ("", ("the sound is all zero",))
+    assert (part.reason, part.warnings) == ("", ("all samples of the sound are zero",))
 
 
 def test_no_tasks_start_no_process():

@@ -21,24 +21,24 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
         ({"features": {}}, "holds no modality"),
         ({"features": {"Smell": np.ones((4, 1), np.float32)}}, "'Smell' cannot be the name of a modality"),
         ({"features": {"audio_times": np.ones((4, 1), np.float32)}}, "'audio_times' cannot be the name of a modality"),
-        ({"features": {"audio": np.ones((3, 2), np.float32)}}, "/audio is float32 (3, 2); float32 (4, d) is needed"),
-        ({"features": {"audio": np.ones(4, np.float32)}}, "/audio is float32 (4,); float32 (4, d) is needed"),
-        ({"features": {"audio": np.ones((4, 2))}}, "/audio is float64 (4, 2); float32 (4, d) is needed"),
+        ({"features": {"audio": np.ones((3, 2), np.float32)}}, "/audio is float32 (3, 2), but must be float32 (4, d)"),
+        ({"features": {"audio": np.ones(4, np.float32)}}, "/audio is float32 (4,), but must be float32 (4, d)"),
+        ({"features": {"audio": np.ones((4, 2))}}, "/audio is float64 (4, 2), but must be float32 (4, d)"),
         ({"features": {"audio": np.array([[0], [1], [np.nan], [0]], np.float32)}}, "/audio: row 2 holds NaN"),
         ({"features": {"audio": np.array([[0], [np.inf], [1], [0]], np.float32)}}, "/audio: row 1 holds NaN"),
-        ({"labels": np.array([0, 1, 0])}, "/label is int64 (3,); int64 (4,) is needed"),
+        ({"labels": np.array([0, 1, 0])}, "/label is int64 (3,), but must be int64 (4,)"),
         ({"labels": np.array([0, 1, 2, 0])}, "/label is 2 in row 2, but there are 2 class names"),
         ({"labels": np.array([0, -2, 1, 0])}, "/label is -2 in row 1"),
         ({"labels": np.array([0.0, 1, 1, 0])}, "/label is float64"),
         ({"labels": np.full(4, -2)}, "/label is -2 in row 0"),
-        ({"all_labels": np.ones((4, 3), np.uint8)}, "/labels is uint8 (4, 3); uint8 (4, 2) is needed"),
+        ({"all_labels": np.ones((4, 3), np.uint8)}, "/labels is uint8 (4, 3), but must be uint8 (4, 2)"),
         ({"all_labels": np.full((4, 2), 2, np.uint8)}, "zeros and ones"),
         (
             {"all_labels": np.array([[1, 1]] * 3 + [[1, 0]], np.uint8)},
             "/labels and /label contradict each other in row 3",
         ),
         ({"splits": ("train", "test")}, "/split has 2 rows"),
-        ({"splits": ("train", "train", "exam", "test")}, "/split holds 'exam'; possible are train, valid, test"),
+        ({"splits": ("train", "train", "exam", "test")}, "/split holds 'exam'; choose from train, valid, test"),
         ({"columns": {"speaker": ("x",)}}, "/column/speaker has 1 rows"),
         ({"sequences": {"text": Timeline(np.ones((1, 1), np.float32), np.arange(5))}}, "no pooled features"),
         (
@@ -49,8 +49,8 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
             {"sequences": {"audio": Timeline(np.ones((7, 3), np.float32), np.array([0, 2, 2, 5, 6]))}},
             "/audio_offsets must ascend from 0 to 7",
         ),
-        ({"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([0, 6]))}}, "int64 (5,) is needed"),
-        ({"shard": Shard(0, 2, 9, "abc", np.array([0]))}, "/shard_rows is int64 (1,); int64 (4,) is needed"),
+        ({"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([0, 6]))}}, "must be int64 (5,)"),
+        ({"shard": Shard(0, 2, 9, "abc", np.array([0]))}, "/shard_rows is int64 (1,), but must be int64 (4,)"),
     ],
 )
 def test_refuses_content_that_contradicts_itself(tmp_path, changes, message):
@@ -68,11 +68,11 @@ def test_refuses_a_file_without_clips():
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        ((0.0,) * 5, "/audio_times is float64 (5,); float64 (6,) is needed"),
+        ((0.0,) * 5, "/audio_times is float64 (5,), but must be float64 (6,)"),
         ((0.0, 1, 0, 1, 2, np.nan), "NaN, infinity or numbers below zero"),
         ((-1.0, 1, 0, 1, 2, 0), "NaN, infinity or numbers below zero"),
-        ((0.0, 1, 0, 1, 0.5, 0), "/audio_times descends at row 4, within one clip"),
-        ((1.0, 0, 0, 1, 2, 0), "/audio_times descends at row 1, within one clip"),
+        ((0.0, 1, 0, 1, 0.5, 0), "/audio_times decreases at row 4, within one clip"),
+        ((1.0, 0, 0, 1, 2, 0), "/audio_times decreases at row 1, within one clip"),
     ],
 )
 def test_refuses_times_that_cannot_be(tmp_path, times, message):
@@ -89,8 +89,8 @@ def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"present": {"audio": np.array([1, 1, 0, 1])}}, "/audio_present is int64 (4,); bool (4,) is needed"),
-        ({"present": {"audio": np.array([True])}}, "/audio_present is bool (1,); bool (4,) is needed"),
+        ({"present": {"audio": np.array([1, 1, 0, 1])}}, "/audio_present is int64 (4,), but must be bool (4,)"),
+        ({"present": {"audio": np.array([True])}}, "/audio_present is bool (1,), but must be bool (4,)"),
         ({"present": {"text": np.ones(4, bool)}}, "/text_present has no features beside it"),
         ({"present": {"audio": np.array([True, True, False, True])}}, "/audio: holds values of a clip for which"),
         (
@@ -145,5 +145,5 @@ def test_times_that_go_back_are_found_within_and_between_blocks(tmp_path):
         if row in offsets:
             write_features(tmp_path / "f.h5", nine_clips(times=times))
         else:
-            with pytest.raises(InputError, match=f"descends at row {row}, within one clip"):
+            with pytest.raises(InputError, match=f"decreases at row {row}, within one clip"):
                 write_features(tmp_path / "f.h5", nine_clips(times=times))

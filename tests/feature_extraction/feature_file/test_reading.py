@@ -35,9 +35,9 @@ def test_reads_val_as_valid(tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("label", np.zeros(4), "/label holds float64; integers are needed"),
-        ("audio", np.array([b"x"] * 4), "/audio holds |S1; real numbers are needed"),
-        ("id", np.arange(4), "/id holds int64 (4,); a list of strings is needed"),
+        ("label", np.zeros(4), "/label holds float64, but must hold integers"),
+        ("audio", np.array([b"x"] * 4), "/audio holds |S1, but must hold real numbers"),
+        ("id", np.arange(4), "/id holds int64 (4,), but must hold a list of strings"),
         ("id", np.array([b"\xff", b"a", b"b", b"c"]), "/id holds strings that are not UTF-8"),
     ],
 )

@@ -179,10 +179,10 @@ ZOO = {
     many_rows: "/audio: declares 32,000,000,000,000 bytes, but stores 0",
     many_compressed_zeros: "/audio: declares 307,200,000 bytes, but stores",
     huge_chunk: "/audio: is stored in 1 chunks of 1,073,741,824 bytes",
-    scalar_label: "/label is a single value or empty; one row per clip is needed",
-    empty_label: "/label is a single value or empty; one row per clip is needed",
-    matrix_of_labels: "/label is int64 (12, 2); int64 (12,) is needed",
-    complex_features: "/audio holds complex64; real numbers are needed",
+    scalar_label: "/label is a single value or empty, but must have one row per clip",
+    empty_label: "/label is a single value or empty, but must have one row per clip",
+    matrix_of_labels: "/label is int64 (12, 2), but must be int64 (12,)",
+    complex_features: "/audio holds complex64, but must hold real numbers",
     too_large_for_float32: "/audio: row 0 holds NaN or infinity",
     provenance_of_another_type: "its attribute `provenance` is not JSON",
     provenance_is_a_list: "its attribute `provenance` is not a JSON object",
@@ -260,7 +260,7 @@ def test_some_zeroed_block_keeps_readers_busy_and_the_look_is_ended(tmp_path):
             messages.append(str(error))
             if "processor time" in messages[-1]:
                 break
-    assert any("0.6 s of processor time: it is damaged or malicious" in each for each in messages)
+    assert any("0.6 s of processor time, so the file is damaged or malicious" in each for each in messages)
 
 
 @pytest.mark.slow
@@ -280,7 +280,7 @@ def test_a_process_that_is_killed_by_the_file_says_by_what(tmp_path, monkeypatch
     look = tmp_path / "hdf5_look.py"
     monkeypatch.setattr(hdf5, "__file__", str(tmp_path / "hdf5.py"))
     for program, message in [
-        ("import os; os.abort()", "crashes its reader (SIGABRT): it is damaged"),
+        ("import os; os.abort()", "crashes its reader (SIGABRT), so the file is damaged"),
         ("raise SystemExit('no such luck')", "cannot be inspected (no such luck)"),
         ("print('a strange\\nthing', end='')", "a strange"),
     ]:

@@ -64,7 +64,7 @@ def test_gives_back_what_numpy_wrote(tmp_path, save):
         ([("a.npy", npy((1,), kind="|O", content=b"N."))], "Python objects, which are never loaded"),
         ([("a.npy", b"\x93NUMPY\x01\x00\x10\x00" + b"(" * 16)], "cannot be read as npz"),
         ([("a.npy", b"")], "cannot be read as npz"),
-        ([("a.npy", npy((1,), content=bytes(8)))] * 2, "it has 2 members of 1 names"),
+        ([("a.npy", npy((1,), content=bytes(8)))] * 2, "it has 2 members with 1 names"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -80,16 +80,16 @@ def test_what_was_made_to_harm_is_answered_by_one_line(tmp_path, members, messag
 @pytest.mark.parametrize("read", [npz_arrays, npz_keys, read_tensors, open_data, read_embeddings])
 def test_a_bomb_is_not_unpacked(tmp_path, read):
     path = archive(tmp_path / "a.npz", [("label.npy", bytes(2**27))], zipfile.ZIP_DEFLATED)
-    with pytest.raises(InputError, match=r"it declares 134,217,728 bytes and stores 1[0-9,]+"):
+    with pytest.raises(InputError, match=r"it declares 134,217,728 bytes, but stores 1[0-9,]+"):
         read(path)
 
 
 def test_tensors_that_are_not_there_are_not_made(tmp_path):
     torch.save({"a": torch.zeros(1).expand(10**12)}, tmp_path / "a.pth")
-    with pytest.raises(InputError, match=r"a declares shape \(1000000000000,\), more values than the file has"):
+    with pytest.raises(InputError, match=r"a has shape \(1000000000000,\), which is larger than the file"):
         read_tensors(tmp_path / "a.pth")
     np.savez(tmp_path / "a.npz", a=np.array(["text"]))
-    with pytest.raises(InputError, match=r"a holds <U4; numbers are needed"):
+    with pytest.raises(InputError, match=r"a holds <U4, not numbers"):
         read_tensors(tmp_path / "a.npz")
 
 

@@ -112,7 +112,7 @@ def with_callback(name: str | None = None, on_note: Callable[[str], None] | None
         ({"on_note": 5}, "^f: on_note has type int; pass a function or None$"),
         ({"name": ""}, "^f: name is empty; pass a name, or leave it out$"),
         ({"name": "\ud800"}, r"^f: name: '\\ud800' holds characters that are not Unicode; pass valid text$"),
-        ({"output": "a\0b"}, r"^f: output: 'a\\x00b' holds a zero byte; no file has such a name$"),
+        ({"output": "a\0b"}, r"^f: output: 'a\\x00b' holds a zero byte, which no file name can; pass another path$"),
         ({"output": Path("a\nb")}, r"^a\\nb: cannot be read or written \(No space left on device\); "),
     ],
 )

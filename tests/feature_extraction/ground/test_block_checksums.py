@@ -86,7 +86,7 @@ def test_every_changed_byte_is_found(tmp_path):
             if not has_checksums(tmp_path / "file"):
                 assert place >= len(whole) - 16  # the mark of the trailer
                 continue
-            with pytest.raises(InputError, match="is damaged"):
+            with pytest.raises(InputError, match=r"is damaged|checksums are damaged"):
                 read(tmp_path / "file")
 
 
@@ -115,5 +115,5 @@ def test_appended_bytes_hide_the_trailer_and_a_cut_start_damages_it(tmp_path):
     path.write_bytes(whole + b"more")
     assert not has_checksums(path)
     path.write_bytes(whole[8:])
-    with pytest.raises(InputError, match="is damaged"):
+    with pytest.raises(InputError, match="checksums are damaged"):
         read(path)

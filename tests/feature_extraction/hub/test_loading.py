@@ -60,7 +60,7 @@ def test_a_kernel_on_the_hub_is_refused(copied, place):
     config = json.loads((folder / "config.json").read_text())
     value = config[place] | {"_attn_implementation": "planted/kernel"} if place == "text_config" else "planted/kernel"
     (folder / "config.json").write_text(json.dumps(config | {place: value}))
-    refused(f"hf:{folder}", "visual", "implementation is 'planted/kernel', code on the hub, which is not run")
+    refused(f"hf:{folder}", "visual", "implementation is 'planted/kernel', code on the hub that is not run")
     files = {"config.json": (folder / "config.json").read_bytes()}
     with pytest.raises(InputError, match="planted/kernel"), restored("m", files):
         pass
@@ -96,9 +96,19 @@ def test_code_in_a_folder_is_not_run_and_nobody_is_asked(copied, name, modality,
 @pytest.mark.parametrize(
     ("name", "modality", "missing", "message"),
     [
-        ("bert", "text", "tokenizer.json", "tokenizer.json or vocab.txt .* is missing beside the weights"),
-        ("clap", "audio", "preprocessor_config.json", "preprocessor_config.json .* is missing beside the weights"),
-        ("clip", "visual", "preprocessor_config.json", "preprocessor_config.json .* is missing beside the weights"),
+        ("bert", "text", "tokenizer.json", "tokenizer.json or vocab.txt .* is missing; copy it beside the weights"),
+        (
+            "clap",
+            "audio",
+            "preprocessor_config.json",
+            "preprocessor_config.json .* is missing; copy it beside the weights",
+        ),
+        (
+            "clip",
+            "visual",
+            "preprocessor_config.json",
+            "preprocessor_config.json .* is missing; copy it beside the weights",
+        ),
         ("bert", "text", "config.json", "holds no readable config.json"),
         ("bert", "text", "model.safetensors", "holds no weights"),
     ],
@@ -122,9 +132,11 @@ def test_missing_weights_and_other_shapes_are_errors(copied):
     weights = load_file(folder / "model.safetensors")
     first = next(name for name in weights if "query" in name)
     save_file({n: w for n, w in weights.items() if n != first}, folder / "model.safetensors", {"format": "pt"})
-    refused(f"hf:{folder}", "text", re.escape(f"hold no weights for {first} (1 such)"))
+    refused(
+        f"hf:{folder}", "text", f"1 weights of .* missing from the files, the first is {re.escape(first)}; pass a model"
+    )
     save_file(weights | {first: torch.zeros(3, 3)}, folder / "model.safetensors", {"format": "pt"})
-    refused(f"hf:{folder}", "text", "its weights have other shapes than its config.json says")
+    refused(f"hf:{folder}", "text", "the shapes of its weights contradict its config.json")
 
 
 def test_a_pickle_is_read_without_running_code(copied):
@@ -150,10 +162,10 @@ class _Trap:
 def test_neither_a_folder_nor_a_name_on_the_hub_is_an_error(network, tmp_path):
     refused("hf:nowhere", "audio", "neither a folder nor a name on the Hugging Face Hub")
     refused(f"hf:{tmp_path / 'nowhere'}", "audio", "neither a folder nor a name on the Hugging Face Hub")
-    refused("hf:", "audio", "no model given; write hf:MODEL")
-    refused("hf-audio", "audio", "no model given; write hf:MODEL")
+    refused("hf:", "audio", "no model given; pass hf:MODEL")
+    refused("hf-audio", "audio", "no model given; pass hf:MODEL")
     refused("hf:laion/clap-htsat-unfused", "audio", "the Hugging Face Hub is unreachable .*hf download")
-    refused(f"hf:{network('clap')}@main", "audio", "a folder has no revision, but 'main' given")
+    refused(f"hf:{network('clap')}@main", "audio", "'main' given, but a folder has no revisions")
     refused(f"hf:{network('clap')}#max", "audio", "no pooling of this network 'max'; choose from projection")
     refused(f"hf:{network('clap')}", "audio", "did you mean 'pooling'", poling="mean")
 

@@ -83,8 +83,8 @@ def test_an_empty_cell_is_a_clip_without_that_modality_and_two_are_none_at_all(s
     assert (content.ids, content.has("audio").tolist()) == (("a", "b"), [True, False])
     assert content.has("visual").tolist() == [False, True]
     assert [(one.id, one.reason, one.detail) for one in outcome.lacking] == [
-        ("a", "no-video", "the manifest names none"),
-        ("b", "no-audio", "the manifest names none"),
+        ("a", "no-video", "the manifest lists none"),
+        ("b", "no-audio", "the manifest lists none"),
     ]
     assert {one.id: one.reason for one in outcome.failures} == {"c": "missing", "d": "missing"}
     assert run(small, small / "f.h5").lacking == outcome.lacking
@@ -261,16 +261,16 @@ def test_refuses_jobs_that_make_no_sense(small):
     (small / "g.h5.failures.csv").mkdir()
     (small / "h.h5.failures.csv").write_text("mine")
     for output, options, message in [
-        ("notes.txt", {}, "exists and is not a feature file"),
+        ("notes.txt", {}, "exists, is not a feature file"),
         ("", {}, "is a folder"),
-        ("f.h5", {"shard": (2, 2)}, "first is 0/N, the last N-1/N"),
-        ("f.h5", {"time_limit": 0.0}, "must be above zero"),
-        ("f.h5", {"workers": 0}, "must be above zero"),
+        ("f.h5", {"shard": (2, 2)}, "2/2 given; pass I/N with I from 0 to N-1"),
+        ("f.h5", {"time_limit": 0.0}, "time limit: 0 s given; pass a number above zero"),
+        ("f.h5", {"workers": 0}, "workers: 0 given; pass a number above zero"),
         ("f.h5", {"extractors": (AUDIO, AUDIO)}, "exactly one extractor per modality"),
         ("f.h5", {"extractors": ()}, "exactly one extractor per modality"),
         ("notes.txt/f.h5", {}, "cannot be written"),
         ("g.h5", {}, r"g\.h5\.failures\.csv: is a folder"),
-        ("h.h5", {}, r"h\.h5\.failures\.csv: exists and is not a list of failures"),
+        ("h.h5", {}, r"h\.h5\.failures\.csv: exists, is not a list of failures"),
     ]:
         with pytest.raises(InputError, match=message):
             run(small, small / output, **options)

@@ -86,10 +86,10 @@ def test_the_modalities_that_are_named_are_described_by_function_and_command(man
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"audio": "none", "visual": "none"}, "nothing is left to describe"),
-        ({"recipe": "paper-pca", "audio": "vggish"}, "--recipe names both extractors; leave --audio and --visual out"),
-        ({"recipe": "paper-pca", "visual": "none"}, "--recipe names both extractors"),
-        ({"audio": "log-mel", "options": {"visual": {"frames_per_second": 2}}}, "no visual extractor in this job"),
+        ({"audio": "none", "visual": "none"}, "nothing is left to extract"),
+        ({"recipe": "paper-pca", "audio": "vggish"}, "--recipe sets both extractors; leave --audio and --visual out"),
+        ({"recipe": "paper-pca", "visual": "none"}, "--recipe sets both extractors"),
+        ({"audio": "log-mel", "options": {"visual": {"frames_per_second": 2}}}, "this job has no visual extractor"),
     ],
 )
 def test_names_that_contradict_each_other_are_refused(manifest, tmp_path, options, message):

@@ -44,7 +44,7 @@ def test_the_shards_of_a_job_give_the_bytes_of_the_whole(job, tmp_path):
 def test_refuses_shards_that_do_not_make_a_job(job, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     for names, message in [
-        (["0.h5", "1.h5"], "shard 2/3 missing: the job is not complete"),
+        (["0.h5", "1.h5"], "the job is not complete: shard 2/3 missing"),
         (["0.h5", "1.h5", "1.h5"], "is shard 1/3, as"),
         (["0.h5", "1.h5", "whole.h5"], "is not a shard of a job"),
     ]:
@@ -59,7 +59,7 @@ def test_never_replaces_a_shard_by_the_whole(job, tmp_path):
     shards = [tmp_path / f"{index}.h5" for index in range(3)]
     for path in shards:
         path.write_bytes((job / path.name).read_bytes())
-    with pytest.raises(InputError, match=r"1\.h5: is a shard that is read"):
+    with pytest.raises(InputError, match=r"1\.h5: is one of the shards to merge"):
         merge(shards, shards[1])
     assert shards[1].read_bytes() == (job / "1.h5").read_bytes()
 
@@ -72,14 +72,14 @@ def altered(job, tmp_path, **changes):
 
 def test_refuses_features_of_another_kind(job, tmp_path):
     provenance = {"audio": {**read_features(job / "1.h5").provenance["audio"], "extractor": "vggish"}}
-    with pytest.raises(InputError, match=r"another kind than those of .*extractor is 'vggish' here and"):
+    with pytest.raises(InputError, match=r"not of the same kind as those of .*extractor is 'vggish' instead of"):
         merge(altered(job, tmp_path, provenance=provenance), tmp_path / "f.h5")
 
 
 def test_refuses_other_jobs_classes_and_lost_rows(job, tmp_path):
     shard = read_features(job / "1.h5").shard
     for changes, message in [
-        ({"shard": dataclasses.replace(shard, manifest="x")}, "belongs to another job"),
+        ({"shard": dataclasses.replace(shard, manifest="x")}, "belongs to a different job"),
         ({"class_names": ("0", "1", "2")}, "classes, columns, sequences or"),
         ({"columns": {}}, "classes, columns, sequences or"),
         ({"shard": dataclasses.replace(shard, rows=shard.rows + 3)}, "accounts for 0 of its 1 clips"),
@@ -146,7 +146,7 @@ def test_shards_with_incomplete_clips_give_the_bytes_of_the_whole(tmp_path, rend
     assert content.has("audio").tolist() == [True, False, True, True, False, True]
     assert content.has("visual").tolist() == [True, True, True, False, True, True]
     extract(manifest, tmp_path / "1.h5", both, workers=1, sequence=sequence, shard=(1, 3), incomplete="drop")
-    with pytest.raises(InputError, match="incomplete clips are not those of"):
+    with pytest.raises(InputError, match="incomplete clips differ from those of"):
         merge([tmp_path / f"{index}.h5" for index in range(3)], tmp_path / "f.h5")
 
 
@@ -175,7 +175,7 @@ def test_what_a_shard_asks_to_be_fitted_is_looked_up_and_never_imported(fitted_j
             paths.append(tmp_path / f"other {index}.h5")
             shard = dataclasses.replace(content.shard, pending={"audio": pending})
             write_features(paths[-1], dataclasses.replace(content, shard=shard))
-        with pytest.raises(InputError, match="to be fitted; possible are pca-whitening"):
+        with pytest.raises(InputError, match="with a fit from pca-whitening"):
             merge(paths, tmp_path / "f.h5")
 
 

@@ -22,7 +22,7 @@ def test_a_shard_has_its_number_in_its_name(output, shard, name):
 
 @pytest.mark.parametrize("shard", [(1, 3), (0, 4)])
 def test_a_name_of_another_shard_is_refused(shard):
-    with pytest.raises(InputError, match=r"is the name of shard 0/3.*use the name s\.h5"):
+    with pytest.raises(InputError, match=r"is the name of shard 0/3.*pass s\.h5"):
         shard_path("s.0-of-3.h5", shard)
 
 
@@ -51,5 +51,5 @@ def test_a_shard_is_one_of_so_many():
 
 @pytest.mark.parametrize("wrong", ["3/3", "a/3", "1", "-1/3", "1/0", "0/0", ""])
 def test_what_is_no_shard_is_refused_with_what_is(wrong):
-    with pytest.raises(InputError, match="write I/N with I from 0 to N-1"):
+    with pytest.raises(InputError, match="pass I/N with I from 0 to N-1"):
         read_shard(wrong)

@@ -109,7 +109,7 @@ def test_a_box_a_few_bytes_too_long_costs_nothing(tmp_path, render):
     (tmp_path / "long.mp4").write_bytes(bytes(front) + moov + bytes(longer))
     clip = frames(tmp_path / "long.mp4")
     np.testing.assert_array_equal(clip.values, frames(path).values)
-    assert clip.remarks == ("announces 8 bytes more than it holds",)
+    assert clip.remarks == ("states 8 bytes more than it holds",)
 
 
 def shifted(moov, by):
@@ -130,7 +130,7 @@ def test_a_video_shorter_than_it_says_is_remarked_on(tmp_path, render):
     (tmp_path / "cut.avi").write_bytes(whole.read_bytes()[: chunks[30]])
     clip = frames(tmp_path / "cut.avi")
     assert len(clip.values) == 3
-    assert any("s of video, holds 3.0 s" in remark for remark in clip.remarks)
+    assert any("s of video, but holds 3.0 s" in remark for remark in clip.remarks)
     assert frames(whole).remarks == ()
 
 
@@ -148,7 +148,7 @@ def test_a_strip_that_becomes_too_large_is_refused(tmp_path, size, resized):
 def test_a_clip_longer_than_what_is_looked_at_is_remarked_on(tmp_path, slides):
     path = slides(tmp_path / "a.mp4", [0, 4, 8], end=12)
     (remark,) = frames(path, limit=10).remarks
-    assert remark == "12.0 s of video, of which the first 10 s are used: 10 frames"
+    assert remark == "12.0 s of video, but only 10 frames are used, the first 10 s"
     (remark,) = frames(path, limit=10, frames_per_second=4.0).remarks
     assert "the first 2.5 s" in remark
     assert frames(path, limit=12).remarks == frames(path).remarks == ()

@@ -109,7 +109,7 @@ def test_a_wav_that_was_cut_is_corrupt_and_one_a_few_bytes_short_is_not(tmp_path
     content = encode(tmp_path / "a.wav", tones(1), "pcm_s16le").read_bytes()
     (tmp_path / "short.wav").write_bytes(content[:-6])
     found = sound(tmp_path / "short.wav")
-    assert (len(found.values), found.remarks) == (23_997, ("announces 6 bytes more than it holds",))
+    assert (len(found.values), found.remarks) == (23_997, ("states 6 bytes more than it holds",))
     (tmp_path / "cut.wav").write_bytes(content[:-2000])
     with pytest.raises(MediaFailure, match="2000 bytes are missing"):
         sound(tmp_path / "cut.wav")
@@ -125,12 +125,12 @@ def test_what_is_announced_and_not_held_is_a_remark(tmp_path, encode, name, shar
     cut.write_bytes(whole.read_bytes()[: int(whole.stat().st_size * share)])
     found = sound(cut)
     assert len(found.values) < 0.6 * 6 * 48_000
-    assert any(mark in " ".join(found.remarks) for mark in ("announces 6.0 s of sound, holds", "may be cut short"))
+    assert any(mark in " ".join(found.remarks) for mark in ("states 6.0 s of sound, but holds", "may be cut short"))
 
 
 def test_silence_is_remarked_on(tmp_path, encode):
     assert sound(encode(tmp_path / "a.wav", np.zeros((1, 4800), np.float32), "pcm_s16le")).remarks == (
-        "the sound is all zero",
+        "all samples of the sound are zero",
     )
 
 

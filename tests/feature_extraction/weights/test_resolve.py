@@ -111,5 +111,5 @@ def test_a_folder_with_a_checkpoint_in_several_files_is_that_checkpoint(tmp_path
             (tmp_path / f"version2.ckpt.{name}").write_bytes(file.read())
     assert load_weights(str(tmp_path), "vggish").tensors
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel; use --audio vggish-hub"):
+    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel; pass --audio vggish-hub"):
         load_weights(str(tmp_path), "vggish")

@@ -43,7 +43,7 @@ def test_nothing_but_tensors_is_ever_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.save({"a": torch.ones(1), "b": Harmful()}, "harmful.pth")
     np.savez("harmful.npz", a=np.array([Harmful()], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="holds more than tensors, or is not a weight file at all"):
+    with pytest.raises(InputError, match="holds other objects than tensors"):
         read_tensors(Path("harmful.pth"))
     with pytest.raises(InputError, match="holds Python objects, which are never loaded"):
         read_tensors(Path("harmful.npz"))
@@ -67,7 +67,7 @@ def test_other_content_is_refused_by_what_it_is(tmp_path):
     torch.save([1, 2], tmp_path / "list.pth")
     torch.save({"epoch": 3}, tmp_path / "empty.pth")
     for file, message in (
-        ("list.pth", "holds a list, not a state dict"),
+        ("list.pth", "holds a list; pass a state dict"),
         ("empty.pth", r"holds no tensors \(its keys are epoch\)"),
         ("absent.pth", "no such weight file"),
         (".", "no such weight file"),
@@ -119,7 +119,7 @@ def test_a_converted_copy_that_is_damaged_or_cannot_be_kept_costs_its_conversion
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ({}, r"Toy weights: no tensor a \(2 such tensors; the file has 0\); is the file another network's"),
+        ({}, r"Toy weights: tensor a is missing \(mismatched tensors: 2; tensors in the file: 0\); pass a weight file"),
         ({"a": torch.zeros(2), "b": torch.zeros(1), "c": torch.zeros(1)}, "c is not a tensor of this network"),
         ({"a": torch.zeros(3), "b": torch.zeros(1)}, r"a has shape \(3,\), expected \(2,\)"),
     ],

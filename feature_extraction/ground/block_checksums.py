@@ -29,13 +29,14 @@ BLOCK = 1 << 16
 _MAGIC = b"aadml checksums1"
 _FOOTER = struct.Struct("<32sQ16s")  # SHA-256 of checksums and size, size of the content, magic
 _CACHED = 64  # blocks of a reader
-_APPENDED = 64  # blocks that are read at a time
+_PIECE = 64  # blocks that are read at a time
 
 
-def checksum(block: bytes | memoryview) -> int:
-    """Compute the checksum of at most `BLOCK` bytes."""
-    words = np.frombuffer(block if len(block) % 4 == 0 else bytes(block) + bytes(-len(block) % 4), dtype="<u4")
-    return int(np.einsum("i,i", words.astype(np.uint64), _keys()[: len(words)])) if len(words) else 0
+def checksums(data: bytes | memoryview) -> NDArray[np.uint64]:
+    """Compute the checksums of the blocks of `data`, the last of which may be shorter than `BLOCK`."""
+    padded = data if len(data) % BLOCK == 0 else bytes(data) + bytes(-len(data) % BLOCK)
+    words = np.frombuffer(padded, dtype="<u4").reshape(-1, BLOCK // 4)
+    return np.asarray(np.einsum("ij,j->i", words, _keys()))
 
 
 @functools.cache
@@ -53,14 +54,10 @@ def append_checksums(path: str | os.PathLike[str]) -> None:
     with Path(path).open("r+b") as file:
         sums = bytearray()
         size = 0
-        while data := file.read(_APPENDED * BLOCK):
+        while data := file.read(_PIECE * BLOCK):
             size += len(data)
-            sums += _sums(memoryview(data)).astype("<u8").tobytes()
+            sums += checksums(data).astype("<u8").tobytes()
         file.write(sums + _FOOTER.pack(_digest(bytes(sums), size), size, _MAGIC))
-
-
-def _sums(data: memoryview) -> NDArray[np.uint64]:
-    return np.array([checksum(data[start : start + BLOCK]) for start in range(0, len(data), BLOCK)], dtype=np.uint64)
 
 
 def _digest(sums: bytes, size: int) -> bytes:
@@ -121,7 +118,7 @@ class CheckedReader(io.RawIOBase):
         filled = 0
         while filled < len(view):
             number, skipped = divmod(self._position, BLOCK)
-            blocks = (len(view) - filled) // BLOCK if not skipped else 0
+            blocks = min((len(view) - filled) // BLOCK, _PIECE) if not skipped else 0
             if blocks and number not in self._blocks:
                 part = view[filled : filled + blocks * BLOCK]
                 self._fill(part, self._position)
@@ -136,7 +133,7 @@ class CheckedReader(io.RawIOBase):
 
     def verify(self) -> None:
         """Read and verify all blocks."""
-        buffer = bytearray(_APPENDED * BLOCK)
+        buffer = bytearray(_PIECE * BLOCK)
         self.seek(0)
         while self.readinto(buffer):
             pass
@@ -162,7 +159,7 @@ class CheckedReader(io.RawIOBase):
 
     def _verify(self, data: memoryview, number: int) -> None:
         expected = self._sums[number : number + -(-len(data) // BLOCK)]
-        differing = np.flatnonzero(_sums(data) != expected)
+        differing = np.flatnonzero(checksums(data) != expected)
         if len(differing):
             start = (number + int(differing[0])) * BLOCK
             self._fail(start, min(BLOCK, self._size - start))

@@ -189,7 +189,8 @@ def _read_trailer(file: Any, place: str) -> tuple[int, NDArray[np.uint64]]:
     length = file.seek(0, os.SEEK_END)
     start = max(0, length - _FOOTER.size)
     digest, size, _ = _FOOTER.unpack(os.pread(file.fileno(), _FOOTER.size, start))
-    sums = os.pread(file.fileno(), start - size, size) if size <= start else b""
-    if len(sums) != 8 * -(-size // BLOCK) or _digest(sums, size) != digest:
+    length_of_sums = 8 * -(-size // BLOCK)
+    sums = os.pread(file.fileno(), length_of_sums, size) if start - size == length_of_sums else b""
+    if len(sums) != length_of_sums or _digest(sums, size) != digest:
         raise DamagedFileError(f"{place}: is damaged (its checksums); restore the file from a copy, or make it again")
     return size, np.frombuffer(sums, dtype="<u8").astype(np.uint64)

@@ -1,5 +1,6 @@
 """Checksums of blocks against their definition, and files with every kind of damage."""
 
+import os
 import random
 
 import numpy as np
@@ -13,7 +14,7 @@ from aadml.feature_extraction.ground.block_checksums import (
     checksums,
     has_checksums,
 )
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 
 
 def written(path, content):
@@ -119,3 +120,19 @@ def test_appended_bytes_hide_the_trailer_and_a_cut_start_damages_it(tmp_path):
     path.write_bytes(whole[8:])
     with pytest.raises(InputError, match="is damaged"):
         read(path)
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK + 1, 2**64 - 1])
+def test_a_damaged_size_is_found_without_reading_the_content(tmp_path, monkeypatch, size):
+    path = written(tmp_path / "file", bytes(BLOCK))
+    data = bytearray(path.read_bytes())
+    data[-24:-16] = size.to_bytes(8, "little")
+    path.write_bytes(data)
+    lengths = []
+    pread = os.pread
+    monkeypatch.setattr(
+        os, "pread", lambda handle, length, start: lengths.append(length) or pread(handle, length, start)
+    )
+    with pytest.raises(DamagedFileError, match="is damaged"):
+        read(path)
+    assert max(lengths) < 100

@@ -177,4 +177,4 @@ def _has_table(database: sqlite3.Connection, name: str) -> bool:
 
 
 def _damage(place: str) -> sqlite3.DatabaseError:
-    return sqlite3.DatabaseError(f"it is damaged: {place}; build the index again")
+    return sqlite3.DatabaseError(f"it is damaged: {place}")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.locks import locked
 from aadml.search import best_moment, checksums
@@ -139,9 +139,14 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
             f"{path}: cannot be read as an index (the file is damaged, or larger than the memory)"
         ) from error
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
             raise InputError(f"{path}: cannot be written ({error}); free some space or choose another path") from error
-        raise DamagedFileError(f"{path}: cannot be read as an index ({error})") from error
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise InUseError(f"{path}: is in use by another process; try again when it has finished") from error
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
+            raise InputError(f"{path}: cannot be opened or written ({error}); check its permissions") from error
+        raise DamagedFileError(f"{path}: cannot be read as an index ({error}); build the index again") from error
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError
 
 BLOCK = 1 << 16
 """Bytes of a block."""
@@ -74,7 +74,7 @@ class CheckedReader(io.RawIOBase):
         failure: sentence on the first block that did not match its checksum; "" so far.
 
     Raises:
-        InputError: the trailer is damaged; also every read of a damaged block.
+        DamagedFileError: the trailer is damaged; also every read of a damaged block.
         OSError: the file cannot be read.
     """
 
@@ -167,10 +167,10 @@ class CheckedReader(io.RawIOBase):
     def _fail(self, start: int, length: int) -> None:
         message = (
             f"{self._place}: is damaged: bytes {start:,} to {start + length - 1:,} do not match their checksum; "
-            "restore the file from a copy, or make it again"
+            "restore the file from a copy, or create it again"
         )
         self.failure = self.failure or message
-        raise InputError(message)
+        raise DamagedFileError(message)
 
 
 def has_checksums(path: str | os.PathLike[str]) -> bool:
@@ -192,5 +192,5 @@ def _read_trailer(file: Any, place: str) -> tuple[int, NDArray[np.uint64]]:
     length_of_sums = 8 * -(-size // BLOCK)
     sums = os.pread(file.fileno(), length_of_sums, size) if start - size == length_of_sums else b""
     if len(sums) != length_of_sums or _digest(sums, size) != digest:
-        raise DamagedFileError(f"{place}: is damaged (its checksums); restore the file from a copy, or make it again")
+        raise DamagedFileError(f"{place}: is damaged (its checksums); restore the file from a copy, or create it again")
     return size, np.frombuffer(sums, dtype="<u8").astype(np.uint64)

@@ -24,10 +24,10 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
         lock_file: file that stands for the lock where there is no `flock`: it holds host and process, and is left
             behind by a killed process.
         busy: message for a lock that another process holds.
-        wait: whether to wait for the lock, or to raise an error.
+        wait: whether to wait for a lock that another process holds, or to raise an error.
 
     Raises:
-        InUseError: another process holds the lock.
+        InUseError: another process holds the lock, or a process of this machine has left its lock file behind.
         InputError: the lock file cannot be written.
     """
     try:
@@ -48,8 +48,9 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
 @contextmanager
 def _held(lock_file: Path, busy: str, *, wait: bool) -> Iterator[None]:
     while not _created(lock_file):
-        if not wait:
-            raise InUseError(f"{busy}; {_holder(lock_file)}")
+        holder, has_ended = _holder(lock_file)
+        if not wait or has_ended:
+            raise InUseError(f"{busy}; {holder}")
         time.sleep(_PAUSE)
     try:
         yield
@@ -69,14 +70,16 @@ def _created(lock_file: Path) -> bool:
     return True
 
 
-def _holder(lock_file: Path) -> str:
-    """Return a sentence on the process that wrote a lock file, and on what to do if it has ended."""
+def _holder(lock_file: Path) -> tuple[str, bool]:
+    """Return a sentence on the process that wrote a lock file, and whether this process has ended."""
     try:
         host, _, number = lock_file.read_text(encoding="utf-8").strip().rpartition(" ")
     except (OSError, ValueError):
         host = number = ""
     if not host or not number.isdecimal():
-        return f"{lock_file} holds the lock of an unknown process; if no process is at work, remove that file"
-    if host == socket.gethostname() and not Path(f"/proc/{number}").exists() and Path("/proc/self").exists():
-        return f"{lock_file} was left behind by process {number} of this machine, which has ended: remove that file"
-    return f"{lock_file} is the lock of process {number} on {host}; if that process has ended, remove that file"
+        return f"{lock_file} holds the lock of an unknown process; if no process is at work, remove that file", False
+    has_proc = Path("/proc/self").exists()
+    has_ended = host == socket.gethostname() and has_proc and not Path(f"/proc/{number}").exists()
+    if has_ended and lock_file.exists():  # a process that releases its lock removes the file before it ends
+        return f"{lock_file} was left behind by process {number} of this machine, which has ended: remove it", True
+    return f"{lock_file} is the lock of process {number} on {host}; if that process has ended, remove that file", False

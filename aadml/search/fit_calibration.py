@@ -17,6 +17,7 @@ from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
 from aadml.runs.model_data import Note
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
+from aadml.search.checksums import check_items
 from aadml.search.encoders import IndexEncoder, near
 from aadml.search.exact_search import Gallery
 from aadml.search.filters import matching
@@ -90,6 +91,7 @@ def calibrate_index(
         settings: JsonObject = {"form": FORM, "precision": precision, **_origin(data, path)}
         if {name: before.get(name) for name in settings} == settings:
             return
+        check_items(database)
         index = IndexContent(galleries_of(database, encoder.similarity), labels_of(database), encoder)
         numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)

@@ -24,7 +24,7 @@ from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
-from aadml.search.checksums import check_items
+from aadml.search.checksums import ItemChecks, check_facts
 from aadml.search.embed_query import check, embed_query
 from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
@@ -49,16 +49,18 @@ class _State:
     """One state of an index.
 
     Attributes:
-        generation: number of changes of the file.
+        version: version of the data for the connection; another process that writes changes it.
         meta: facts by name.
+        items: verification of the items.
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
         cells: of approximate search, by modality.
         filters: rows of a gallery that meet a condition, for the latest conditions.
     """
 
-    generation: int
+    version: int
     meta: dict[str, JsonObject]
+    items: ItemChecks
     galleries: Galleries
     calibrations: dict[Query, Calibration]
     cells: dict[Modality, Cells]
@@ -71,15 +73,21 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     Raises:
         InputError: the index is damaged.
     """
-    check_items(database)
+    version = _version(database)
+    check_facts(database)
     meta = meta_of(database)
     try:
-        generation, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
+        _, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
     except KeyError:
         raise DamagedFileError(f"{path}: damaged: the facts of the index are missing; build the index again") from None
     galleries = galleries_of(database, similarity)
     calibrations = read_calibrations(meta.get(CALIBRATION, {}), path)
-    return _State(generation, meta, galleries, calibrations, read_cells(database, meta, galleries, path))
+    cells = read_cells(database, meta, galleries, path)
+    return _State(version, meta, ItemChecks(database), galleries, calibrations, cells)
+
+
+def _version(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA data_version").fetchone()[0])
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -299,8 +307,10 @@ class Index:
             probed = self._probed(to, queries, int(k)) if rows is None and not exact else rows
             places, scores = gallery.best(queries, int(k), probed)
             nearest = numbers[places].tolist()
+            self._state.items.check(nearest)
             items = list(items_of(self._database, nearest))
-            moments = [best_moment(read_moments(self._database, to, n), queries, self.similarity) for n in nearest]
+            stretches = read_moments(self._database, to, nearest)
+            moments = [best_moment(vectors_over_time, queries, self.similarity) for vectors_over_time in stretches]
             calibration = self._state.calibrations.get((tuple(vectors), to))
         among = len(gallery) if rows is None else len(rows)
         chances = [None] * len(items) if calibration is None else calibration.probability(scores, among).tolist()
@@ -320,6 +330,8 @@ class Index:
             InputError: the index has no item of this number.
         """
         with self._reading():
+            self._refresh()
+            self._state.items.check([number])
             (item,) = items_of(self._database, [number])
         return item, self._places(item)
 
@@ -340,6 +352,7 @@ class Index:
         """
         with self._reading():
             self._refresh()
+            self._state.items.check_all()
             return export(self._database, self._state.galleries, output, kind)
 
     def refresh(self) -> None:
@@ -353,8 +366,7 @@ class Index:
 
     def _refresh(self) -> None:
         """Read the index again if another process has changed it, in an open transaction."""
-        known = meta_of(self._database).get("state")
-        if known is None or typed(known, "generation", int) != self._state.generation:
+        if _version(self._database) != self._state.version:
             before, self._state = self._state, _read_state(self._database, self.path)
             if before.meta["encoder"] != self._state.meta["encoder"]:
                 self._encoder = None
@@ -365,6 +377,7 @@ class Index:
         if (to, where) not in cache:
             if len(cache) >= _FILTERS:
                 cache.pop(next(iter(cache)))
+            self._state.items.check_all()
             numbers = matching(self._database, *where, seconds=self.filter_seconds)
             cache[to, where] = np.flatnonzero(np.isin(self._gallery(to)[0], numbers)).astype(np.int64)
         return cache[to, where]

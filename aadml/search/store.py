@@ -154,6 +154,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """Open an index for one transaction, which is undone by an exception: readers see the state before or after it."""
     with closing(connect(path)) as database, _errors_in_one_line(path):
         database.execute("BEGIN IMMEDIATE")
+        checksums.check_facts(database)
         yield database
         checksums.seal_facts(database)
         database.execute("COMMIT")  # closing without it rolls the transaction back
@@ -231,30 +232,34 @@ def _write(
         database.execute(statement)
     by_modality = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
     tables = ["item", *(["extra"] if columns else []), *by_modality]
-    touched: list[int] = []
+    blocks = checksums.ChangedBlocks(database)
     for name in removed:
-        touched += _remove(database, name, tables)
+        _remove(database, name, tables, blocks)
     for entry in entries:
-        touched += _remove(database, entry.item.id, tables)
-        touched.append(_insert(database, entry, columns))
-    checksums.seal_items(database, touched)
+        _remove(database, entry.item.id, tables, blocks)
+        _insert(database, entry, columns, blocks)
+    blocks.seal()
     write_meta(database, meta)
 
 
-def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str]) -> list[int]:
-    """Remove an item and return its number, in a list; an empty list if there is none."""
+def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str], blocks: checksums.ChangedBlocks) -> None:
+    """Remove the item of an id, if there is one."""
     number = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
-    for table in tables if number is not None else ():
-        database.execute(f"DELETE FROM {table} WHERE number = ?", number)
-    return list(number or ())
+    if number is not None:
+        blocks.verify(number[0])
+        for table in tables:
+            database.execute(f"DELETE FROM {table} WHERE number = ?", number)
 
 
-def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> int:
+def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns, blocks: checksums.ChangedBlocks) -> None:
     item = entry.item
+    number = database.execute("SELECT coalesce(max(number), 0) + 1 FROM item").fetchone()[0]
+    blocks.verify(number)
     media = [_path(item.media[name]) if item.media.get(name) else None for name in ("audio", "visual")]
-    row = (item.id, item.split, item.label, *media, entry.digest)
-    statement = "INSERT INTO item (id, split, label, audio, visual, digest) VALUES (?, ?, ?, ?, ?, ?)"
-    number = database.execute(statement, row).lastrowid
+    row = (number, item.id, item.split, item.label, *media, entry.digest)
+    database.execute(
+        "INSERT INTO item (number, id, split, label, audio, visual, digest) VALUES (?, ?, ?, ?, ?, ?, ?)", row
+    )
     if columns:
         empty = {"NUMERIC": None, "TEXT": ""}  # SQLite orders text above every number
         values = (number, *(item.columns[name] or empty[kind] for name, kind in columns.items()))
@@ -262,9 +267,7 @@ def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> int
     for name, vector in entry.vectors.items():
         content = np.ascontiguousarray(vector, dtype="<f4").tobytes()
         database.execute(f"INSERT INTO vector_{name} VALUES (?, ?)", (number, content))
-    assert number is not None
     write_moments(database, number, entry.moments)
-    return number
 
 
 def _path(name: str) -> str | bytes:

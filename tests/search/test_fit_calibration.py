@@ -109,6 +109,6 @@ def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_
     write_features(others, synthetic(train=0, valid=50, **sizes))
     with Index.build(clips, tmp_path / "i") as index:
         assert {one.clips for one in index._state.calibrations.values()} == {50}
-        generation = index._state.generation
+        generation = index._state.meta["state"]["generation"]
     with Index.build(clips, tmp_path / "i", calibrate=others) as index:  # the same file by another name: nothing to do
-        assert index._state.generation == generation
+        assert index._state.meta["state"]["generation"] == generation

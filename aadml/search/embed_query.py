@@ -39,15 +39,15 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
     if kind != "clip":
         check(encoder, kind, to)
         return {kind: _embedded(encoder, kind, value)}
-    vectors, reasons = dict[Modality, Tensor](), list[str]()
+    vectors, errors = dict[Modality, Tensor](), list[InputError]()
     for modality in MODALITIES[:2]:
         if encoder.can_query(modality, to) and may_have(str(value), modality):
             try:
                 vectors[modality] = _embedded(encoder, modality, value)
             except InputError as error:
-                reasons.append(str(error))
+                errors.append(error)
     if not vectors:
-        raise InputError(reasons[0] if reasons else f"{value}: has no modality that can be compared with {to}")
+        raise errors[0] if errors else InputError(f"{value}: has no modality that can be compared with {to}")
     return vectors
 
 

@@ -1,10 +1,12 @@
 """Queries that are refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import Index
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
+from aadml.search import Index, embed_query
 
 
 @pytest.mark.parametrize(
@@ -24,3 +26,13 @@ def test_a_wrong_question_is_refused(features, tmp_path, question, says):
     index = Index.build(features, tmp_path / "i")
     with pytest.raises(InputError, match=says):
         index.search(**{"to": "audio", **question})
+
+
+def test_the_error_of_a_clip_keeps_its_class(monkeypatch):
+    def untrusted(*_):
+        raise UntrustedCodeError("named by a file")
+
+    monkeypatch.setattr(embed_query, "embed_media", untrusted)
+    encoder = SimpleNamespace(can_query=lambda *_: True)
+    with pytest.raises(UntrustedCodeError, match="named by a file"):
+        embed_query.embed_query(encoder, {"clip": "a.mp4"}, "audio")

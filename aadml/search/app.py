@@ -96,7 +96,7 @@ class Service:
         numbers = [_number(number) for number in request.query_params.get("numbers", "").split(",")]
         if len(numbers) > MOST_PREVIEWS:
             raise HTTPException(400, f"numbers: {len(numbers)} clips in one request; ask for at most {MOST_PREVIEWS}")
-        media = [self._index.item(number)[1] for number in numbers]
+        media = await run_in_threadpool(lambda: [self._index.item(number)[1] for number in numbers])
         sources = [PreviewSource(paths.get("visual", ""), paths.get("audio", "")) for paths in media]
         async with self._previews:
             previews = await run_in_threadpool(make_previews, sources)

@@ -1,8 +1,8 @@
-"""The best moment of a hit: of the vectors over time of a clip, the one that fits the query best.
+"""Best moment of a hit: the stretch of the clip that fits the query best.
 
-Each stretch of time is embedded as a clip of its own and scored by the similarity of the index. A model that was
-trained on means over time receives shorter stretches here than in training: the moment is a place to begin to listen,
-and its score is reported beside the score of the clip.
+Each stretch of time is embedded as a clip and scored by the similarity of the index. A model that was trained on means
+over time receives shorter stretches in a search than in training. The moment is therefore only a suggestion of where to
+listen, and its score is reported beside the score of the clip.
 """
 
 import sqlite3
@@ -43,8 +43,8 @@ class Moment:
     """The stretch of a hit that fits the query best.
 
     Attributes:
-        seconds: from the beginning of the file.
-        score: of the stretch, in the unit of the similarity.
+        seconds: beginning, in seconds from the beginning of the file.
+        score: score in the unit of the similarity.
     """
 
     seconds: float
@@ -52,7 +52,7 @@ class Moment:
 
 
 def best_moment(moments: MomentVectors | None, queries: Tensor, similarity: str) -> Moment | None:
-    """Return the stretch that fits the queries (q, d) best, the first of equal ones; None for fewer than two."""
+    """Return the stretch that fits the queries (q, d) best, the earliest if equal; None if there are fewer than two."""
     if moments is None or len(moments.times) < 2:
         return None
     scores = Gallery(torch.from_numpy(moments.vectors), similarity).scores(queries)

@@ -1,8 +1,8 @@
 """Checksums of the content of an index, written in the transaction of each change.
 
-The table `checksum` holds a SHA-256 for each block of 256 items and of their vectors, for the moments of each item, and
-for the facts (schema, `meta`, cells, number of blocks). What a reader uses is compared with them. An index of version 1
-has none: it is read unverified.
+The table `checksum` holds a SHA-256 for each block of 256 items or vectors, for the moments of each item, and for the
+facts (schema, `meta`, cells, number of blocks). Facts and vectors are verified when an index is opened, all other
+blocks when they are read. An index of version 1 has no checksums and is read unverified.
 """
 
 import hashlib
@@ -241,7 +241,7 @@ def _digest(rows: Sequence[Sequence[Any]]) -> bytes:
     blobs = [row[-1] for row in rows if isinstance(row[-1], bytes)]
     if len(blobs) < len(rows):
         return hashlib.sha256(ascii(rows).encode()).digest()
-    if len(rows[0]) == 2:  # of vectors: the text of the line below, in a tenth of its time
+    if len(rows[0]) == 2:  # rows of vectors: the same text as below, in a tenth of the time
         values = f"[{', '.join([f'(({number!a},), {len(blob)})' for number, blob in rows])}]"
     else:
         values = ascii([(row[:-1], len(row[-1])) for row in rows])

@@ -1,4 +1,4 @@
-"""An open index: searched, updated, exported."""
+"""Open index, for search, updates and export."""
 
 import sqlite3
 import threading
@@ -49,12 +49,12 @@ class _State:
     """One state of an index.
 
     Attributes:
-        version: version of the data for the connection; another process that writes changes it.
+        version: counter of SQLite that changes when another connection writes to the file.
         meta: facts by name.
         items: verification of the items.
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
-        cells: of approximate search, by modality.
+        cells: cells of approximate search, by modality.
         filters: rows of a gallery that meet a condition, for the latest conditions.
     """
 
@@ -79,7 +79,7 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     try:
         _, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
     except KeyError:
-        raise DamagedFileError(f"{path}: damaged: the facts of the index are missing; build the index again") from None
+        raise DamagedFileError(f"{path}: is damaged: its facts are missing; build the index again") from None
     galleries = galleries_of(database, similarity)
     calibrations = read_calibrations(meta.get(CALIBRATION, {}), path)
     cells = read_cells(database, meta, galleries, path)
@@ -91,7 +91,7 @@ def _version(database: sqlite3.Connection) -> int:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return device and inode of a file; connecting to a missing file raises the error, so it has (0, 0)."""
+    """Return device and inode of a file; (0, 0) for a missing file, since connecting to it raises the error."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -103,13 +103,13 @@ class Index:
     """An index of clips. A search reads the latest state of the file; it is exact unless the index has cells.
 
     Args:
-        path: of the index.
+        path: path of the index.
         model: the model or its current path, if the model was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
 
     Attributes:
-        path: of the index.
-        filter_seconds: limit of the processor time of a condition.
+        path: path of the index.
+        filter_seconds: limit of the processor time of a condition, in seconds.
 
     Raises:
         InputError: the file does not exist or is not an index.
@@ -145,7 +145,7 @@ class Index:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Lock the index and open a transaction on the current file; a replaced file is opened anew.
+        """Lock the index and open a transaction on the current file; a replaced file is opened again.
 
         Raises:
             InputError: the file was removed, or replaced by something else.
@@ -200,7 +200,7 @@ class Index:
 
     @property
     def similarity(self) -> str:
-        """Similarity of its vectors, by name."""
+        """Similarity of the vectors, by name."""
         return typed(self._state.meta["state"], "similarity", str)
 
     @property
@@ -224,7 +224,7 @@ class Index:
 
     @property
     def encoder(self) -> IndexEncoder:
-        """Encoder of the queries, loaded by the first one."""
+        """Encoder of the queries, loaded for the first query."""
         with self._lock:
             if self._encoder is None:
                 with trusting(self._trust_code), named_in(self.path):
@@ -259,7 +259,7 @@ class Index:
             exact: score every item, even if the index has cells.
 
         Raises:
-            InputError: there is no query or several, a modality cannot be searched, a file cannot be read, or the
+            InputError: there is no query or more than one, a modality cannot be searched, a file cannot be read, or the
                 condition is invalid.
         """
         self.refresh()
@@ -270,13 +270,15 @@ class Index:
 
     @checked_call
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
-        """Return the k items that fit best to an item of the index; the results may contain that item."""
+        """Return the k items that fit an item of the index best; the results may contain that item."""
         with self._lock:
             self.refresh()
             numbers, gallery = self._gallery(modality)
             place = np.flatnonzero(numbers == number)
             if not len(place):
-                raise InputError(f"clip number {number} of this index does not exist or has no {modality}")
+                raise InputError(
+                    f"clip number {number} is not in this index or has no {modality}; pass the number of a hit"
+                )
             check(self.encoder, modality, to)
             return self.nearest({modality: gallery.vectors[place]}, to, k=k, where=where)
 
@@ -291,7 +293,7 @@ class Index:
         parameters: Sequence[Value] = (),
         exact: bool = False,
     ) -> Found:
-        """Return the k items whose vectors are nearest to a query: one vector (1, e) for each of its modalities."""
+        """Return the k items whose vectors are nearest to a query, which has one vector (1, e) per modality."""
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
         with self._reading():
@@ -383,7 +385,7 @@ class Index:
         return cache[to, where]
 
     def _probed(self, to: Modality, queries: Tensor, k: int) -> NDArray[np.int64] | None:
-        """Return the items of the cells near the queries; None without cells, or if the cells have fewer than k."""
+        """Return the items of the cells near the queries; None if there are no cells, or fewer than k such items."""
         cells = self._state.cells.get(to)
         rows = None if cells is None else cells.candidates(queries)
         return None if rows is None or len(rows) < k else rows
@@ -396,7 +398,7 @@ class Index:
     def _target(self, to: Modality | None) -> Modality:
         modalities = self.modalities
         if to is None and len(modalities) != 1:
-            raise InputError(f"--to is missing; this index has {', '.join(modalities)}")
+            raise InputError(f"--to is missing; choose from {', '.join(modalities)}")
         if to is not None and to not in modalities:
             raise InputError(f"--to {to}: this index has only {', '.join(modalities)}")
         return to or modalities[0]

@@ -1,4 +1,4 @@
-"""Readers of an index: facts, items, vectors; the caller opens the transaction."""
+"""Readers of the facts, items and vectors of an index; the caller opens the transaction."""
 
 import json
 import os
@@ -61,14 +61,14 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
     for number in numbers:
         row = database.execute(query, (number,)).fetchone()
         if row is None:
-            raise InputError(f"clip number {number} is not in this index")
+            raise InputError(f"clip number {number} is not in this index; pass the number of a hit")
         media = {m: os.fsdecode(path) for m, path in zip(("audio", "visual"), row[1:3], strict=True) if path}
         columns = {name: "" if value is None else str(value) for name, value in zip(names, row[5:], strict=True)}
         yield Item(row[0], media, row[3], row[4], columns)
 
 
 def galleries_of(database: sqlite3.Connection, similarity: str) -> Galleries:
-    """Read the vectors of every modality that has any."""
+    """Read the vectors of every modality of an index."""
     vectors = {m: vectors_of(database, m) for m in MODALITIES}
     return {m: (v[0], Gallery(torch.from_numpy(v[1]), similarity)) for m, v in vectors.items() if v is not None}
 

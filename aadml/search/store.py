@@ -1,4 +1,4 @@
-"""The index file: an SQLite database of items, their columns and their vectors, written in transactions."""
+"""Index file: an SQLite database of items, their columns and their vectors, written in transactions."""
 
 import json
 import os
@@ -73,7 +73,7 @@ class Entry:
 
     Attributes:
         item: the clip.
-        digest: of everything the clip is made from; a clip of equal digest is not written again.
+        digest: SHA-256 of the columns, media and features of the clip; a clip of equal digest is not written again.
         vectors: modality -> (d,) float32.
         moments: modality -> vectors over time, if the index has moments.
     """
@@ -88,12 +88,12 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open an index.
 
     Raises:
-        InputError: the file does not exist, is not an index, or is of another version.
+        InputError: the file does not exist, is not an index, or has another version.
     """
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: is not a file; pass the file of an index")
     if not path.is_file():
-        raise InputError(f"{path}: no such index; make it by `aadml index SOURCE -o {quote(str(path))}`")
+        raise InputError(f"{path}: no such index; build it by `aadml index SOURCE -o {quote(str(path))}`")
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
     lone = mode == "ro" and not path.with_name(f"{path.name}-wal").exists()
     address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * lone}"
@@ -109,7 +109,7 @@ def connect(path: Path) -> sqlite3.Connection:
     if kind != APPLICATION or not 1 <= version <= VERSION:
         database.close()
         if kind != APPLICATION:
-            raise InputError(f"{path}: is not an index of aadml")
+            raise InputError(f"{path}: is not an index of aadml; pass a file of `aadml index`")
         raise InputError(
             f"{path}: is an index of version {version}, but this aadml reads versions 1 and {VERSION}; "
             "build the index again"
@@ -131,12 +131,12 @@ def reading(database: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def _errors_in_one_line(path: Path) -> Iterator[None]:
-    """Raise InputError, with a message of one line, for errors of SQLite."""
+    """Raise InputError with a message of one line for an error of SQLite."""
     try:
         yield
     except MemoryError as error:
         raise DamagedFileError(
-            f"{path}: cannot be read as an index (the file is damaged, or larger than the memory)"
+            f"{path}: cannot be read as an index (the file is damaged or larger than the memory); build the index again"
         ) from error
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
@@ -151,7 +151,7 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an index for one transaction, which is undone by an exception: readers see the state before or after it."""
+    """Open an index for one transaction, which an exception undoes: readers read the state before or after it."""
     with closing(connect(path)) as database, _errors_in_one_line(path):
         database.execute("BEGIN IMMEDIATE")
         checksums.check_facts(database)
@@ -184,7 +184,7 @@ def only_writer(path: Path) -> Iterator[Path]:
             yield work
     except BaseException:
         if is_new and work.is_dir() and [file.name for file in work.iterdir()] == ["lock"]:
-            shutil.rmtree(work, ignore_errors=True)  # no work was begun
+            shutil.rmtree(work, ignore_errors=True)  # contains no work
         raise
     finally:
         os.close(handle)
@@ -209,8 +209,8 @@ def change(
     """Write a change of an index in one transaction.
 
     Args:
-        path: of the index.
-        meta: facts that are set.
+        path: path of the index.
+        meta: facts to write.
         columns: further columns of all items; if they differ from those of the index, `entries` holds every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
@@ -243,7 +243,7 @@ def _write(
 
 
 def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str], blocks: checksums.ChangedBlocks) -> None:
-    """Remove the item of an id, if there is one."""
+    """Remove the item of an id, if the index has it."""
     number = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
     if number is not None:
         blocks.verify(number[0])

@@ -19,7 +19,7 @@ _SQLITE = b"SQLite format 3\0"
 
 
 def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda reason: None) -> list[str]:
-    """Check a run, a model, a feature file, a file of embeddings, an index or the ledger of an extraction.
+    """Check a run, a model, a feature file, a file of embeddings, an index or a ledger against its checksums.
 
     Args:
         path: the folder or the file; a ledger is the folder `<output>.work`.
@@ -30,7 +30,7 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
         A sentence for each file or part that is damaged, missing or changed; empty if everything is intact.
 
     Raises:
-        InputError: there is no such file, or it is of none of these kinds.
+        InputError: the file does not exist or has none of these kinds.
 
     Example:
         >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")

@@ -1,12 +1,12 @@
-"""Checksums of the blocks of a file, in a trailer behind its content.
+"""Checksums of the blocks of a file, in a trailer after its content.
 
 Content of n bytes is followed by the checksums of its blocks of 64 KiB (8 bytes each, little endian), the SHA-256 of
 these checksums and n, n itself (8 bytes) and `aadml checksums1`. A reader verifies the blocks that it reads.
 
 The checksum of a block of 32-bit words w_i is the sum of k_i w_i modulo 2^64, with fixed random odd 64-bit k_i
 (multilinear hashing; Lemire and Kaser, The Computer Journal 2014). It finds every change of a single word, and
-overlooks another change with a probability of about 2^-32 at most. It reads four times as many bytes a second as
-SHA-256. Like every checksum beside its data, it finds damage and not forgery.
+misses any other change with a probability of at most about 2^-32. It is several times as fast as SHA-256. Like every
+checksum beside its data, it finds damage but not forgery.
 """
 
 import functools
@@ -65,16 +65,16 @@ def _digest(sums: bytes, size: int) -> bytes:
 
 
 class CheckedReader(io.RawIOBase):
-    """Content of a file with a trailer, of which every block that is read is verified.
+    """Reader of the content of a file with a trailer; it verifies every block that it reads.
 
     Args:
         path: the file.
 
     Attributes:
-        failure: sentence on the first block that did not match its checksum; "" so far.
+        failure: sentence on the first block that did not match its checksum; "" if all matched so far.
 
     Raises:
-        DamagedFileError: the trailer is damaged; also every read of a damaged block.
+        DamagedFileError: the trailer is damaged. Every read of a damaged block raises it as well.
         OSError: the file cannot be read.
     """
 

@@ -1,4 +1,4 @@
-"""Exclusive locks between processes: `flock`, or a lock file on file systems without it (some of NFS)."""
+"""Exclusive locks between processes: `flock`, or a lock file on file systems without `flock` (some NFS)."""
 
 import errno
 import fcntl
@@ -12,7 +12,7 @@ from pathlib import Path
 from aadml.feature_extraction.ground.errors import InputError, InUseError
 
 WITHOUT_FLOCK = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-_PAUSE = 1.0  # seconds between two looks at the lock file of another process
+_PAUSE = 1.0  # seconds between two checks of the lock file of another process
 
 
 @contextmanager
@@ -21,8 +21,8 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
 
     Args:
         handle: descriptor of the file or folder that is locked.
-        lock_file: file that stands for the lock where there is no `flock`: it holds host and process, and is left
-            behind by a killed process.
+        lock_file: file that replaces `flock` where there is none. It contains host and process, and a killed process
+            leaves it behind.
         busy: message for a lock that another process holds.
         wait: whether to wait for a lock that another process holds, or to raise an error.
 
@@ -59,7 +59,7 @@ def _held(lock_file: Path, busy: str, *, wait: bool) -> Iterator[None]:
 
 
 def _created(lock_file: Path) -> bool:
-    """Create a lock file with host and process; return False if it exists."""
+    """Create a lock file with host and process; return False if the file exists."""
     try:
         with lock_file.open("x", encoding="utf-8") as file:
             file.write(f"{socket.gethostname()} {os.getpid()}\n")
@@ -77,7 +77,7 @@ def _holder(lock_file: Path) -> tuple[str, bool]:
     except (OSError, ValueError):
         host = number = ""
     if not host or not number.isdecimal():
-        return f"{lock_file} holds the lock of an unknown process; if no process is at work, remove that file", False
+        return f"{lock_file} is the lock of an unknown process; if no process is running, remove that file", False
     has_proc = Path("/proc/self").exists()
     has_ended = host == socket.gethostname() and has_proc and not Path(f"/proc/{number}").exists()
     if has_ended and lock_file.exists():  # a process that releases its lock removes the file before it ends

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, write_bytes
 from aadml.feature_extraction.ground.checksummed_json import FileSum
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, InUseError
 from aadml.feature_extraction.ground.locks import locked
 from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, RunManifest, read_file, read_log, read_manifest
 
@@ -208,9 +208,11 @@ def open_run(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
 
 @contextmanager
 def _empty_removed(folder: Path, *, is_new: bool) -> Iterator[None]:
-    """Remove a new folder after an error that left nothing in it."""
+    """Remove a new folder after an error that left nothing in it, unless another process uses the folder."""
     try:
         yield
+    except InUseError:
+        raise
     except InputError:
         with suppress(OSError):  # not empty, or gone
             if is_new:

@@ -1,4 +1,4 @@
-"""Access to the data of a served index: only for pages of this server, in browsers that opened a printed address."""
+"""Access control of a served index: only its own pages may read it, in browsers that opened a printed address."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -19,19 +19,20 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 PAGE = frozenset({"/", "/page.css", "/page.js"})
-"""Paths that hold nothing of the index; every other path needs the cookie."""
+"""Paths that contain no data of the index; every other path requires the cookie."""
 UNKNOWN_BROWSER = "this browser has not opened the address that `aadml serve` printed last; open that address"
 
 
 class Access:
-    """Token of the printed address, and the cookie that a browser gets for the token.
+    """Token of the printed address, and the cookie that a browser receives in exchange for the token.
 
-    Every token is exchanged once. A new token follows each exchange, so the address that was printed last always opens
-    one more browser. The cookie is valid until the server ends.
+    Every token is exchanged once. A new token follows each exchange, so the latest printed address always admits one
+    more browser. The cookie is valid until the server ends.
 
     Args:
-        port: of the server; part of the cookie's name, because browsers send cookies to every port of a host.
-        on_address: called with the address that holds the newest token.
+        port: port of the server. The name of the cookie contains it, because browsers send cookies to every port of a
+            host.
+        on_address: called with the address that contains the newest token.
     """
 
     def __init__(self, port: int, on_address: Callable[[str], None]) -> None:
@@ -41,7 +42,7 @@ class Access:
         self._token: str | None = None
 
     def renew(self) -> None:
-        """Make a new token and announce the address that holds it."""
+        """Create a token and announce the address that contains it."""
         self._token = secrets.token_urlsafe(32)
         self._on_address(f"http://127.0.0.1:{self.port}/?token={self._token}")
 
@@ -55,17 +56,17 @@ class Access:
         return response
 
     def known(self, request: Request) -> bool:
-        """Check the cookie of a request."""
+        """Return whether a request has the cookie."""
         return _equal(request.cookies.get(self._cookie, ""), self._secret)
 
 
 class Guard:
-    """Refuse requests to other hosts, from other pages, and requests for data without the cookie.
+    """Middleware that refuses requests to other hosts, from other pages, and for data without the cookie.
 
     Args:
-        app: answers the other requests.
+        app: application that answers the accepted requests.
         access: token and cookie.
-        limits: of clients.
+        limits: limits of clients.
     """
 
     def __init__(self, app: ASGIApp, access: Access, limits: ClientLimits) -> None:
@@ -73,7 +74,7 @@ class Guard:
         self._hosts = frozenset(f"{name}:{access.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that is refused, and pass on the others."""
+        """Refuse a request, or pass it on to the application."""
         app: Callable[[Scope, Receive, Send], Awaitable[None]] = self._app
         if scope["type"] == "http":
             app = await self._refused(Request(scope, receive)) or app
@@ -84,12 +85,12 @@ class Guard:
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
         addressed = request.headers.get("host", "") in self._hosts
         if not addressed or (origin is not None and origin.removeprefix("http://") not in self._hosts):
-            return PlainTextResponse("this page is only for this machine\n", 403, HEADERS)
+            return PlainTextResponse("this page can only be opened on this machine\n", 403, HEADERS)
         if request.url.path in PAGE:
             exchanged = request.method == "GET" and "token" in request.query_params
             return self._access.exchange(request.query_params["token"]) if exchanged else None
         if site not in ("same-origin", "none"):
-            return PlainTextResponse("the index is not open to other pages\n", 403, HEADERS)
+            return PlainTextResponse("other pages cannot read the index\n", 403, HEADERS)
         if not self._access.known(request):
             await discard(request, self._limits.seconds)
             return JSONResponse({"error": UNKNOWN_BROWSER}, 403, HEADERS)

@@ -37,8 +37,8 @@ class Service:
     """Backend of the search page.
 
     Args:
-        index: that is searched.
-        limits: of clients.
+        index: index that is searched.
+        limits: limits of clients.
     """
 
     def __init__(self, index: Index, limits: ClientLimits) -> None:
@@ -81,7 +81,7 @@ class Service:
             query: Any = {kind: path}
             try:
                 return await self._found(lambda: self._index.search(**query, to=to, k=k, where=where))
-            except InputError as error:  # the client knows the file by another name
+            except InputError as error:  # the client has another name for the file
                 name = unquote(request.headers.get("x-name", "")) or "the file"
                 raise type(error)(str(error).replace(str(path), name[:100])) from error
 
@@ -96,7 +96,7 @@ class Service:
         numbers = [_number(number) for number in request.query_params.get("numbers", "").split(",")]
         if len(numbers) > MOST_PREVIEWS:
             raise HTTPException(400, f"numbers: {len(numbers)} clips in one request; ask for at most {MOST_PREVIEWS}")
-        media = [self._index.item(number)[1] for number in numbers]
+        media = await run_in_threadpool(lambda: [self._index.item(number)[1] for number in numbers])
         sources = [PreviewSource(paths.get("visual", ""), paths.get("audio", "")) for paths in media]
         async with self._previews:
             previews = await run_in_threadpool(make_previews, sources)
@@ -107,7 +107,7 @@ class Service:
         return _json(contents)
 
     async def _found(self, search: Callable[[], Found]) -> Response:
-        """Search in a thread when it is the turn of the query."""
+        """Search in a thread, after waiting for a free place."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 await self._answers.acquire()
@@ -128,19 +128,19 @@ def _query(request: Request) -> tuple[str, Modality, int, str | None]:
     values = request.query_params
     k = _number(values.get("k", "12"))
     if not 1 <= k <= MOST_HITS:
-        raise HTTPException(400, f"k: {k} is not in the range 1 to {MOST_HITS}")
+        raise HTTPException(400, f"k: {k} given; pass a whole number from 1 to {MOST_HITS}")
     return values.get("kind", ""), _modality(values.get("to")), k, values.get("where") or None
 
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 15:
-        raise HTTPException(400, f"{text[:40]!r} is not a whole number")
+        raise HTTPException(400, f"{text[:40]!r} is not a whole number; pass digits only")
     return int(text)
 
 
 def _modality(name: str | None) -> Modality:
     if name not in MODALITIES:
-        raise HTTPException(400, f"{str(name)[:40]!r} is not a modality; there are {', '.join(MODALITIES)}")
+        raise HTTPException(400, f"{str(name)[:40]!r} is not a modality; choose from {', '.join(MODALITIES)}")
     return name
 
 
@@ -163,9 +163,9 @@ def application(index: Index, access: Access, limits: ClientLimits) -> Starlette
     """Build the app of an index.
 
     Args:
-        index: that is searched; the app only reads it, and closes it at the end.
+        index: index that is searched. The app only reads it, and closes it at the end.
         access: token of the printed address, and cookie.
-        limits: of clients.
+        limits: limits of clients.
     """
     service = Service(index, limits)
     index.filter_seconds = limits.filter
@@ -201,12 +201,11 @@ def serve(
 ) -> None:
     """Serve the search page of an index on this machine until the process is interrupted.
 
-    Only a browser that opened the address printed last is answered. An address opens the page in one browser; then the
-    next address is printed.
+    Each printed address opens the page in one browser; then the next address is printed. Other requests are refused.
 
     Args:
         index: the index file.
-        port: of the loopback interface.
+        port: port of the loopback interface.
         model: current path of the model of the index, if the model was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         on_note: called with the address of the page, and with the next address when a browser has opened the page.

@@ -1,12 +1,12 @@
-"""The best moment of a hit: of the vectors over time of a clip, the one that fits the query best.
+"""Best moment of a hit: the stretch of the clip that fits the query best.
 
-Each stretch of time is embedded as a clip of its own and scored by the similarity of the index. A model that was
-trained on means over time receives shorter stretches here than in training: the moment is a place to begin to listen,
-and its score is reported beside the score of the clip.
+Each stretch of time is embedded as a clip and scored by the similarity of the index. A model that was trained on means
+over time receives shorter stretches in a search than in training. The moment is therefore only a suggestion of where to
+listen, and its score is reported beside the score of the clip.
 """
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
-from aadml.search.checksums import check_row
+from aadml.search.checksums import check_moments, damage
 from aadml.search.exact_search import Gallery
 
 SCHEMA = tuple(
@@ -43,8 +43,8 @@ class Moment:
     """The stretch of a hit that fits the query best.
 
     Attributes:
-        seconds: from the beginning of the file.
-        score: of the stretch, in the unit of the similarity.
+        seconds: beginning, in seconds from the beginning of the file.
+        score: score in the unit of the similarity.
     """
 
     seconds: float
@@ -52,7 +52,7 @@ class Moment:
 
 
 def best_moment(moments: MomentVectors | None, queries: Tensor, similarity: str) -> Moment | None:
-    """Return the stretch that fits the queries (q, d) best, the first of equal ones; None for fewer than two."""
+    """Return the stretch that fits the queries (q, d) best, the earliest if equal; None if there are fewer than two."""
     if moments is None or len(moments.times) < 2:
         return None
     scores = Gallery(torch.from_numpy(moments.vectors), similarity).scores(queries)
@@ -68,18 +68,27 @@ def write_moments(database: sqlite3.Connection, number: int, moments: Mapping[Mo
         database.execute(f"INSERT INTO moment_{modality} VALUES (?, ?, ?)", (number, times, vectors))
 
 
-def read_moments(database: sqlite3.Connection, modality: Modality, number: int) -> MomentVectors | None:
-    """Read the vectors over time of an item; None if there are none, or the index predates them."""
+def read_moments(
+    database: sqlite3.Connection, modality: Modality, numbers: Sequence[int]
+) -> list[MomentVectors | None]:
+    """Read the vectors over time of items; None for an item without them, or if the index predates them.
+
+    Raises:
+        sqlite3.DatabaseError: the vectors are damaged.
+    """
     table = f"moment_{modality}"
     if database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is None:
-        return None
-    stored = database.execute(f"SELECT number, times, content FROM {table} WHERE number = ?", (number,)).fetchone()
-    check_row(database, table, number, stored)
-    row = None if stored is None else stored[1:]
+        return [None] * len(numbers)
+    check_moments(database, table, numbers)
+    query = f"SELECT times, content FROM {table} WHERE number = ?"
+    return [_moments(database.execute(query, (number,)).fetchone(), table, number) for number in numbers]
+
+
+def _moments(row: tuple[bytes, bytes] | None, table: str, number: int) -> MomentVectors | None:
     if row is None:
         return None
     count, rest = divmod(len(row[0]), 8)
     if rest or not count or len(row[1]) % (4 * count):
-        raise sqlite3.DatabaseError(f"the {modality} moments of clip number {number} are damaged")
+        raise damage(f"{table}, number {number}")
     times, values = np.frombuffer(row[0], dtype="<f8"), np.frombuffer(row[1], dtype="<f4")
     return MomentVectors(times.astype(np.float64), values.astype(np.float32).reshape(count, -1))

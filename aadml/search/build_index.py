@@ -87,17 +87,18 @@ def build(
         model: a model, or the path of a run or model folder; None indexes the features themselves.
         audio: name of the audio extractor if there is no model. If any extractor is named, only the modalities of named
             extractors are indexed; the default is `log-mel` and `hog-color`. "none" excludes audio from the default.
-        visual: name of the visual extractor, likewise.
-        options: of these extractors, by modality.
+        visual: name of the visual extractor; as `audio`.
+        options: options of these extractors, by modality.
         weights: "auto", a file, or "untrained", for extractors that have weights.
         media: a manifest with the media of the clips of a feature file.
         moments: keep features over time, so that a hit has its best moment; an index that has moments keeps them.
         allow_other_features: accept features of another extractor than the model was trained on.
-        workers: decoding processes; None uses one for each processor.
+        workers: decoding processes; None starts one per processor.
         calibrate: a feature file whose validation clips the probabilities are fitted on; by default those of `source`.
-        precision: share of best hits above the threshold that fit; below the threshold nothing is reported to fit.
-        approximate: recall@10 of approximate search in a large index, see `aadml.search.ivf`; None searches exactly, or
-            keeps the recall of the index.
+        precision: share of best hits above the threshold that fit. If no hit reaches the threshold, a search reports
+            that nothing fits.
+        approximate: recall@10 of approximate search in a large index (see `aadml.search.ivf`). None searches exactly,
+            or keeps the recall of the index.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         progress: called with a description of the work ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.

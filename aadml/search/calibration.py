@@ -30,7 +30,7 @@ class Sample:
     """The best hits of q validation clips.
 
     Attributes:
-        scores: (q, h) falling.
+        scores: (q, h) in falling order.
         fits: (q, h) whether a hit fits.
     """
 
@@ -50,9 +50,9 @@ class Curve:
     Attributes:
         kind: `logistic`: x is the score of the hit and b the best score of its query; `logistic of log-odds`: the
             log-odds of both; `posterior`: the score is the probability.
-        by_score: not negative, so that a better hit of one query is never less likely to fit.
-        by_best: of either sign.
-        level: of the log-odds.
+        by_score: weight of the score; not negative, so that a better hit of a query is never less likely to fit.
+        by_best: weight of the best score, of either sign.
+        level: constant of the log-odds.
         margin: smallest distance of a probability from 0 and 1.
     """
 
@@ -79,7 +79,7 @@ class Calibration:
     Attributes:
         asked: modalities of the query.
         to: modality of the items.
-        curve: the one that predicts held-out clips best.
+        curve: curve that predicts held-out clips best.
         relevance: `class` if items of the class of the query fit, `pair` if only the query's own partner fits.
         clips: number of validation clips.
         gallery: number of items that each clip queried.
@@ -111,7 +111,7 @@ class Calibration:
         """Compute the probabilities that hits fit.
 
         Args:
-            scores: of the hits (..., h) of a query, best first.
+            scores: scores of the hits of a query (..., h), best first.
             items: number of items that are searched. For relevance `pair`, the odds fall in proportion to the items.
         """
         probabilities = self.curve(scores)
@@ -221,7 +221,7 @@ def calibrate(
 
 
 def auroc(present: Values, absent: Values) -> float | None:
-    """Return the share of pairs in which a clip with its class in the gallery scores higher; None without pairs."""
+    """Return the share of pairs in which the clip with its class in the gallery scores higher; None for no pairs."""
     from sklearn.metrics import roc_auc_score
 
     present, absent = present[np.isfinite(present)], absent[np.isfinite(absent)]
@@ -247,7 +247,7 @@ def _threshold(
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """Compute the 95 % interval of a share of `count` (Wilson, 1927)."""
+    """Compute the 95 % interval of a share of `count` trials (Wilson, 1927)."""
     z = 1.959964
     center, spread = share + z * z / (2 * count), z * np.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     return float((center - spread) / (1 + z * z / count)), float((center + spread) / (1 + z * z / count))

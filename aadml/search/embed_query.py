@@ -20,42 +20,44 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
     """Embed a query.
 
     Args:
-        encoder: of the index.
+        encoder: encoder of the index.
         inputs: `audio`, `visual`, `clip` and `text`, exactly one of which is not None.
         to: modality of the items.
 
     Returns:
-        One vector (1, e) for each modality of the query; of a clip, for each modality that it has and that can be
-        compared with the items.
+        One vector (1, e) per modality of the query. A clip has the modalities of its file that can be compared with the
+        items.
 
     Raises:
-        InputError: none or several inputs, a file that cannot be read, or a modality that cannot be compared.
+        InputError: there is no input or more than one, a file cannot be read, or a modality cannot be compared.
     """
     passed = {name: value for name, value in inputs.items() if value is not None}
     if len(passed) != 1:
         named = ", ".join(passed) or "none"
-        raise InputError(f"a query has exactly one of audio, visual, clip and text, not {named}; pass one of them")
+        raise InputError(f"a query has exactly one of audio, visual, clip and text; {named} given; pass one of them")
     ((kind, value),) = passed.items()
     if kind != "clip":
         check(encoder, kind, to)
         return {kind: _embedded(encoder, kind, value)}
-    vectors, reasons = dict[Modality, Tensor](), list[str]()
+    vectors, errors = dict[Modality, Tensor](), list[InputError]()
     for modality in MODALITIES[:2]:
         if encoder.can_query(modality, to) and may_have(str(value), modality):
             try:
                 vectors[modality] = _embedded(encoder, modality, value)
             except InputError as error:
-                reasons.append(str(error))
+                errors.append(error)
+    if errors and not vectors:
+        raise errors[0]
     if not vectors:
-        raise InputError(reasons[0] if reasons else f"{value}: has no modality that can be compared with {to}")
+        raise InputError(f"{value}: has no modality that can be compared with {to}; pass another file")
     return vectors
 
 
 def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
-    """Check that an encoder compares queries of a modality with items of another.
+    """Check that an encoder compares queries of a modality with items of a modality.
 
     Raises:
-        InputError: the message names what is possible.
+        InputError: it does not; the message names the modalities that it compares.
     """
     if encoder.can_query(modality, to):
         return
@@ -75,7 +77,9 @@ def _embedded(encoder: IndexEncoder, modality: Modality, value: QueryInput) -> T
             raise InputError("--text: no words were passed; pass at least one word")
         return embed_media(encoder, modality, [str(value)])
     rows, _ = to_rows(value, modality)
-    width = encoder.facts.dimensions.get(modality, rows.shape[-1])  # text that no item has is of the items' space
+    width = encoder.facts.dimensions.get(
+        modality, rows.shape[-1]
+    )  # if no item has text, its width is that of the space
     if rows.shape != (1, width):
         raise InputError(f"{modality}: the features have shape {tuple(rows.shape)}; pass one row of {width} values")
     return encoder.embed(rows, modality)

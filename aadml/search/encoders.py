@@ -1,4 +1,4 @@
-"""Encoders of an index: a model, or extractors alone. They embed the items and the queries."""
+"""Encoders of an index: a model, or extractors without a model. They embed items and queries."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ _PART = 4096  # items embedded at a time
 
 @dataclass(frozen=True)
 class ModelEncoder:
-    """A trained model: a query of any modality of the model is compared with items of any of them."""
+    """Trained model: queries and items of all its modalities are compared with each other."""
 
     model: Model
 
@@ -44,7 +44,7 @@ class ModelEncoder:
 
     @property
     def similarity(self) -> str:
-        """Similarity of its vectors, by name."""
+        """Similarity of the vectors, by name."""
         return self.model.method.similarity
 
     def can_query(self, modality: Modality, to: Modality) -> bool:
@@ -60,13 +60,13 @@ class ModelEncoder:
     def to_json(self, folder: Path) -> JsonObject:
         """Return the record of the encoder for an index in `folder`: the path of the model and its checksum."""
         if self.model.folder is None:
-            raise InputError("index: the model has no folder; save the model by `model.save(folder)` first")
+            raise InputError("index: the model has no folder; save it with `model.save(folder)` first")
         return {"kind": "model", "path": near(self.model.folder, folder), "digest": digest_of(self.model)}
 
 
 @dataclass(frozen=True)
 class PlainEncoder:
-    """Extractors alone: features, scaled by the items of the first build; each modality is searched by itself.
+    """Extractors without a model: scaled features, of which each modality is searched by itself.
 
     Features of the towers of one pretrained model (CLAP, CLIP, SigLIP, PE-AV) lie in one space. These features are not
     scaled, and their modalities are compared with each other. Text is a query in such a space even if no item has text.
@@ -74,7 +74,7 @@ class PlainEncoder:
     Attributes:
         facts: extractors and their widths.
         scaling: fitted when the index was built, so that vectors of later items are comparable.
-        similarity: of its vectors.
+        similarity: similarity of the vectors, by name.
     """
 
     facts: Facts
@@ -89,7 +89,7 @@ class PlainEncoder:
         return modality == to or (space is not None and self.space(modality) == space)
 
     def space(self, modality: Modality) -> SharedSpace | None:
-        """Return the space of the vectors of a modality; None if the vectors are not of a tower."""
+        """Return the space of the vectors of a modality; None if no tower computes the vectors."""
         if modality in self.facts.modalities:
             return shared_space(self.facts.features.get(modality) or {}, modality)
         spaces = (self.space(m) for m in self.facts.modalities)
@@ -107,7 +107,7 @@ class PlainEncoder:
         built = extractor(f"hf-{modality}", modality, dict(source))
         if space is None or built.parameters.get("weights") != space.weights:
             raise InputError(
-                f"{modality}: the weights of {source.get('model')} are not those that made this index; build it again"
+                f"{modality}: the weights of {source.get('model')} are not those of this index; build the index again"
             )
         return built
 
@@ -127,7 +127,7 @@ class PlainEncoder:
 
 
 IndexEncoder = ModelEncoder | PlainEncoder
-"""Embeds the items of an index and the queries to it."""
+"""Encoder of the items of an index and of its queries."""
 
 
 def load_encoder(written: JsonObject, folder: Path, model: Model | str | Path | None = None) -> IndexEncoder:
@@ -135,25 +135,25 @@ def load_encoder(written: JsonObject, folder: Path, model: Model | str | Path | 
 
     Args:
         written: record of the encoder in the index.
-        folder: of the index.
+        folder: folder of the index.
         model: the model or its current path, if the model was moved.
 
     Raises:
-        InputError: the model cannot be loaded, or is not the one that made the index.
+        InputError: the model cannot be loaded, or is not the model of the index.
     """
     if written["kind"] == "plain":
         if model is not None:
-            raise InputError("--model: this index was made without a model; build another index with the model")
+            raise InputError("--model: this index was built without a model; build another index with the model")
         state = {name: torch.tensor(values) for name, values in nested(written, "scaling").items()}
         return _plain(nested(written, "features"), nested(written, "dimensions"), load_scaling(state, Inputs()))
     place = folder / typed(written, "path", str)
     try:
         loaded = model if isinstance(model, Model) else load(model or place)
     except InputError as error:
-        hint = f"the index was made with the model {place}; pass --model if it was moved"
+        hint = f"the index uses the model {place}; pass --model if it was moved"
         raise type(error)(f"{error}; {hint}") from error
     if digest_of(loaded) != written["digest"]:
-        raise InputError(f"{model or place}: is not the model that made this index; build another index")
+        raise InputError(f"{model or place}: is not the model of this index; pass that model, or build another index")
     return ModelEncoder(loaded)
 
 
@@ -161,11 +161,13 @@ def model_encoder(model: Model | str | Path) -> ModelEncoder:
     """Return the encoder of a model, or of a run or model folder.
 
     Raises:
-        InputError: the folder holds no model, or the model compares sequences.
+        InputError: the folder does not contain a model, or the model compares sequences.
     """
     loaded = model if isinstance(model, Model) else load(model)
     if loaded.method.similarity == FRAME_WORD:
-        raise InputError("--model: this model compares frames with words, but an index holds one vector per clip")
+        raise InputError(
+            "--model: this model compares frames with words, but an index holds one vector per clip; pass another model"
+        )
     return ModelEncoder(loaded)
 
 
@@ -187,12 +189,12 @@ def _plain(features: Mapping[str, Json], dimensions: Mapping[str, Json], scaling
 
 
 def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str]) -> Tensor:
-    """Embed media files, or captions where the modality is text: (n, e)."""
+    """Embed n media files, or n captions if the modality is text; return (n, e)."""
     if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities and encoder.space(modality):
         return extract_items(encoder.other_tower(modality), paths)
     if modality not in encoder.facts.modalities:
         known = ", ".join(encoder.facts.modalities)
-        raise InputError(f"{modality}: this index cannot be searched by {modality}; it has {known}")
+        raise InputError(f"{modality}: this index cannot be searched by {modality}; choose from {known}")
     with trusting(_is_trusted(encoder)):
         features = media_features(encoder.facts, modality, paths)
     return encoder.embed(features, modality)

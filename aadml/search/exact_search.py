@@ -1,7 +1,7 @@
 """Exact search in one modality: a fast product selects candidates, the kernel of `aadml.retrieval` ranks them.
 
-The error of the product in float32 has a known bound. Every item that may be among the best k within twice the bound is
-scored again by the kernel of the evaluation. The result equals that of scoring every item by the kernel.
+The error of the product in float32 has a known bound. Every item that may be among the best k, within twice the bound,
+is scored again by the kernel of the evaluation. The result equals that of scoring every item by the kernel.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from aadml.retrieval.scores import Indices, score_source, unit_of_scores
 Floats = NDArray[np.floating[Any]]
 
 _ROUNDING = 2.0**-24  # the largest relative error of one operation in float32
-_GATHERED = 4  # the vectors of fewer than one in so many items are gathered; else all products are computed
+_GATHERED = 4  # if at most one in this many items is searched, its vectors are gathered
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Gallery:
 
     Attributes:
         vectors: (n, d) float32; equal scores are listed in their order.
-        similarity: of the vectors.
+        similarity: similarity of the vectors, by name.
     """
 
     vectors: Tensor
@@ -37,7 +37,9 @@ class Gallery:
 
     def __post_init__(self) -> None:
         if self.similarity == FRAME_WORD:
-            raise InputError("frame-word: this similarity compares sequences, but an index holds one vector per clip")
+            raise InputError(
+                "frame-word: compares sequences, but an index holds one vector per clip; use another similarity"
+            )
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -47,7 +49,7 @@ class Gallery:
 
         Args:
             queries: (q, d), for example the sound and the picture of one clip.
-            rows: (m,) items; all by default.
+            rows: (m,) items; None for all.
         """
         gallery = self.vectors if rows is None else self.vectors[torch.from_numpy(rows)]
         single = [
@@ -63,7 +65,7 @@ class Gallery:
         Args:
             queries: (q, d) float32; the score of an item is the mean over the queries.
             k: at least 1.
-            rows: (m,) items that are searched, ascending; all by default.
+            rows: (m,) items that are searched, ascending; None for all.
 
         Returns:
             Rows and scores, best first; items of equal score in the order of the vectors.
@@ -126,7 +128,7 @@ class Gallery:
 
     @cached_property
     def _factors(self) -> NDArray[np.float32]:
-        """Inverse length of each vector for cosines, squared length for distances."""
+        """Inverse length of each vector for cosines, else its squared length."""
         if self.similarity == "cosine":
             lengths = self._lengths
             return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(np.float32)

@@ -21,7 +21,7 @@ FUNCTIONS = frozenset(
 """Functions that a condition may call."""
 LONGEST, SECONDS, STEPS, LARGEST = 2000, 5.0, 100, 100_000
 """Limits of a condition: characters, seconds of processor time, steps of SQLite between two readings of the clock, and
-bytes of a text that the condition reads or creates."""
+bytes of a text that a condition reads or creates."""
 
 _READ = {"item", "extra"}
 
@@ -32,7 +32,7 @@ def matching(
     """Return the numbers of the items (m,) that meet a condition, ascending.
 
     Args:
-        database: of the index, in an open transaction.
+        database: the index, in an open transaction.
         where: a condition such as `label = 'dog' AND seconds > 3`; each `?` stands for a parameter.
         parameters: values, which are never parsed as SQL.
         seconds: limit of processor time.
@@ -72,7 +72,7 @@ def _authorized(action: int, first: str | None, second: str | None, *_: str | No
 def _reason(database: sqlite3.Connection, error: Exception, seconds: float) -> str:
     reason = str(error)
     if reason.startswith("no such column"):
-        return f"{reason}; there are {', '.join(searchable_columns(database))}"
+        return f"{reason}; choose from {', '.join(searchable_columns(database))}"
     if reason == "interrupted":
         return f"the condition takes longer than {seconds:g} s; simplify it"
     if reason == "string or blob too big":

@@ -17,6 +17,7 @@ from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
 from aadml.feature_extraction.ground.strings import Note
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
+from aadml.search.checksums import check_items
 from aadml.search.encoders import IndexEncoder, near
 from aadml.search.exact_search import Gallery
 from aadml.search.filters import matching
@@ -25,7 +26,7 @@ from aadml.search.sources import accepted, of_features
 from aadml.search.store import connect, reading, write_meta, writing
 
 CALIBRATION, OF_INDEX = "calibration", "the index"
-"""Name of the fact that holds all calibrations, and its `data` if the validation clips are those of the index."""
+"""Name of the fact with all calibrations, and its `data` if the validation clips are those of the index."""
 
 FORM = 2
 """Version of the curves in an index; curves of another version are fitted again by the next `aadml index`."""
@@ -44,7 +45,7 @@ class ValidationQueries:
     Attributes:
         vectors: modality -> (q, e).
         labels: q classes; all empty if there are none.
-        numbers: (q,) of the items in the index, -1 for clips that are not in the index.
+        numbers: (q,) numbers of the items; -1 for clips that are not in the index.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -62,7 +63,7 @@ class IndexContent:
     Attributes:
         galleries: numbers and vectors of the items, by modality.
         labels: number of an item -> its class.
-        encoder: of the index.
+        encoder: encoder of the index.
     """
 
     galleries: Galleries
@@ -76,11 +77,11 @@ def calibrate_index(
     """Calibrate an index in a transaction of its own, unless the index has not changed since the last calibration.
 
     Args:
-        path: of the index.
-        data: a feature file with validation clips; None uses the clips of the last calibration, at first those of the
-            index.
-        encoder: of the index.
-        precision: of best hits above the threshold.
+        path: path of the index.
+        data: a feature file with validation clips; None uses the clips of the last calibration, or those of the index
+            if there was none.
+        encoder: encoder of the index.
+        precision: share of best hits above the threshold that fit.
         on_note: called with notes for the user.
     """
     with closing(connect(path)) as database, reading(database, path):
@@ -90,6 +91,7 @@ def calibrate_index(
         settings: JsonObject = {"form": FORM, "precision": precision, **_origin(data, path)}
         if {name: before.get(name) for name in settings} == settings:
             return
+        check_items(database)
         index = IndexContent(galleries_of(database, encoder.similarity), labels_of(database), encoder)
         numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
@@ -106,11 +108,11 @@ def read_calibrations(content: JsonObject, place: Path) -> dict[Query, Calibrati
     """Read the calibrations of an index.
 
     Raises:
-        InputError: the curves are of another version of aadml.
+        InputError: another version of aadml fitted the curves.
     """
     curves = content.get("curves", ())
     if curves and content.get("form") != FORM:
-        raise InputError(f"{place}: its probabilities are of another version of aadml; `aadml index` fits them again")
+        raise InputError(f"{place}: another version of aadml fitted its probabilities; run `aadml index` to renew them")
     calibrations = [read_as(Calibration, curve, place) for curve in curves] if isinstance(curves, list) else []
     return {(calibration.asked, calibration.to): calibration for calibration in calibrations}
 
@@ -123,7 +125,7 @@ def why_uncalibrated(content: JsonObject) -> str:
     """
     clips, name = content.get("clips"), content.get("data", OF_INDEX)
     if not isinstance(clips, int):
-        return "the index is not calibrated; `aadml index` calibrates it"
+        return "the index is not calibrated; run `aadml index` to calibrate it"
     if clips < FEWEST:
         return f"{name} has {clips} of the {FEWEST} validation clips that are needed"
     return f"the validation clips of {name} cannot be such queries"
@@ -161,7 +163,7 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
     """Return the validation clips of a feature file.
 
     Raises:
-        InputError: the features are of another extractor or width.
+        InputError: the features have another extractor or width.
     """
     encoder = index.encoder
     source = accepted(of_features(place, Path(place)), encoder, str(place))
@@ -187,7 +189,10 @@ def _curves(index: IndexContent, queries: ValidationQueries, precision: float, n
     neither has, a clip fits only its own partner.
     """
     if len(queries) < FEWEST:
-        note(f"no probabilities: {name} has {len(queries)} validation clips, {FEWEST} are needed; see --calibrate")
+        note(
+            f"no probabilities: {name} has {len(queries)} of the {FEWEST} validation clips that are needed; "
+            "pass others by --calibrate"
+        )
         return []
     classes = any(queries.labels)
     if classes and not any(index.labels.values()):
@@ -203,7 +208,7 @@ def _curves(index: IndexContent, queries: ValidationQueries, precision: float, n
 
 
 def _drawn(clips: NDArray[np.int64], index: IndexContent) -> NDArray[np.int64]:
-    """Draw at most so many clips that the calibration takes seconds."""
+    """Draw clips if there are too many for a calibration in seconds."""
     largest = max(len(gallery) for _, gallery in index.galleries.values())
     most = min(MOST, max(200, PRODUCTS // max(largest, 1)))
     return clips if len(clips) <= most else np.sort(np.random.default_rng(0).permutation(clips)[:most])

@@ -1,4 +1,4 @@
-"""An open index: searched, updated, exported."""
+"""Open index, for search, updates and export."""
 
 import sqlite3
 import threading
@@ -24,7 +24,7 @@ from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
-from aadml.search.checksums import check_items
+from aadml.search.checksums import ItemChecks, check_facts
 from aadml.search.embed_query import check, embed_query
 from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
@@ -49,16 +49,18 @@ class _State:
     """One state of an index.
 
     Attributes:
-        generation: number of changes of the file.
+        version: counter of SQLite that changes when another connection writes to the file.
         meta: facts by name.
+        items: verification of the items.
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
-        cells: of approximate search, by modality.
+        cells: cells of approximate search, by modality.
         filters: rows of a gallery that meet a condition, for the latest conditions.
     """
 
-    generation: int
+    version: int
     meta: dict[str, JsonObject]
+    items: ItemChecks
     galleries: Galleries
     calibrations: dict[Query, Calibration]
     cells: dict[Modality, Cells]
@@ -71,19 +73,25 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     Raises:
         InputError: the index is damaged.
     """
-    check_items(database)
+    version = _version(database)
+    check_facts(database)
     meta = meta_of(database)
     try:
-        generation, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
+        _, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
     except KeyError:
-        raise DamagedFileError(f"{path}: damaged: the facts of the index are missing; build the index again") from None
+        raise DamagedFileError(f"{path}: is damaged: its facts are missing; build the index again") from None
     galleries = galleries_of(database, similarity)
     calibrations = read_calibrations(meta.get(CALIBRATION, {}), path)
-    return _State(generation, meta, galleries, calibrations, read_cells(database, meta, galleries, path))
+    cells = read_cells(database, meta, galleries, path)
+    return _State(version, meta, ItemChecks(database), galleries, calibrations, cells)
+
+
+def _version(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA data_version").fetchone()[0])
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return device and inode of a file; connecting to a missing file raises the error, so it has (0, 0)."""
+    """Return device and inode of a file; (0, 0) for a missing file, since connecting to it raises the error."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -95,13 +103,13 @@ class Index:
     """An index of clips. A search reads the latest state of the file; it is exact unless the index has cells.
 
     Args:
-        path: of the index.
+        path: path of the index.
         model: the model or its current path, if the model was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
 
     Attributes:
-        path: of the index.
-        filter_seconds: limit of the processor time of a condition.
+        path: path of the index.
+        filter_seconds: limit of the processor time of a condition, in seconds.
 
     Raises:
         InputError: the file does not exist or is not an index.
@@ -137,7 +145,7 @@ class Index:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Lock the index and open a transaction on the current file; a replaced file is opened anew.
+        """Lock the index and open a transaction on the current file; a replaced file is opened again.
 
         Raises:
             InputError: the file was removed, or replaced by something else.
@@ -192,7 +200,7 @@ class Index:
 
     @property
     def similarity(self) -> str:
-        """Similarity of its vectors, by name."""
+        """Similarity of the vectors, by name."""
         return typed(self._state.meta["state"], "similarity", str)
 
     @property
@@ -216,7 +224,7 @@ class Index:
 
     @property
     def encoder(self) -> IndexEncoder:
-        """Encoder of the queries, loaded by the first one."""
+        """Encoder of the queries, loaded for the first query."""
         with self._lock:
             if self._encoder is None:
                 with trusting(self._trust_code), named_in(self.path):
@@ -251,7 +259,7 @@ class Index:
             exact: score every item, even if the index has cells.
 
         Raises:
-            InputError: there is no query or several, a modality cannot be searched, a file cannot be read, or the
+            InputError: there is no query or more than one, a modality cannot be searched, a file cannot be read, or the
                 condition is invalid.
         """
         self.refresh()
@@ -262,13 +270,15 @@ class Index:
 
     @checked_call
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
-        """Return the k items that fit best to an item of the index; the results may contain that item."""
+        """Return the k items that fit an item of the index best; the results may contain that item."""
         with self._lock:
             self.refresh()
             numbers, gallery = self._gallery(modality)
             place = np.flatnonzero(numbers == number)
             if not len(place):
-                raise InputError(f"clip number {number} of this index does not exist or has no {modality}")
+                raise InputError(
+                    f"clip number {number} is not in this index or has no {modality}; pass the number of a hit"
+                )
             check(self.encoder, modality, to)
             return self.nearest({modality: gallery.vectors[place]}, to, k=k, where=where)
 
@@ -283,7 +293,7 @@ class Index:
         parameters: Sequence[Value] = (),
         exact: bool = False,
     ) -> Found:
-        """Return the k items whose vectors are nearest to a query: one vector (1, e) for each of its modalities."""
+        """Return the k items whose vectors are nearest to a query, which has one vector (1, e) per modality."""
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
         with self._reading():
@@ -299,8 +309,10 @@ class Index:
             probed = self._probed(to, queries, int(k)) if rows is None and not exact else rows
             places, scores = gallery.best(queries, int(k), probed)
             nearest = numbers[places].tolist()
+            self._state.items.check(nearest)
             items = list(items_of(self._database, nearest))
-            moments = [best_moment(read_moments(self._database, to, n), queries, self.similarity) for n in nearest]
+            stretches = read_moments(self._database, to, nearest)
+            moments = [best_moment(vectors_over_time, queries, self.similarity) for vectors_over_time in stretches]
             calibration = self._state.calibrations.get((tuple(vectors), to))
         among = len(gallery) if rows is None else len(rows)
         chances = [None] * len(items) if calibration is None else calibration.probability(scores, among).tolist()
@@ -320,6 +332,8 @@ class Index:
             InputError: the index has no item of this number.
         """
         with self._reading():
+            self._refresh()
+            self._state.items.check([number])
             (item,) = items_of(self._database, [number])
         return item, self._places(item)
 
@@ -340,6 +354,7 @@ class Index:
         """
         with self._reading():
             self._refresh()
+            self._state.items.check_all()
             return export(self._database, self._state.galleries, output, kind)
 
     def refresh(self) -> None:
@@ -353,8 +368,7 @@ class Index:
 
     def _refresh(self) -> None:
         """Read the index again if another process has changed it, in an open transaction."""
-        known = meta_of(self._database).get("state")
-        if known is None or typed(known, "generation", int) != self._state.generation:
+        if _version(self._database) != self._state.version:
             before, self._state = self._state, _read_state(self._database, self.path)
             if before.meta["encoder"] != self._state.meta["encoder"]:
                 self._encoder = None
@@ -365,12 +379,13 @@ class Index:
         if (to, where) not in cache:
             if len(cache) >= _FILTERS:
                 cache.pop(next(iter(cache)))
+            self._state.items.check_all()
             numbers = matching(self._database, *where, seconds=self.filter_seconds)
             cache[to, where] = np.flatnonzero(np.isin(self._gallery(to)[0], numbers)).astype(np.int64)
         return cache[to, where]
 
     def _probed(self, to: Modality, queries: Tensor, k: int) -> NDArray[np.int64] | None:
-        """Return the items of the cells near the queries; None without cells, or if the cells have fewer than k."""
+        """Return the items of the cells near the queries; None if there are no cells, or fewer than k such items."""
         cells = self._state.cells.get(to)
         rows = None if cells is None else cells.candidates(queries)
         return None if rows is None or len(rows) < k else rows
@@ -383,7 +398,7 @@ class Index:
     def _target(self, to: Modality | None) -> Modality:
         modalities = self.modalities
         if to is None and len(modalities) != 1:
-            raise InputError(f"--to is missing; this index has {', '.join(modalities)}")
+            raise InputError(f"--to is missing; choose from {', '.join(modalities)}")
         if to is not None and to not in modalities:
             raise InputError(f"--to {to}: this index has only {', '.join(modalities)}")
         return to or modalities[0]

@@ -1,9 +1,10 @@
-"""Readers of an index: facts, items, vectors; the caller opens the transaction."""
+"""Readers of the facts, items and vectors of an index; the caller opens the transaction."""
 
 import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
-from aadml.search.checksums import verified_rows
+from aadml.search.checksums import damage, verified_rows
 from aadml.search.exact_search import Gallery
 from aadml.search.store import Item, columns_in, quoted, tables_of
 
@@ -60,14 +61,14 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
     for number in numbers:
         row = database.execute(query, (number,)).fetchone()
         if row is None:
-            raise InputError(f"clip number {number} is not in this index")
+            raise InputError(f"clip number {number} is not in this index; pass the number of a hit")
         media = {m: os.fsdecode(path) for m, path in zip(("audio", "visual"), row[1:3], strict=True) if path}
         columns = {name: "" if value is None else str(value) for name, value in zip(names, row[5:], strict=True)}
         yield Item(row[0], media, row[3], row[4], columns)
 
 
 def galleries_of(database: sqlite3.Connection, similarity: str) -> Galleries:
-    """Read the vectors of every modality that has any."""
+    """Read the vectors of every modality of an index."""
     vectors = {m: vectors_of(database, m) for m in MODALITIES}
     return {m: (v[0], Gallery(torch.from_numpy(v[1]), similarity)) for m, v in vectors.items() if v is not None}
 
@@ -75,28 +76,38 @@ def galleries_of(database: sqlite3.Connection, similarity: str) -> Galleries:
 def vectors_of(
     database: sqlite3.Connection, modality: Modality
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
-    """Read the vectors of a modality in the order of the items' ids: numbers (n,), vectors (n, d); None without any.
+    """Read the vectors of a modality in the order of the items' ids.
+
+    Returns:
+        Numbers (n,) and vectors (n, d); None if the modality has no vectors.
 
     Raises:
-        InputError: the vectors are damaged.
+        sqlite3.DatabaseError: the vectors are damaged.
     """
     table = f"vector_{modality}"
-    first = database.execute(f"SELECT length(content) FROM {table} LIMIT 1").fetchone()
-    if first is None:
+    stored = _numbers(database, f"SELECT number FROM {table}")
+    if not len(stored):
         return None
-    query = f"SELECT number FROM item WHERE number IN (SELECT number FROM {table}) ORDER BY id"
-    numbers = np.fromiter((row[0] for row in database.execute(query)), dtype=np.int64)
-    damaged = f"the {modality} vectors of this index are damaged (lengths differ); build the index again"
-    if not first[0] or first[0] % 4:
-        raise DamagedFileError(damaged)
-    values = np.empty((len(numbers), first[0] // 4), dtype=np.float32)
+    numbers = _numbers(database, "SELECT number FROM item ORDER BY id")
+    numbers = numbers[np.isin(numbers, stored)]
+    (size,) = database.execute(f"SELECT length(content) FROM {table} LIMIT 1").fetchone()
+    if not size or size % 4:
+        raise damage(f"the {modality} vectors")
+    values = np.empty((len(numbers), size // 4), dtype=np.float32)
     order = np.argsort(numbers)
     begin = 0
     for rows in verified_rows(database, table):
-        block = [row[1] for row in rows]
-        if begin + len(block) > len(order) or not all(isinstance(v, bytes) and len(v) == first[0] for v in block):
-            raise DamagedFileError(damaged)
-        matrix = np.frombuffer(b"".join(block), dtype="<f4").reshape(len(block), -1)
-        values[order[begin : begin + len(block)]] = matrix
-        begin += len(block)
+        places = order[begin : begin + len(rows)]
+        blobs = [row[1] for row in rows]
+        is_valid = {*map(type, blobs)} == {bytes} and {*map(len, blobs)} == {size}
+        if not is_valid or numbers[places].tolist() != [row[0] for row in rows]:
+            raise damage(f"the {modality} vectors")
+        values[places] = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), -1)
+        begin += len(rows)
+    if begin != len(numbers):
+        raise damage(f"the {modality} vectors")
     return numbers, values
+
+
+def _numbers(database: sqlite3.Connection, query: str) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(database.execute(query)), dtype=np.int64)

@@ -1,8 +1,8 @@
 """Approximate search: items lie in cells, and a query is compared only with the items of the nearest cells.
 
 The inverted file of Sivic and Zisserman (ICCV 2003) as faiss builds it (Johnson et al., 2021): centers by k-means, each
-item in the cell of its nearest center. The items of the probed cells are scored exactly, so that every score is exact;
-an item in another cell is not found. The share of items that are found is measured when the cells are built.
+item in the cell of its nearest center. The items of the probed cells are scored exactly. Items in other cells are not
+found. The share of items that are found is measured when the cells are built.
 """
 
 import json
@@ -50,7 +50,7 @@ class Cells:
         cell_of: (n,) cell of each item, in the order of the gallery.
         probes: number of cells that a query is compared with.
         recall: recall@10 against exact search, by modality of the query.
-        similarity: of the items.
+        similarity: similarity of the items, by name.
     """
 
     centers: NDArray[np.float32]
@@ -93,7 +93,7 @@ class RecallQueries:
 
 @dataclass(frozen=True)
 class _Facts:
-    """Facts that an index holds beside centers and cells."""
+    """Facts of cells in an index, beside centers and assignments."""
 
     probes: int
     recall: Mapping[str, float]
@@ -107,10 +107,10 @@ def make_cells(
 
     Args:
         gallery: n items.
-        queries: by modality.
+        queries: queries by modality.
         recall: share of the ten best items to be found, on average over the queries of every modality.
         smallest: number of items below which no cells are built.
-        seed: of the clustering.
+        seed: seed of the clustering.
 
     Returns:
         The cells, or a sentence on why there are none.
@@ -179,12 +179,12 @@ def _recall(cells: Cells, queries: Tensor, exact: list[set[int]]) -> float:
 
 
 def approximate_index(path: Path, recall: float | None, encoder: IndexEncoder, on_note: Note | None = None) -> None:
-    """Build the cells of an index in a transaction of their own, unless the index has not changed since the last ones.
+    """Build the cells of an index in their own transaction, if the index has changed since the last ones.
 
     Args:
-        path: of the index.
+        path: path of the index.
         recall: share of the ten best items that a search must find; None keeps the recall of the index, if it has one.
-        encoder: of the index.
+        encoder: encoder of the index.
         on_note: called with notes for the user.
     """
     note = on_note or (lambda _: None)
@@ -211,7 +211,7 @@ def approximate_index(path: Path, recall: float | None, encoder: IndexEncoder, o
 
 
 def _queries(galleries: Galleries, to: Modality, encoder: IndexEncoder) -> dict[Modality, RecallQueries]:
-    """Draw items of every modality that can be compared with the items of one."""
+    """Draw query items of every modality that can be compared with the items of modality `to`."""
     rows = {int(item): row for row, item in enumerate(galleries[to][0])}
     queries = {}
     for modality, (numbers, gallery) in galleries.items():
@@ -225,7 +225,7 @@ def _queries(galleries: Galleries, to: Modality, encoder: IndexEncoder) -> dict[
 def read_cells(
     database: sqlite3.Connection, meta: Mapping[str, JsonObject], galleries: Galleries, place: Path
 ) -> dict[Modality, Cells]:
-    """Read the cells of an index; none if the index has changed since they were built.
+    """Read the cells of an index; an empty mapping if the index has changed since they were built.
 
     Raises:
         InputError: the cells are damaged.
@@ -242,7 +242,7 @@ def _read(row: tuple[str, bytes, bytes], gallery: Gallery, place: Path) -> Cells
     count, rest = divmod(len(centers), 4 * max(facts.dimensions, 1))
     cells = np.frombuffer(cell_of, dtype="<i4") if len(cell_of) == 4 * len(gallery) else None
     if rest or not 1 <= facts.probes <= count or cells is None or not ((cells >= 0) & (cells < count)).all():
-        raise DamagedFileError(f"{place}: the cells of this index are damaged; remove the index and build it again")
+        raise DamagedFileError(f"{place}: is damaged: its cells; build the index again")
     matrix = np.frombuffer(centers, dtype="<f4").reshape(count, facts.dimensions)
     return Cells(matrix.astype(np.float32), cells.astype(np.int32), facts.probes, facts.recall, gallery.similarity)
 

@@ -1,4 +1,4 @@
-"""Media for a model that decodes them itself: embedded in batches, each of which is stored at once."""
+"""Media for a model that decodes files itself: embedded in batches, and stored after each batch."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ _BATCH = 16
 
 
 def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> IndexSource:
-    """Embed the media of a manifest or a folder, except those that were embedded before with equal content.
+    """Embed the media of a manifest or a folder; files that were embedded before with equal content are reused.
 
     Raises:
         InputError: no clip can be read.

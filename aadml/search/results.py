@@ -16,9 +16,9 @@ class Hit:
 
     Attributes:
         item: the clip.
-        number: of the item in the index.
-        score: in the unit of the similarity, such as a cosine.
-        probability: that the hit fits; None if the index has no calibration of such queries.
+        number: number of the item in the index.
+        score: score in the unit of the similarity, such as a cosine.
+        probability: probability that the hit fits; None if the index has no calibration of such queries.
         media: modality -> path of the file; empty if unknown.
         moment: the stretch that fits best; None if the index has no moments of the clip.
     """
@@ -45,10 +45,10 @@ class Found:
         asked: modalities of the query that were compared.
         to: modality of the items.
         among: number of items that were searched.
-        similarity: of the vectors.
-        calibration: of the probabilities; None if there are none.
+        similarity: similarity of the vectors, by name.
+        calibration: calibration of the probabilities; None if there are none.
         looked_at: number of items that were scored; fewer than `among` if the search was approximate.
-        uncalibrated: why there are no probabilities, in a few words; empty if there are.
+        uncalibrated: reason why there are no probabilities, in a few words; empty if there are.
     """
 
     hits: tuple[Hit, ...]

@@ -1,4 +1,4 @@
-"""The server of the page: uvicorn on the loopback interface, with a time limit for the head of a request."""
+"""Server of the search page: uvicorn on the loopback interface, with a time limit for the head of a request."""
 
 import asyncio
 import socket
@@ -17,7 +17,7 @@ HEADER_SECONDS = 10.0
 
 
 class Impatient(H11Protocol):
-    """HTTP/1.1 that closes connections on which the head of a request does not arrive in time."""
+    """HTTP/1.1 protocol that closes a connection if the head of a request does not arrive in time."""
 
     _ending: asyncio.TimerHandle | None = None
 
@@ -27,7 +27,7 @@ class Impatient(H11Protocol):
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Stop the time limit when a head is complete, and start it when a further one begins."""
+        """Stop the time limit when a head is complete, and start it again when the next head begins."""
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before:
@@ -58,7 +58,7 @@ def listening(port: int) -> socket.socket:
     """Open the port of the loopback interface.
 
     Raises:
-        InputError: the port is in use, or may not be opened.
+        InputError: the port is in use or cannot be opened.
     """
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

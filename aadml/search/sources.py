@@ -50,7 +50,7 @@ class IndexSource:
         present: modality -> features of the items that have it.
         origins: modality -> provenance of its features.
         failures: files that could not be read.
-        content: the feature file, if the source is one.
+        content: content of the feature file; None if the source is media.
         embedded: whether the features are already vectors of the model.
     """
 
@@ -72,8 +72,8 @@ class Work:
     """Settings of reading media.
 
     Attributes:
-        folder: for unfinished work.
-        workers: decoding processes; None uses one for each processor.
+        folder: folder for unfinished work.
+        workers: decoding processes; None starts one per processor.
         moments: whether features over time are kept.
         progress: called with a description of the work and the numbers of clips done and failed.
     """
@@ -85,7 +85,7 @@ class Work:
 
 
 def is_media(place: str | Path) -> bool:
-    """Return whether a source is media, which are to be extracted: a manifest or a folder of media files."""
+    """Return whether a source is media, from which features are extracted: a manifest or a folder."""
     path = Path(place)
     return path.suffix.lower() == ".csv" or (path.is_dir() and bool(_files(path)))
 
@@ -123,14 +123,14 @@ def accepted(
     """Return the modalities of a feature file that an encoder embeds.
 
     Args:
-        source: of the feature file.
-        encoder: of the index.
+        source: clips of the feature file.
+        encoder: encoder of the index.
         place: path of the feature file, for messages.
         allow: accept features of another extractor than the model was trained on.
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the model embeds none of the modalities, or was trained on other features.
+        InputError: the model embeds none of the modalities, or was trained on different features.
     """
     present = {m: some for m, some in source.present.items() if m in encoder.facts.modalities}
     if isinstance(encoder, ModelEncoder):
@@ -166,7 +166,7 @@ def _label(content: FeatureFile, row: int) -> str:
 
 
 def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], work: Work) -> IndexSource:
-    """Extract a manifest or a folder of media, each modality by itself, since a clip may have only one.
+    """Extract features from a manifest or a folder of media, each modality by itself, since a clip may have only one.
 
     Extraction resumes unfinished work and recognizes files by their content.
 
@@ -232,7 +232,7 @@ def _of_folder(folder: Path) -> Manifest:
         )
     names = [utf8(os.path.relpath(file, folder)) for file in files]
     if len(set(names)) < len(names):
-        raise InputError(f"{folder}: two files have names that are equal as UTF-8; rename one of them")
+        raise InputError(f"{folder}: two files have equal names in UTF-8; rename one of them")
     rows = tuple(
         Row(id=name, media=dict.fromkeys(("audio", "visual"), str(file)), label="", split="test", columns={})
         for name, file in zip(names, files, strict=True)

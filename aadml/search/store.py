@@ -1,4 +1,4 @@
-"""The index file: an SQLite database of items, their columns and their vectors, written in transactions."""
+"""Index file: an SQLite database of items, their columns and their vectors, written in transactions."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.locks import locked
 from aadml.search import best_moment, checksums
@@ -73,7 +73,7 @@ class Entry:
 
     Attributes:
         item: the clip.
-        digest: of everything the clip is made from; a clip of equal digest is not written again.
+        digest: SHA-256 of the columns, media and features of the clip; a clip of equal digest is not written again.
         vectors: modality -> (d,) float32.
         moments: modality -> vectors over time, if the index has moments.
     """
@@ -88,12 +88,12 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open an index.
 
     Raises:
-        InputError: the file does not exist, is not an index, or is of another version.
+        InputError: the file does not exist, is not an index, or has another version.
     """
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: is not a file; pass the file of an index")
     if not path.is_file():
-        raise InputError(f"{path}: no such index; make it by `aadml index SOURCE -o {quote(str(path))}`")
+        raise InputError(f"{path}: no such index; build it by `aadml index SOURCE -o {quote(str(path))}`")
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
     lone = mode == "ro" and not path.with_name(f"{path.name}-wal").exists()
     address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * lone}"
@@ -109,7 +109,7 @@ def connect(path: Path) -> sqlite3.Connection:
     if kind != APPLICATION or not 1 <= version <= VERSION:
         database.close()
         if kind != APPLICATION:
-            raise InputError(f"{path}: is not an index of aadml")
+            raise InputError(f"{path}: is not an index of aadml; pass a file of `aadml index`")
         raise InputError(
             f"{path}: is an index of version {version}, but this aadml reads versions 1 and {VERSION}; "
             "build the index again"
@@ -131,24 +131,30 @@ def reading(database: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def _errors_in_one_line(path: Path) -> Iterator[None]:
-    """Raise InputError, with a message of one line, for errors of SQLite."""
+    """Raise InputError with a message of one line for an error of SQLite."""
     try:
         yield
     except MemoryError as error:
         raise DamagedFileError(
-            f"{path}: cannot be read as an index (the file is damaged, or larger than the memory)"
+            f"{path}: cannot be read as an index (the file is damaged or larger than the memory); build the index again"
         ) from error
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
             raise InputError(f"{path}: cannot be written ({error}); free some space or choose another path") from error
-        raise DamagedFileError(f"{path}: cannot be read as an index ({error})") from error
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise InUseError(f"{path}: is in use by another process; try again when it has finished") from error
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
+            raise InputError(f"{path}: cannot be opened or written ({error}); check its permissions") from error
+        raise DamagedFileError(f"{path}: cannot be read as an index ({error}); build the index again") from error
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an index for one transaction, which is undone by an exception: readers see the state before or after it."""
+    """Open an index for one transaction, which an exception undoes: readers read the state before or after it."""
     with closing(connect(path)) as database, _errors_in_one_line(path):
         database.execute("BEGIN IMMEDIATE")
+        checksums.check_facts(database)
         yield database
         checksums.seal_facts(database)
         database.execute("COMMIT")  # closing without it rolls the transaction back
@@ -178,7 +184,7 @@ def only_writer(path: Path) -> Iterator[Path]:
             yield work
     except BaseException:
         if is_new and work.is_dir() and [file.name for file in work.iterdir()] == ["lock"]:
-            shutil.rmtree(work, ignore_errors=True)  # no work was begun
+            shutil.rmtree(work, ignore_errors=True)  # contains no work
         raise
     finally:
         os.close(handle)
@@ -203,8 +209,8 @@ def change(
     """Write a change of an index in one transaction.
 
     Args:
-        path: of the index.
-        meta: facts that are set.
+        path: path of the index.
+        meta: facts to write.
         columns: further columns of all items; if they differ from those of the index, `entries` holds every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
@@ -226,30 +232,34 @@ def _write(
         database.execute(statement)
     by_modality = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
     tables = ["item", *(["extra"] if columns else []), *by_modality]
-    touched: list[int] = []
+    blocks = checksums.ChangedBlocks(database)
     for name in removed:
-        touched += _remove(database, name, tables)
+        _remove(database, name, tables, blocks)
     for entry in entries:
-        touched += _remove(database, entry.item.id, tables)
-        touched.append(_insert(database, entry, columns))
-    checksums.seal_items(database, touched)
+        _remove(database, entry.item.id, tables, blocks)
+        _insert(database, entry, columns, blocks)
+    blocks.seal()
     write_meta(database, meta)
 
 
-def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str]) -> list[int]:
-    """Remove an item and return its number, in a list; an empty list if there is none."""
+def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str], blocks: checksums.ChangedBlocks) -> None:
+    """Remove the item of an id, if the index has it."""
     number = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
-    for table in tables if number is not None else ():
-        database.execute(f"DELETE FROM {table} WHERE number = ?", number)
-    return list(number or ())
+    if number is not None:
+        blocks.verify(number[0])
+        for table in tables:
+            database.execute(f"DELETE FROM {table} WHERE number = ?", number)
 
 
-def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> int:
+def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns, blocks: checksums.ChangedBlocks) -> None:
     item = entry.item
+    number = database.execute("SELECT coalesce(max(number), 0) + 1 FROM item").fetchone()[0]
+    blocks.verify(number)
     media = [_path(item.media[name]) if item.media.get(name) else None for name in ("audio", "visual")]
-    row = (item.id, item.split, item.label, *media, entry.digest)
-    statement = "INSERT INTO item (id, split, label, audio, visual, digest) VALUES (?, ?, ?, ?, ?, ?)"
-    number = database.execute(statement, row).lastrowid
+    row = (number, item.id, item.split, item.label, *media, entry.digest)
+    database.execute(
+        "INSERT INTO item (number, id, split, label, audio, visual, digest) VALUES (?, ?, ?, ?, ?, ?, ?)", row
+    )
     if columns:
         empty = {"NUMERIC": None, "TEXT": ""}  # SQLite orders text above every number
         values = (number, *(item.columns[name] or empty[kind] for name, kind in columns.items()))
@@ -257,9 +267,7 @@ def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> int
     for name, vector in entry.vectors.items():
         content = np.ascontiguousarray(vector, dtype="<f4").tobytes()
         database.execute(f"INSERT INTO vector_{name} VALUES (?, ?)", (number, content))
-    assert number is not None
     write_moments(database, number, entry.moments)
-    return number
 
 
 def _path(name: str) -> str | bytes:

@@ -1,4 +1,4 @@
-"""The difference between a source and an index: compared by digests, embedded in parts, written in one transaction."""
+"""Difference between a source and an index: found by digests, embedded in parts, written in one transaction."""
 
 import hashlib
 import json
@@ -55,10 +55,10 @@ def write(
     """Write the difference between a source and an index.
 
     Args:
-        path: of the index.
-        origin: fact of the source: its path and settings.
-        source: the clips.
-        encoder: of the index.
+        path: path of the index.
+        origin: fact about the source: its path and settings.
+        source: clips of the source.
+        encoder: encoder of the index.
         before: id -> digest of the items in the index.
         meta: facts of the index; None creates the index.
     """
@@ -85,7 +85,7 @@ def write(
 
 
 def _digests(source: IndexSource, columns: str) -> list[bytes]:
-    """Return the digest of each item: of its columns, media and features."""
+    """Return the digest of the columns, media and features of each item."""
     digests = [hashlib.sha256(columns.encode()) for _ in source.items]
     for digest, item in zip(digests, source.items, strict=True):
         content = [item.id, item.split, item.label, sorted(item.media.items()), sorted(item.columns.items())]

@@ -19,11 +19,11 @@ class ClientLimits:
     """Limits of what clients may request from the server.
 
     Attributes:
-        bytes: of one upload.
-        seconds: duration of an upload.
-        answers: queries that are answered at a time.
-        waiting: seconds that a query waits for its turn.
-        connections: that are open at a time.
+        bytes: largest size of an upload.
+        seconds: longest duration of an upload.
+        answers: number of queries that are answered at a time.
+        waiting: longest time that a query waits for its turn, in seconds.
+        connections: number of connections that are open at a time.
         filter: seconds of processor time that the condition of a query may take.
     """
 
@@ -53,7 +53,9 @@ async def uploaded(request: Request, limits: ClientLimits) -> AsyncIterator[Path
             async with asyncio.timeout(limits.seconds):
                 await _receive(request, path, limits)
         except TimeoutError:
-            raise _closing(408, f"the file took longer than {limits.seconds:g} s to arrive") from None
+            raise _closing(
+                408, f"the file took longer than {limits.seconds:g} s to arrive; use a smaller file"
+            ) from None
         except ClientDisconnect:
             raise HTTPException(400, "the file arrived only in part") from None
         yield path
@@ -64,7 +66,7 @@ def _closing(status: int, reason: str) -> HTTPException:
 
 
 def _too_large(limits: ClientLimits) -> HTTPException:
-    return _closing(413, f"the file is larger than {limits.bytes / 1e6:g} MB")
+    return _closing(413, f"the file is larger than {limits.bytes / 1e6:g} MB; use a smaller file")
 
 
 async def discard(request: Request, seconds: float) -> None:

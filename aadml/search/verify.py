@@ -1,5 +1,6 @@
 """Integrity of every kind of file that aadml writes: its content against its checksums."""
 
+import errno
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from aadml.feature_extraction.feature_file import is_feature_file, open_features
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.block_checksums import CheckedReader, has_checksums
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ledger import RECORDS, damages_of_ledger
 from aadml.runs.verify import verify_folder
 from aadml.search.checksums import check_all
@@ -18,7 +19,7 @@ _SQLITE = b"SQLite format 3\0"
 
 
 def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda reason: None) -> list[str]:
-    """Check a run, a model, a feature file, a file of embeddings, an index or the ledger of an extraction.
+    """Check a run, a model, a feature file, a file of embeddings, an index or a ledger against its checksums.
 
     Args:
         path: the folder or the file; a ledger is the folder `<output>.work`.
@@ -29,7 +30,7 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
         A sentence for each file or part that is damaged, missing or changed; empty if everything is intact.
 
     Raises:
-        InputError: there is no such file, or it is of none of these kinds.
+        InputError: the file does not exist or has none of these kinds.
 
     Example:
         >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
@@ -43,16 +44,17 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
         if not place.is_file():
             return damages_of_ledger(place) if (place / RECORDS).is_file() else verify_folder(place)
         with place.open("rb") as file:
-            is_index = file.read(len(_SQLITE)) == _SQLITE
+            head = file.read(len(_SQLITE))
+        if not head:
+            return [f"{place}: is empty; restore the file from a copy, or create it again"]
+        verified = _verify_index(place) if head == _SQLITE else _verify_blocks(place)
+    except DamagedFileError as error:
+        return [str(error)]
     except OSError as error:
-        raise InputError(f"{place}: cannot be read ({error.strerror})") from error
-    check = _verify_index if is_index else _verify_blocks
-    try:
-        verified = check(place)
-    except InputError as error:
-        if "damaged" in str(error):
-            return [str(error)]
-        raise
+        message = f"{place}: cannot be read ({error.strerror or error})"
+        if error.errno == errno.EIO:
+            return [f"{message}; restore the file from a copy"]
+        raise InputError(message) from error
     if not verified:
         on_unverified(f"{place}: is readable, but has no checksums (another program or an earlier edition wrote it)")
     return []
@@ -65,10 +67,12 @@ def _verify_index(path: Path) -> bool:
 
 
 def _verify_blocks(path: Path) -> bool:
-    """Verify an HDF5 file, and read the values of a feature file."""
+    """Verify the blocks of an HDF5 file, or read the values of a feature file that has no checksums."""
     if has_checksums(path):
         with CheckedReader(path) as reader:
             reader.verify()
+        with open_hdf5(path):
+            return True
     with open_hdf5(path):
         pass
     if is_feature_file(path):
@@ -77,4 +81,4 @@ def _verify_blocks(path: Path) -> bool:
                 for values in (modality.pooled, modality.sequence, modality.times):
                     for _ in values.blocks() if values is not None else ():
                         pass
-    return has_checksums(path)
+    return False

@@ -1,12 +1,12 @@
-"""Checksums of the blocks of a file, in a trailer behind its content.
+"""Checksums of the blocks of a file, in a trailer after its content.
 
 Content of n bytes is followed by the checksums of its blocks of 64 KiB (8 bytes each, little endian), the SHA-256 of
 these checksums and n, n itself (8 bytes) and `aadml checksums1`. A reader verifies the blocks that it reads.
 
 The checksum of a block of 32-bit words w_i is the sum of k_i w_i modulo 2^64, with fixed random odd 64-bit k_i
-(multilinear hashing; Lemire and Kaser, The Computer Journal 2014). It detects every change of a single word, and
-misses any other change with a probability of about 2^-32 at most. It reads four times as many bytes per second as
-SHA-256. Like every checksum stored with its data, it detects damage but not forgery.
+(multilinear hashing; Lemire and Kaser, The Computer Journal 2014). It finds every change of a single word, and
+misses any other change with a probability of at most about 2^-32. It is several times as fast as SHA-256. Like every
+checksum beside its data, it finds damage but not forgery.
 """
 
 import functools
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError
 
 BLOCK = 1 << 16
 """Bytes of a block."""
@@ -29,13 +29,14 @@ BLOCK = 1 << 16
 _MAGIC = b"aadml checksums1"
 _FOOTER = struct.Struct("<32sQ16s")  # SHA-256 of checksums and size, size of the content, magic
 _CACHED = 64  # blocks of a reader
-_APPENDED = 64  # blocks that are read at a time
+_PIECE = 64  # blocks that are read at a time
 
 
-def checksum(block: bytes | memoryview) -> int:
-    """Compute the checksum of at most `BLOCK` bytes."""
-    words = np.frombuffer(block if len(block) % 4 == 0 else bytes(block) + bytes(-len(block) % 4), dtype="<u4")
-    return int(np.einsum("i,i", words.astype(np.uint64), _keys()[: len(words)])) if len(words) else 0
+def checksums(data: bytes | memoryview) -> NDArray[np.uint64]:
+    """Compute the checksums of the blocks of `data`, the last of which may be shorter than `BLOCK`."""
+    padded = data if len(data) % BLOCK == 0 else bytes(data) + bytes(-len(data) % BLOCK)
+    words = np.frombuffer(padded, dtype="<u4").reshape(-1, BLOCK // 4)
+    return np.asarray(np.einsum("ij,j->i", words, _keys()))
 
 
 @functools.cache
@@ -53,14 +54,10 @@ def append_checksums(path: str | os.PathLike[str]) -> None:
     with Path(path).open("r+b") as file:
         sums = bytearray()
         size = 0
-        while data := file.read(_APPENDED * BLOCK):
+        while data := file.read(_PIECE * BLOCK):
             size += len(data)
-            sums += _sums(memoryview(data)).astype("<u8").tobytes()
+            sums += checksums(data).astype("<u8").tobytes()
         file.write(sums + _FOOTER.pack(_digest(bytes(sums), size), size, _MAGIC))
-
-
-def _sums(data: memoryview) -> NDArray[np.uint64]:
-    return np.array([checksum(data[start : start + BLOCK]) for start in range(0, len(data), BLOCK)], dtype=np.uint64)
 
 
 def _digest(sums: bytes, size: int) -> bytes:
@@ -68,16 +65,16 @@ def _digest(sums: bytes, size: int) -> bytes:
 
 
 class CheckedReader(io.RawIOBase):
-    """Content of a file with a trailer; every block is verified when it is read.
+    """Reader of the content of a file with a trailer; it verifies every block that it reads.
 
     Args:
         path: the file.
 
     Attributes:
-        failure: message about the first block that did not match its checksum; "" before that.
+        failure: sentence on the first block that did not match its checksum; "" if all matched so far.
 
     Raises:
-        InputError: the trailer is damaged. Every read of a damaged block raises the same error.
+        DamagedFileError: the trailer is damaged. Every read of a damaged block raises it as well.
         OSError: the file cannot be read.
     """
 
@@ -121,7 +118,7 @@ class CheckedReader(io.RawIOBase):
         filled = 0
         while filled < len(view):
             number, skipped = divmod(self._position, BLOCK)
-            blocks = (len(view) - filled) // BLOCK if not skipped else 0
+            blocks = min((len(view) - filled) // BLOCK, _PIECE) if not skipped else 0
             if blocks and number not in self._blocks:
                 part = view[filled : filled + blocks * BLOCK]
                 self._fill(part, self._position)
@@ -136,7 +133,7 @@ class CheckedReader(io.RawIOBase):
 
     def verify(self) -> None:
         """Read and verify all blocks."""
-        buffer = bytearray(_APPENDED * BLOCK)
+        buffer = bytearray(_PIECE * BLOCK)
         self.seek(0)
         while self.readinto(buffer):
             pass
@@ -162,7 +159,7 @@ class CheckedReader(io.RawIOBase):
 
     def _verify(self, data: memoryview, number: int) -> None:
         expected = self._sums[number : number + -(-len(data) // BLOCK)]
-        differing = np.flatnonzero(_sums(data) != expected)
+        differing = np.flatnonzero(checksums(data) != expected)
         if len(differing):
             start = (number + int(differing[0])) * BLOCK
             self._fail(start, min(BLOCK, self._size - start))
@@ -173,7 +170,7 @@ class CheckedReader(io.RawIOBase):
             "restore the file from a copy, or create it again"
         )
         self.failure = self.failure or message
-        raise InputError(message)
+        raise DamagedFileError(message)
 
 
 def has_checksums(path: str | os.PathLike[str]) -> bool:
@@ -192,7 +189,8 @@ def _read_trailer(file: Any, place: str) -> tuple[int, NDArray[np.uint64]]:
     length = file.seek(0, os.SEEK_END)
     start = max(0, length - _FOOTER.size)
     digest, size, _ = _FOOTER.unpack(os.pread(file.fileno(), _FOOTER.size, start))
-    sums = os.pread(file.fileno(), start - size, size) if size <= start else b""
-    if len(sums) != 8 * -(-size // BLOCK) or _digest(sums, size) != digest:
-        raise DamagedFileError(f"{place}: its checksums are damaged; restore the file from a copy, or create it again")
+    length_of_sums = 8 * -(-size // BLOCK)
+    sums = os.pread(file.fileno(), length_of_sums, size) if start - size == length_of_sums else b""
+    if len(sums) != length_of_sums or _digest(sums, size) != digest:
+        raise DamagedFileError(f"{place}: is damaged (its checksums); restore the file from a copy, or create it again")
     return size, np.frombuffer(sums, dtype="<u8").astype(np.uint64)

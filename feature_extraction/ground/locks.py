@@ -1,4 +1,4 @@
-"""Exclusive locks between processes: `flock`, or a lock file on file systems without it (some of NFS)."""
+"""Exclusive locks between processes: `flock`, or a lock file on file systems without `flock` (some NFS)."""
 
 import errno
 import fcntl
@@ -12,22 +12,22 @@ from pathlib import Path
 from aadml.feature_extraction.ground.errors import InputError, InUseError
 
 WITHOUT_FLOCK = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-_PAUSE = 1.0  # seconds between two checks of another process's lock file
+_PAUSE = 1.0  # seconds between two checks of the lock file of another process
 
 
 @contextmanager
 def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> Iterator[None]:
-    """Acquire an exclusive lock; where the file system has `flock`, the lock ends with the process.
+    """Acquire an exclusive lock, which ends with the process where the file system has `flock`.
 
     Args:
         handle: descriptor of the file or folder that is locked.
-        lock_file: file that serves as the lock where there is no `flock`. The file holds host and process, and is left
-            behind by a killed process.
+        lock_file: file that replaces `flock` where there is none. It contains host and process, and a killed process
+            leaves it behind.
         busy: message for a lock that another process holds.
-        wait: whether to wait for the lock, or to raise an error.
+        wait: whether to wait for a lock that another process holds, or to raise an error.
 
     Raises:
-        InUseError: another process holds the lock.
+        InUseError: another process holds the lock, or a process of this machine has left its lock file behind.
         InputError: the lock file cannot be written.
     """
     try:
@@ -48,8 +48,9 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
 @contextmanager
 def _held(lock_file: Path, busy: str, *, wait: bool) -> Iterator[None]:
     while not _created(lock_file):
-        if not wait:
-            raise InUseError(f"{busy}; {_holder(lock_file)}")
+        holder, has_ended = _holder(lock_file)
+        if not wait or has_ended:
+            raise InUseError(f"{busy}; {holder}")
         time.sleep(_PAUSE)
     try:
         yield
@@ -58,7 +59,7 @@ def _held(lock_file: Path, busy: str, *, wait: bool) -> Iterator[None]:
 
 
 def _created(lock_file: Path) -> bool:
-    """Create a lock file with host and process; return False if it exists."""
+    """Create a lock file with host and process; return False if the file exists."""
     try:
         with lock_file.open("x", encoding="utf-8") as file:
             file.write(f"{socket.gethostname()} {os.getpid()}\n")
@@ -69,14 +70,16 @@ def _created(lock_file: Path) -> bool:
     return True
 
 
-def _holder(lock_file: Path) -> str:
-    """Return a message about the process that wrote a lock file, with advice if that process has ended."""
+def _holder(lock_file: Path) -> tuple[str, bool]:
+    """Return a sentence on the process that wrote a lock file, and whether this process has ended."""
     try:
         host, _, number = lock_file.read_text(encoding="utf-8").strip().rpartition(" ")
     except (OSError, ValueError):
         host = number = ""
     if not host or not number.isdecimal():
-        return f"{lock_file} holds the lock of an unknown process; if no process is running, remove that file"
-    if host == socket.gethostname() and not Path(f"/proc/{number}").exists() and Path("/proc/self").exists():
-        return f"{lock_file} was left behind by process {number} of this machine, which has ended: remove that file"
-    return f"{lock_file} is the lock of process {number} on {host}; if that process has ended, remove that file"
+        return f"{lock_file} is the lock of an unknown process; if no process is running, remove that file", False
+    has_proc = Path("/proc/self").exists()
+    has_ended = host == socket.gethostname() and has_proc and not Path(f"/proc/{number}").exists()
+    if has_ended and lock_file.exists():  # a process that releases its lock removes the file before it ends
+        return f"{lock_file} was left behind by process {number} of this machine, which has ended: remove it", True
+    return f"{lock_file} is the lock of process {number} on {host}; if that process has ended, remove that file", False

@@ -26,12 +26,12 @@ def test_from_features_to_hits(aadml, features, small_run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--to", "visual"], "not none; pass one of them"),
-        (["--audio", "a.wav", "--visual", "b.png", "--to", "visual"], "not audio, visual; pass one"),
+        (["--to", "visual"], "none given; pass one of them"),
+        (["--audio", "a.wav", "--visual", "b.png", "--to", "visual"], "audio, visual given; pass one"),
         (["--audio", "no such.wav", "--to", "audio"], "no such.wav: no such file"),
         (["--text", "rain", "--to", "visual"], "does not read words"),
         (["--audio", "a.wav", "--to", "visual"], "built without a model"),
-        (["--audio", "a.wav"], "--to is missing; this index has audio, visual"),
+        (["--audio", "a.wav"], "--to is missing; choose from audio, visual"),
     ],
 )
 def test_a_wrong_question_is_one_line(aadml, features, tmp_path, arguments, says):

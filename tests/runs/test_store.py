@@ -1,5 +1,6 @@
 """The run folder as a store: what was committed is there, whatever happened; other files are untouched."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from faults import in_child, watched
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, InUseError
 from aadml.runs import store as stores
 from aadml.runs.manifest import LOG, MANIFEST, RESERVED, read_log, read_manifest
 from aadml.runs.session import RunSession
@@ -216,3 +217,16 @@ def test_a_commit_that_the_system_refuses_leaves_the_last_one_and_nothing_of_its
         assert own(folder).keys() == {MANIFEST, "state-3.safetensors"}
         store.commit({"state-4.safetensors": b"b"}, drop=["state-3.safetensors"])
     assert committed(folder) == {"state-4.safetensors": b"b", LOG: b""}
+
+
+def test_a_new_folder_stays_if_another_process_has_locked_it(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    other = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(InUseError), new_run(folder, made=True):
+            pass
+        assert folder.is_dir()
+    finally:
+        os.close(other)

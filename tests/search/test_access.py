@@ -48,7 +48,7 @@ def test_every_route_but_the_page_needs_the_cookie(site):
 def test_other_pages_get_the_page_and_no_data(site, kind):
     for path in ("/facts", "/like?number=3&from=audio&to=audio", "/previews?numbers=1", "/nowhere"):
         status, content, _ = site.ask(path, Sec_Fetch_Site=kind)
-        assert (status, content) == (403, b"the index is not open to other pages\n")
+        assert (status, content) == (403, b"other pages cannot read the index\n")
     assert site.ask("/search?kind=audio&to=audio", "POST", b"x", Sec_Fetch_Site=kind)[:2] == (403, content)
     assert site.ask("/", Sec_Fetch_Site=kind)[0] == 200
 

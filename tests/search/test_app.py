@@ -1,12 +1,15 @@
 """The server of the page: what it answers, and what it refuses to everybody."""
 
 import json
+import threading
 from urllib.parse import quote
 
 import pytest
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
+
+from aadml.search import Index
 
 
 def test_the_page_and_its_parts_load_nothing_from_elsewhere(site):
@@ -44,7 +47,7 @@ def test_a_clip_of_the_index_asks(site):
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("/like?number=99999&from=audio&to=audio", "clip number 99999 of this index does not exist"),
+        ("/like?number=99999&from=audio&to=audio", "clip number 99999 is not in this index"),
         ("/like?number=1&from=audio&to=visual", "built without a model"),
         ("/like?number=1&from=audio&to=smell", "is not a modality"),
         ("/like?number=-1&from=audio&to=audio", "is not a whole number"),
@@ -93,3 +96,11 @@ def test_words_without_a_model_that_reads_are_refused(site):
     status, content, _ = site.ask("/search?kind=text&text=rain&to=audio", "POST")
     assert status == 400
     assert "does not read words" in json.loads(content)["error"]
+
+
+def test_items_are_read_outside_the_event_loop(site, monkeypatch):
+    threads, item = [], Index.item
+    monkeypatch.setattr(Index, "item", lambda *words: threads.append(threading.current_thread()) or item(*words))
+    assert site.ask("/previews?numbers=1")[0] == 200
+    assert threads
+    assert site.thread not in threads

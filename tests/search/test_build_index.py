@@ -39,10 +39,10 @@ def test_another_source_or_model_is_refused(features, model, tmp_path):
     with pytest.raises(InputError, match=r"is the index of .*pass another output"):
         Index.build(tmp_path / "other.h5", tmp_path / "i")
     other = aadml.fit(features, method="cca", settings={"method.dimension": 2}).save(tmp_path / "other model")
-    with pytest.raises(InputError, match="is not the model that made this index"):
+    with pytest.raises(InputError, match="is not the model of this index"):
         Index.build(features, tmp_path / "i", model=other)
     Index.build(features, tmp_path / "plain")
-    with pytest.raises(InputError, match="was made without a model"):
+    with pytest.raises(InputError, match="was built without a model"):
         Index.build(features, tmp_path / "plain", model=other)
 
 

@@ -5,10 +5,11 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+import torch
 
 import aadml
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import Index
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.search import Index, checksums
 from aadml.search.store import change, create
 from tests.search.small_index import COLUMNS, entry, read
 
@@ -32,15 +33,11 @@ DAMAGES = {
     "a vector": "UPDATE vector_audio SET content = zeroblob(12) WHERE number = 2",
     "a vector that is gone": "DELETE FROM vector_audio WHERE number = 2",
     "a vector that is new": "INSERT INTO vector_audio VALUES (700, zeroblob(12))",
-    "an id": "UPDATE item SET id = 'd' WHERE number = 2",
     "an item that is gone": "DELETE FROM item WHERE number = 3",
-    "a path": "UPDATE item SET audio = 'e.wav' WHERE number = 2",
-    "a digest": "UPDATE item SET digest = x'00' WHERE number = 2",
-    "a further column": "UPDATE extra SET year = 2000 WHERE number = 2",
     "a table of columns that is gone": "DROP TABLE extra",
     "a fact": """UPDATE meta SET value = '{"generation": 1, "similarity": "dot"}' WHERE name = 'state'""",
     "a fact that is gone": "DELETE FROM meta WHERE name = 'encoder'",
-    "a checksum": "UPDATE checksum SET value = x'00' WHERE part = 'item'",
+    "a checksum": "UPDATE checksum SET value = x'00' WHERE part = 'vector_audio'",
     "a checksum that is gone": "DELETE FROM checksum WHERE part = 'vector_audio'",
     "all checksums": "DELETE FROM checksum",
     "the table of checksums": "DROP TABLE checksum",
@@ -49,13 +46,70 @@ DAMAGES = {
 }
 
 
+DAMAGES_OF_ITEMS = {
+    "an id": "UPDATE item SET id = 'd' WHERE number = 2",
+    "a path": "UPDATE item SET audio = 'e.wav' WHERE number = 2",
+    "a digest": "UPDATE item SET digest = x'00' WHERE number = 2",
+    "a further column": "UPDATE extra SET year = 2000 WHERE number = 2",
+    "a checksum": "UPDATE checksum SET value = x'00' WHERE part = 'item'",
+}
+READERS = {
+    "search": lambda index, _: index.nearest({"audio": torch.ones(1, 3)}, "audio", k=1),
+    "condition": lambda index, _: index.nearest({"audio": torch.ones(1, 3)}, "audio", where="label = 'cat'"),
+    "item": lambda index, _: index.item(2),
+    "export": lambda index, folder: index.export(folder / "vectors"),
+}
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_change_outside_aadml_is_refused_in_one_line_and_named_by_verify(index, damage):
     changed(index, DAMAGES[damage])
-    with pytest.raises(InputError, match=r"clips.index: cannot be read as an index \(it is damaged: .*\)$"):
+    with pytest.raises(
+        InputError, match=r"clips.index: cannot be read as an index \(it is damaged: .*\); build the index again$"
+    ):
         Index(index)
     (named,) = aadml.verify(index)
     assert str(index) in named
+
+
+@pytest.mark.parametrize("damage", DAMAGES_OF_ITEMS)
+def test_items_that_were_changed_outside_aadml_are_refused_by_their_readers(index, tmp_path, damage):
+    changed(index, DAMAGES_OF_ITEMS[damage])
+    with Index(index) as opened:
+        for read_items in (*READERS.values(), *READERS.values()):
+            with pytest.raises(DamagedFileError, match=r"it is damaged: (item|extra|the table item)"):
+                read_items(opened, tmp_path)
+    (named,) = aadml.verify(index)
+    assert str(index) in named
+
+
+@pytest.mark.parametrize(
+    "statement", [*DAMAGES_OF_ITEMS.values(), DAMAGES["a vector"], DAMAGES["a fact"], DAMAGES["an item that is gone"]]
+)
+def test_a_change_does_not_seal_earlier_damage(index, statement):
+    changed(index, statement)
+    with pytest.raises(DamagedFileError, match="damaged"):
+        change(index, {}, COLUMNS, ["a"], [entry("d", 4.0)])
+    assert aadml.verify(index)
+
+
+def test_every_block_of_items_is_hashed_once(tmp_path, monkeypatch):
+    path = tmp_path / "clips.index"
+    create(path, META, COLUMNS, [entry(f"clip{n:04}", n) for n in range(600)])
+    hashed, digest = [], checksums._digest
+    monkeypatch.setattr(checksums, "_digest", lambda rows: hashed.append(len(rows)) or digest(rows))
+    with Index(path) as opened:
+        assert sum(hashed) < 650  # facts and vectors
+        hashed.clear()
+        opened.item(300), opened.item(301)
+        assert hashed == [256, 256]  # of items and their further columns
+        hashed.clear()
+        for read_items in (*READERS.values(), *READERS.values()):
+            read_items(opened, tmp_path)
+        assert sum(hashed) <= 3 * 600
+    hashed.clear()
+    assert aadml.verify(path) == []
+    assert 1800 < sum(hashed) < 1850
 
 
 def test_an_index_is_intact_after_every_kind_of_change(index):
@@ -105,8 +159,8 @@ def test_a_damaged_sql_index_is_found(index):
     place = data.index(b"dog", (page - 1) * size)
     data[place] = ord("h")
     index.write_bytes(data)
-    with pytest.raises(InputError, match="damaged"):
-        Index(index)
+    with Index(index) as opened, pytest.raises(DamagedFileError, match="damaged: the table item"):
+        READERS["condition"](opened, index.parent)
 
 
 def test_an_index_of_the_second_edition_is_read_unverified_and_updated(index):

@@ -1,22 +1,24 @@
 """Queries that are refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import Index
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
+from aadml.search import Index, embed_query
 
 
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ({}, "not none; pass one of them"),
-        ({"audio": "a.wav", "visual": "b.jpg"}, "not audio, visual; pass one"),
+        ({}, "none given; pass one of them"),
+        ({"audio": "a.wav", "visual": "b.jpg"}, "audio, visual given; pass one"),
         ({"audio": "no such.wav"}, "no such file"),
         ({"audio": [1.0, 2.0]}, "one row of 6"),
         ({"audio": np.zeros((2, 6))}, "one row of 6"),
         ({"audio": np.zeros(6), "k": 0}, "not a positive whole number"),
-        ({"audio": np.zeros(6), "where": "weather = 1"}, "no such column: weather; there are id, split, label"),
+        ({"audio": np.zeros(6), "where": "weather = 1"}, "no such column: weather; choose from id, split, label"),
         ({"audio": np.zeros(6), "to": "text"}, "has only audio, visual"),
     ],
 )
@@ -24,3 +26,13 @@ def test_a_wrong_question_is_refused(features, tmp_path, question, says):
     index = Index.build(features, tmp_path / "i")
     with pytest.raises(InputError, match=says):
         index.search(**{"to": "audio", **question})
+
+
+def test_the_error_of_a_clip_keeps_its_class(monkeypatch):
+    def untrusted(*_):
+        raise UntrustedCodeError("named by a file")
+
+    monkeypatch.setattr(embed_query, "embed_media", untrusted)
+    encoder = SimpleNamespace(can_query=lambda *_: True)
+    with pytest.raises(UntrustedCodeError, match="named by a file"):
+        embed_query.embed_query(encoder, {"clip": "a.mp4"}, "audio")

@@ -32,7 +32,7 @@ def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_
         written = meta_of(database)["calibration"]
     with writing(tmp_path / "i") as database:
         write_meta(database, {"calibration": {**written, "form": 1, "curves": [{"kind": "isotonic"}]}})
-    with pytest.raises(InputError, match="of another version of aadml; `aadml index` fits them again"):
+    with pytest.raises(InputError, match="another version of aadml fitted its probabilities; run `aadml index`"):
         Index(tmp_path / "i")
     with Index.build(easy, tmp_path / "i", model=model) as index:
         assert len(index._state.calibrations) == 6
@@ -68,7 +68,9 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
     bare = tmp_path / "bare.h5"
     write_features(bare, content.select(content.rows("test")))
     with Index.build(bare, tmp_path / "i", model=model, on_note=notes.append) as index:
-        assert notes == ["no probabilities: the index has 0 validation clips, 30 are needed; see --calibrate"]
+        assert notes == [
+            "no probabilities: the index has 0 of the 30 validation clips that are needed; pass others by --calibrate"
+        ]
         found = index.search(audio=content.features["audio"][0], to="visual")
         assert found.calibration is found.nothing_fits is found.hits[0].probability is None
         assert found.uncalibrated == "the index has 0 of the 30 validation clips that are needed"
@@ -84,7 +86,7 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({}, "the index is not calibrated; `aadml index` calibrates it"),
+        ({}, "the index is not calibrated; run `aadml index` to calibrate it"),
         ({"clips": 27, "data": "the index"}, "the index has 27 of the 30 validation clips that are needed"),
         ({"clips": 40, "data": "other.h5"}, "the validation clips of other.h5 cannot be such queries"),
     ],
@@ -109,6 +111,6 @@ def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_
     write_features(others, synthetic(train=0, valid=50, **sizes))
     with Index.build(clips, tmp_path / "i") as index:
         assert {one.clips for one in index._state.calibrations.values()} == {50}
-        generation = index._state.generation
+        generation = index._state.meta["state"]["generation"]
     with Index.build(clips, tmp_path / "i", calibrate=others) as index:  # the same file by another name: nothing to do
-        assert index._state.generation == generation
+        assert index._state.meta["state"]["generation"] == generation

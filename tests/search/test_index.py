@@ -12,6 +12,7 @@ from aadml.feature_extraction.feature_file import read_features, write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import score_source
 from aadml.search import Index
+from aadml.search import index as indexes
 
 
 def content(**changes):
@@ -46,7 +47,7 @@ def test_without_a_model_a_modality_asks_for_itself_alone(features, tmp_path):
         index.search(visual=stored.features["visual"][5], to="audio")
     with pytest.raises(InputError, match="does not read words"):
         index.search(text="rain", to="audio")
-    with pytest.raises(InputError, match="--to is missing; this index has audio, visual"):
+    with pytest.raises(InputError, match="--to is missing; choose from audio, visual"):
         index.search(visual=stored.features["visual"][5])
     like = index.like(found.hits[1].number, "audio", to="audio", k=1)
     assert like.hits[0].number == found.hits[1].number
@@ -92,3 +93,22 @@ def test_a_missing_calibration_file_is_refused_before_work(features, tmp_path):
     with pytest.raises(InputError, match="no such file; pass a feature file with validation clips"):
         aadml.index(features, tmp_path / "i", calibrate="/nope.h5")
     assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_a_search_parses_facts_and_looks_for_moments_once(timed, timed_features, tmp_path, monkeypatch):
+    statements, parsed, meta_of = [], [], indexes.meta_of
+    monkeypatch.setattr(indexes, "meta_of", lambda database: parsed.append(1) or meta_of(database))
+    with Index.build(timed_features, tmp_path / "i", moments=True) as index:
+        index.search(audio=timed.features["audio"][7], to="audio", k=10)
+        parsed.clear()
+        index._database.set_trace_callback(statements.append)
+        assert any(hit.moment for hit in index.search(audio=timed.features["audio"][7], to="audio", k=10).hits)
+        assert not parsed
+        assert sum("moment_audio'" in statement and "sqlite_master" in statement for statement in statements) == 1
+        assert sum("user_version" in statement for statement in statements) <= 2
+        index.update(moments=True)
+        write_features(timed_features, timed.select(np.arange(1, 90)))
+        index.update()
+        parsed.clear()
+        index.search(audio=timed.features["audio"][7], to="audio", k=10)
+        assert len(parsed) == 1

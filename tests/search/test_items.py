@@ -48,6 +48,13 @@ def test_vectors_that_are_none_are_called_damaged(index, content, where):
         read(index)
 
 
+@pytest.mark.parametrize("rows", [[(1, bytes(12))], [(1, bytes(12)), (2, bytes(12)), (4, bytes(12))]])
+def test_rows_of_other_items_are_damage(index, monkeypatch, rows):
+    monkeypatch.setattr("aadml.search.items.verified_rows", lambda *_: [rows])
+    with closing(connect(index)) as database, pytest.raises(InputError, match="damaged"), reading(database, index):
+        vectors_of(database, "audio")
+
+
 @pytest.mark.parametrize("value", ["CAST(x'ff' AS TEXT)", "'{'", "x'ff'"])
 def test_facts_that_are_none_are_called_damaged(index, value):
     with closing(sqlite3.connect(index)) as database:

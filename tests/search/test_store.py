@@ -36,7 +36,7 @@ def test_a_change_of_columns_renews_them(index):
     entries = [Entry(Item(name, {}, "", "", {"place": name * 2}), b"", {}) for name in "abc"]
     change(index, {}, {"place": "TEXT"}, [], entries)
     assert matching_ids(index, "place = 'bb'") == ["b"]
-    with pytest.raises(InputError, match=r"no such column: year; there are id, split, label, audio, visual, place"):
+    with pytest.raises(InputError, match=r"no such column: year; choose from id, split, label, audio, visual, place"):
         matching_ids(index, "year = 1")
     change(index, {}, {}, [], [Entry(Item("a"), b"", {})])
     assert matching_ids(index, "id < 'b'") == ["a"]
@@ -108,7 +108,7 @@ def test_an_index_in_a_folder_that_cannot_be_written_is_read(index, monkeypatch)
 
 
 def test_a_length_beyond_the_memory_is_one_line(index):
-    said = pytest.raises(InputError, match="damaged, or larger than the memory")
+    said = pytest.raises(InputError, match="damaged or larger than the memory")
     with closing(connect(index)) as database, said, reading(database, index):
         raise MemoryError
 

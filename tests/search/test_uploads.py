@@ -29,7 +29,7 @@ def test_hostile_and_huge_uploads_are_refused_and_the_server_stays(site):
     assert b"root:" not in content
     assert b"/tmp" not in content
     status, content, _ = site.ask(place, "POST", b"x" * 300_000)
-    assert (status, json.loads(content)["error"]) == (413, "the file is larger than 0.2 MB")
+    assert (status, json.loads(content)["error"]) == (413, "the file is larger than 0.2 MB; use a smaller file")
     status, content, _ = site.ask(place, "POST", (b"x" * 10_000 for _ in range(30)))  # in chunks, of no stated length
     assert status == 413
     assert site.ask(place, "POST", b"")[0] == 400

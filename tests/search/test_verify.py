@@ -1,5 +1,7 @@
-"""`aadml verify` takes every kind of file, and says of which it cannot know anything."""
+"""`aadml verify`: every kind of file, intact, damaged, truncated or without checksums."""
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +14,10 @@ import aadml
 from aadml.feature_extraction.feature_file import read_features, write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ledger import Record, open_ledger
+from aadml.search.store import create
 from tests.edited_hdf5 import edited
 from tests.feature_extraction.contents import content
+from tests.search.small_index import COLUMNS, entry
 
 FILES = Path(__file__).parents[1] / "second_edition" / "files"
 
@@ -80,6 +84,53 @@ def test_a_ledger_names_its_damaged_lines_and_values(tmp_path):
     with (tmp_path / "out.work" / "records.jsonl").open("ab") as file:
         file.write(b"an unfinished line")
     assert len(aadml.verify(tmp_path / "out.work")) == 2
+
+
+@pytest.fixture(params=["feature file", "index", "extracted.h5", "embeddings.h5", "clips.index", "part.0-of-2.h5"])
+def content_of_a_kind(request, tmp_path):
+    if request.param == "feature file":
+        write_features(tmp_path / "whole", content())
+    elif request.param == "index":
+        create(tmp_path / "whole", {"source": {"kind": "test"}}, COLUMNS, [entry(f"clip {n}") for n in range(300)])
+    else:
+        return (FILES / request.param).read_bytes()
+    return (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.6, 0.9])
+def test_a_truncated_file_is_listed(content_of_a_kind, tmp_path, share):
+    (tmp_path / "file").write_bytes(content_of_a_kind[: int(share * len(content_of_a_kind))])
+    (named,) = aadml.verify(tmp_path / "file")
+    assert str(tmp_path / "file") in named
+
+
+def test_a_file_of_another_kind_is_not_damaged_in_a_folder_of_that_name(tmp_path):
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "text").write_text("hello")
+    with pytest.raises(InputError, match="cannot be read as HDF5"):
+        aadml.verify(tmp_path / "damaged" / "text")
+
+
+def test_an_error_of_the_disk_is_listed_and_a_missing_permission_is_raised(features, monkeypatch):
+    def failing(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "preadv", failing)
+    code = errno.EIO
+    (named,) = aadml.verify(features)
+    assert "f.h5: cannot be read (Input/output error); restore the file" in named
+    code = errno.EACCES
+    with pytest.raises(InputError, match=r"f.h5: cannot be read \(Permission denied\)"):
+        aadml.verify(features)
+
+
+def test_every_block_is_read_once(tmp_path, monkeypatch):
+    many = content(features={"audio": np.ones((4, 500_000), np.float32)}, sequences={}, fitted={})
+    write_features(tmp_path / "f.h5", many)
+    sizes, preadv = [], os.preadv
+    monkeypatch.setattr(os, "preadv", lambda *words: sizes.append(preadv(*words)) or sizes[-1])
+    assert aadml.verify(tmp_path / "f.h5") == []
+    assert sum(sizes) < 1.1 * (tmp_path / "f.h5").stat().st_size
 
 
 @pytest.mark.parametrize("path", ["none", "text", "a" * 300, "\ud800", "a\0b"])

@@ -1,5 +1,6 @@
 """Checksums of blocks against their definition, and files with every kind of damage."""
 
+import os
 import random
 
 import numpy as np
@@ -10,10 +11,10 @@ from aadml.feature_extraction.ground.block_checksums import (
     CheckedReader,
     _keys,
     append_checksums,
-    checksum,
+    checksums,
     has_checksums,
 )
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 
 
 def written(path, content):
@@ -27,13 +28,15 @@ def read(path):
         return reader.read()
 
 
-@pytest.mark.parametrize("size", [0, 1, 4, 5, 1000, BLOCK])
+@pytest.mark.parametrize("size", [1, 4, 5, 1000, BLOCK])
 def test_a_checksum_is_the_sum_of_keys_times_words(size):
     block = random.Random(size).randbytes(size)
     padded = block + bytes(-size % 4)
     words = [int.from_bytes(padded[i : i + 4], "little") for i in range(0, len(padded), 4)]
     keys = [int(key) for key in _keys()]
-    assert checksum(block) == sum(k * w for k, w in zip(keys, words, strict=False)) % 2**64
+    assert checksums(block).tolist() == [sum(k * w for k, w in zip(keys, words, strict=False)) % 2**64]
+    assert checksums(bytes(2 * BLOCK) + block).tolist() == [0, 0, *checksums(block)]
+    assert not len(checksums(b""))
 
 
 def test_the_keys_are_odd_and_those_of_the_format():
@@ -93,13 +96,13 @@ def test_every_changed_byte_is_found(tmp_path):
 def test_pairs_of_flipped_bits_are_found():
     draw = random.Random(1)
     block = draw.randbytes(BLOCK)
-    expected = checksum(block)
+    expected = checksums(block)
     for _ in range(2000):
         data = bytearray(block)
         bit = draw.choice([0x80, 1])
         for place in draw.sample(range(3, BLOCK, 4), 2):
             data[place] ^= bit
-        assert checksum(bytes(data)) != expected
+        assert checksums(bytes(data)) != expected
 
 
 @pytest.mark.parametrize("length", [0, 10, 55, 56, 100, BLOCK])
@@ -117,3 +120,19 @@ def test_appended_bytes_hide_the_trailer_and_a_cut_start_damages_it(tmp_path):
     path.write_bytes(whole[8:])
     with pytest.raises(InputError, match="checksums are damaged"):
         read(path)
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK + 1, 2**64 - 1])
+def test_a_damaged_size_is_found_without_reading_the_content(tmp_path, monkeypatch, size):
+    path = written(tmp_path / "file", bytes(BLOCK))
+    data = bytearray(path.read_bytes())
+    data[-24:-16] = size.to_bytes(8, "little")
+    path.write_bytes(data)
+    lengths = []
+    pread = os.pread
+    monkeypatch.setattr(
+        os, "pread", lambda handle, length, start: lengths.append(length) or pread(handle, length, start)
+    )
+    with pytest.raises(DamagedFileError, match="is damaged"):
+        read(path)
+    assert max(lengths) < 100

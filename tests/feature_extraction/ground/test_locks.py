@@ -4,11 +4,12 @@ import errno
 import fcntl
 import os
 import socket
+import time
 
 import pytest
 
 import aadml
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, InUseError
 from aadml.feature_extraction.ground.locks import locked
 from aadml.feature_extraction.ledger import open_ledger
 from aadml.feature_extraction.ledger.ledger import RECORDS, is_in_use
@@ -71,6 +72,19 @@ def test_a_stale_lock_file_is_explained_and_stays(tmp_path, handle, no_flock, co
     with pytest.raises(InputError, match=message), locked(handle, tmp_path / "lock", "busy"):
         pass
     assert (tmp_path / "lock").read_text(encoding="latin-1") == content
+
+
+def test_a_stale_lock_file_is_not_waited_for(tmp_path, handle, no_flock):
+    (tmp_path / "lock").write_text(f"{socket.gethostname()} 999999999\n")
+    with pytest.raises(InUseError, match="has ended"), locked(handle, tmp_path / "lock", "busy", wait=True):
+        pass
+
+
+def test_a_lock_file_of_a_living_process_is_waited_for(tmp_path, handle, no_flock, monkeypatch):
+    (tmp_path / "lock").write_text(f"{socket.gethostname()} {os.getpid()}\n")
+    monkeypatch.setattr(time, "sleep", lambda _: (tmp_path / "lock").unlink())
+    with locked(handle, tmp_path / "lock", "busy", wait=True):
+        pass
 
 
 def test_another_error_of_the_system_is_one_line(tmp_path, handle, monkeypatch):

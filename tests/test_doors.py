@@ -29,7 +29,7 @@ def test_an_argument_of_another_type_is_refused_at_the_door(name, tmp_path, monk
     positional = first.kind is first.VAR_POSITIONAL
     required = {each.name: "x" for each in others if each.default is each.empty and each.kind is not each.VAR_KEYWORD}
     for value in (3.5, b"x", object(), np.zeros(3)) if first.name != "over" else ():
-        with pytest.raises(InputError, match=rf"^{name}: {first.name} of type ") as caught:
+        with pytest.raises(InputError, match=rf"^{name}: {first.name} has type ") as caught:
             function(value, **required) if positional else function(**{first.name: value}, **required)
         assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())

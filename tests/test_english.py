@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 USER_PAGES = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *USER_PAGES]
 LONGEST_SENTENCE = 45  # words
-MOST_LINES = 1_360  # 1,100, and the worked examples of extending.md
+MOST_LINES = 1_100  # without generated tables and Python examples
 
 
 def written_by_hand(page: str) -> str:
@@ -71,6 +71,7 @@ def test_user_pages_stay_short():
         text = written_by_hand(path.read_text(encoding="utf-8"))
         if path.name == "fidelity.md":
             text = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+        text = re.sub(r"```python\n.*?```\n", "", text, flags=re.DOTALL)
         lines[path.name] = 0 if path.name == "options.md" else len(text.splitlines())
     assert sum(lines.values()) <= MOST_LINES, lines
 

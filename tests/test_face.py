@@ -230,7 +230,7 @@ def test_clips_of_arrays_are_fitted(splits):
 
 @pytest.mark.parametrize("data", [3, ["a"], {"audio": [[1.0]]}, np.zeros((3, 2))])
 def test_data_that_is_none_is_refused(data):
-    with pytest.raises(InputError, match="fit: data of type"):
+    with pytest.raises(InputError, match="fit: data has type"):
         aadml.fit(data)
 
 

@@ -250,12 +250,12 @@ def test_wider_attention_comes_back_to_the_dimension():
         ({"reading": "R7"}, r'proxy.reading: "R7" given; pass one of R1, R3, R5, R6'),
         ({"query": "partners"}, "one of self, partner"),
         ({"residual": "sum"}, "proxy.residual"),
-        ({"residual_weight": 1.5}, "proxy.residual_weight: 1.5 given; a number from 0 to 1"),
+        ({"residual_weight": 1.5}, "proxy.residual_weight: 1.5 given; pass a number from 0 to 1"),
         ({"aa_mix": -0.1}, "proxy.aa_mix"),
         ({"aa_on": "anchors"}, "one of all, anchor, reference"),
         ({"heads": 4}, "4 heads do not divide 6 dimensions; choose from 1, 2, 3, 6, or auto"),
         ({"k": 0}, "proxy.k: 0 given"),
-        ({"k": 2.5}, "proxy.k: 2.5 given; a whole number from 1"),
+        ({"k": 2.5}, "proxy.k: 2.5 given; pass a whole number from 1"),
         ({"space": "inputs"}, "one of embedding, input"),
         ({"space": "input", "graph_modality": "cross"}, "proxy.graph_modality: cross"),
         ({"similarity": "cos"}, 'proxy.similarity: "cos" given'),
@@ -284,7 +284,7 @@ REMOVED = [
 @pytest.mark.parametrize(("name", "kept", "other"), REMOVED)
 def test_a_removed_option_is_accepted_at_the_value_that_is_implemented_alone(name, kept, other):
     assert checked_options(AnchorAware, {name: kept}, "proxy") == checked_options(AnchorAware, {}, "proxy")
-    with pytest.raises(InputError, match=rf"proxy\.{name}: .* given; this option of anchor-aware was removed"):
+    with pytest.raises(InputError, match=rf"proxy\.{name}: .* given, but this option of anchor-aware was removed"):
         checked_options(AnchorAware, {name: other}, "proxy", name="anchor-aware")
 
 

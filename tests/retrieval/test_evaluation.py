@@ -238,5 +238,5 @@ def test_vectors_that_clips_share_score_as_if_repeated():
 @pytest.mark.parametrize("rows", [torch.arange(12), torch.arange(11) // 3])
 def test_rows_that_name_no_vector_or_not_every_clip_are_refused(rows):
     owner = torch.arange(12) // 3
-    with pytest.raises(InputError, match="audio must be"):
+    with pytest.raises(InputError, match="audio has shape"):
         Embeddings({"audio": torch.randn(4, 6)}, owner, tuple(map(str, range(12))), rows={"audio": rows})

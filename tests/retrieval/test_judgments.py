@@ -3,7 +3,7 @@
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval.judgments import read_judgments
+from aadml.retrieval.judgments import read_judgments, relevance_name
 
 EXPECTED = {"q1": {"a": 2.0, "b": 0.5}, "q2": {}}
 
@@ -31,3 +31,10 @@ def test_an_item_that_is_judged_again_is_refused_by_its_line(tmp_path):
     path.write_text("q1 0 a 1\nq2 0 a 1\nq1 0 a 2\n")
     with pytest.raises(InputError, match="line 3 judges item 'a' for query 'q1' again"):
         read_judgments(path)
+
+
+def test_names_of_rules_stay_and_paths_become_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert relevance_name(None) is None
+    assert relevance_name("own") == "own"
+    assert relevance_name("judged.csv") == str(tmp_path / "judged.csv")

@@ -178,9 +178,9 @@ def test_a_limit_of_epochs_shortens_every_row_and_the_model_that_makes_the_batch
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["mei", "--vegas", "v.h5"], "leave --vegas out"),
-        (["paper", "--clotho", "c"], "leave --clotho out"),
-        (["xie", "--clotho", "c", "--only", "table-1"], "has no parts"),
+        (["mei", "--vegas", "v.h5"], "leave out --vegas"),
+        (["paper", "--clotho", "c"], "leave out --clotho"),
+        (["xie", "--clotho", "c", "--only", "table-1"], "the paper is not divided into parts"),
         (["xie", "--clotho", "absent"], "absent"),
     ],
 )
@@ -194,7 +194,7 @@ def test_a_paper_of_other_data_is_refused(tmp_path, arguments, hint):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["training.batch=37"], "batches of 37 cannot be built of 36 items"),
+        (["training.batch=37"], "batches of 37 cannot be built from 36 items"),
         (["training.batch=24"], "items are duplicates of each other, but there are only 1 batches"),
     ],
 )

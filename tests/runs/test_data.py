@@ -86,10 +86,7 @@ def test_a_rule_of_relevance_is_set_in_every_part_and_said(tmp_path):
         data.with_relevance(splits, "onw")
 
 
-def test_names_stay_and_paths_become_whole(tmp_path, monkeypatch):
+def test_names_of_data_stay_and_paths_become_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert data.data_location("synthetic:ave") == "synthetic:ave"
     assert data.data_location("f.h5") == str(tmp_path / "f.h5")
-    assert data.relevance_name(None) is None
-    assert data.relevance_name("own") == "own"
-    assert data.relevance_name("judged.csv") == str(tmp_path / "judged.csv")

@@ -103,7 +103,7 @@ def test_a_session_says_what_is_drawn_and_scores_every_text(features, tmp_path):
             {"method": "cca"},
             "texts: drawn changes the texts in each epoch, but cca does not train in epochs; use first or all",
         ),
-        ({"method": "clip", "settings": {"texts": "drwan"}}, 'texts: "drwan" given; one of first, drawn, all'),
+        ({"method": "clip", "settings": {"texts": "drwan"}}, 'texts: "drwan" given; pass one of first, drawn, all'),
         (
             {"config": "pairs", "settings": {"neighbors.positives": "own", "neighbors.space": "dcca"}},
             "but pairs determines neighbors by a teacher",

@@ -72,7 +72,7 @@ def test_a_following_process_trains_the_same_model_and_writes_nothing(config, tm
 
 
 def test_what_cannot_become_or_continue_a_run_is_refused(config, tmp_path):
-    with pytest.raises(InputError, match="fit: data has type list; pass text or a path"):
+    with pytest.raises(InputError, match="fit: data has type list; pass text, a path"):
         aadml.fit([1, 2])
     splits = aadml.read(config("random").data)
     none = replace(splits, test=splits.test.select(splits.test.labels[:0]))

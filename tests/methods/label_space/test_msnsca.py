@@ -108,11 +108,11 @@ def test_attention_and_shared_layers_are_one_for_all_modalities():
     ("options", "message"),
     [
         ({"kernels": (3, 4)}, r"kernels: \[3, 4\] given; pass odd sizes"),
-        ({"kernels": (-1, 3)}, r"kernels: \[-1, 3\] given; a list of 1 to 16"),
-        ({"kernels": ()}, r"kernels: \[\] given; a list of 1 to 16"),
+        ({"kernels": (-1, 3)}, r"kernels: \[-1, 3\] given; pass a list of 1 to 16"),
+        ({"kernels": ()}, r"kernels: \[\] given; pass a list of 1 to 16"),
         ({"attention_heads": 5}, "attention_heads: 5 given; pass a divisor of 12"),
-        ({"width": 7}, "width: 7 given; a whole number from 8"),
-        ({"dimension": 0}, "dimension: 0 given; a whole number from 1"),
+        ({"width": 7}, "width: 7 given; pass a whole number from 8"),
+        ({"dimension": 0}, "dimension: 0 given; pass a whole number from 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):

@@ -95,7 +95,7 @@ def test_the_cosine_of_embeddings_is_the_mean_of_both_cosines():
     ("options", "message"),
     [
         ({"dimension": 7}, "dimension: 7 given; .* that 2 divides"),
-        ({"tokens": 0}, "tokens: 0 given; a whole number from 1"),
+        ({"tokens": 0}, "tokens: 0 given; pass a whole number from 1"),
         ({"attention_heads": 3}, "attention_heads: 3 given; pass a divisor of 8"),
     ],
 )

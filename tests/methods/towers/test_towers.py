@@ -129,7 +129,7 @@ def test_a_video_that_cannot_be_decoded_costs_its_clip_and_is_named(videos, sett
         ({"method": "acmr"}, {}, "towers: acmr trains encoders and modality_classifier against each other"),
         ({"method": "aadml", "loss": "daml-triplet"}, {}, "towers: aadml trains encoders and generator"),
         ({"method": "few-labels"}, {}, r"towers: few-labels also learns from clips outside its batch; freeze"),
-        ({}, {"towers.audio": "clap"}, r"towers.audio: \"clap\" given; hf:MODEL"),
+        ({}, {"towers.audio": "clap"}, r"towers.audio: \"clap\" given; pass hf:MODEL"),
         ({}, {"towers.audio": "hf:absent"}, "neither a folder nor a name"),
         ({}, {"towers.blocks": 9}, "blocks: 9 given, but this network has 2"),
         ({}, {"towers.train": ["sound"]}, "towers.train"),

@@ -192,5 +192,5 @@ def _read_trailer(file: Any, place: str) -> tuple[int, NDArray[np.uint64]]:
     length_of_sums = 8 * -(-size // BLOCK)
     sums = os.pread(file.fileno(), length_of_sums, size) if start - size == length_of_sums else b""
     if len(sums) != length_of_sums or _digest(sums, size) != digest:
-        raise DamagedFileError(f"{place}: is damaged (its checksums); restore the file from a copy, or create it again")
+        raise DamagedFileError(f"{place}: its checksums are damaged; restore the file from a copy, or create it again")
     return size, np.frombuffer(sums, dtype="<u8").astype(np.uint64)

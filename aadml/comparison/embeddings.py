@@ -50,6 +50,8 @@ class Embeddings:
         for modality, vectors in self.vectors.items():
             rows = self.rows.get(modality)
             shared = rows is not None and rows.shape == (count,) and bool((rows < len(vectors)).all())
+            if not isinstance(vectors, Tensor):
+                raise InputError(f"embeddings: {modality} is of type {type(vectors).__name__}; pass a tensor (n, d)")
             if vectors.ndim != 2 or (len(vectors) != count if rows is None else not shared):
                 raise InputError(f"embeddings: {modality} must be ({count}, d), not {tuple(vectors.shape)}")
             if not all_finite(vectors):

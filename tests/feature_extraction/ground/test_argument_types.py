@@ -26,6 +26,7 @@ def function(
     values: np.ndarray | None = None,
     options: Mapping[str, object] | None = None,
     kind: Kind | None = None,
+    pair: tuple[int, int] = (0, 1),
 ):
     return path, count, share, mode, names, values, options, kind
 
@@ -66,11 +67,25 @@ def test_numpy_values_become_python_values(value, expected):
         ({"mode": 3}, "^public: mode of type int; possible is 'a', 'b'$"),
         ({"names": 3}, "^public: names of type int; possible is names$"),
         ({"kind": 3}, "^public: kind of type int; possible are a kind, None$"),
+        ({"options": [1]}, "^public: options of type list; possible are a mapping, None$"),
+        ({"pair": "ab"}, r"^public: pair of type str; possible is \(a whole number, a whole number\)$"),
+        ({"pair": (1, 2, 3)}, "^public: pair of type tuple"),
+        ({"pair": (1, 2.5)}, "^public: pair of type tuple"),
     ],
 )
 def test_wrong_types_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         public(**arguments)
+
+
+def paths_of(*places: str | os.PathLike[str], more: Sequence[str | os.PathLike[str]] = ()):
+    return places, more
+
+
+@pytest.mark.parametrize("call", [lambda f: f("a", "x\0y"), lambda f: f(more=["a", Path("x\0y")])])
+def test_a_zero_byte_in_one_of_several_paths_is_refused(call):
+    with pytest.raises(InputError, match=r"^paths_of: (places|more): 'x\\x00y' holds a zero byte"):
+        call(checked_call(paths_of))
 
 
 def test_arrays_and_mappings_are_left_to_the_function():

@@ -43,6 +43,9 @@ class Embeddings:
 
     def __post_init__(self) -> None:
         count = len(self.ids)
+        for name, tensors in (("vectors", self.vectors), ("rows", self.rows)):
+            if not isinstance(tensors, Mapping):
+                raise InputError(f"embeddings: {name} is of type {type(tensors).__name__}; pass {{modality: tensor}}")
         for modality, flags in self.present.items():
             check_present(modality, flags, count)
         if self.labels.shape != (count,):

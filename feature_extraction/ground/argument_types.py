@@ -28,7 +28,6 @@ _WORDS: Mapping[object, str] = {
     float: "a number",
     bool: "True or False",
     NoneType: "None",
-    Mapping: "a mapping",
     Callable: "a function",
 }
 
@@ -133,8 +132,6 @@ def _alternatives(hint: object) -> tuple[object, ...]:
 
 
 def _is_checked(types: Collection[object]) -> bool:
-    if Mapping in types and {*types} <= {Mapping, NoneType}:
-        return True
     return bool(types) and not _UNCHECKED & {*types} and all(isinstance(t, type) or t is Literal for t in types)
 
 
@@ -157,8 +154,6 @@ def _is_of(value: object, kind: object) -> bool:
         return origin is bool
     if origin is Callable:
         return callable(value)
-    if origin is Mapping:
-        return isinstance(value, Mapping)
     if isinstance(get_origin(kind), type):
         if origin is tuple and not _has_length(value, kind):
             return False
@@ -180,7 +175,7 @@ def _in_words(kind: object) -> str:
         return ", ".join(map(repr, get_args(kind)))
     if get_origin(kind) is tuple and Ellipsis not in get_args(kind):
         return f"({', '.join(map(_in_words, get_args(kind)))})"
-    if get_origin(kind) not in (None, Callable, Mapping):
+    if get_origin(kind) not in (None, Callable):
         return "names"
     return str(
         getattr(kind, "IN_WORDS", None) or _WORDS.get(get_origin(kind) or kind) or getattr(kind, "__name__", kind)

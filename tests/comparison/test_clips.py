@@ -89,8 +89,8 @@ def test_printing_clips_prints_no_tensor():
             lambda c: c.embedded({"audio": torch.ones(N, 3)}, once="audio"),
             "embedded: once of type str; possible is names",
         ),
-        (lambda c: c.embedded(True), "embedded: vectors of type bool; possible is a mapping"),
-        (lambda c: c.embedded({}, rows=[1]), "embedded: rows of type list; possible are a mapping, None"),
+        (lambda c: c.embedded(True), "embeddings: vectors is of type bool; pass {modality: tensor}"),
+        (lambda c: c.embedded({}, rows=[1]), "embeddings: rows is of type list; pass {modality: tensor}"),
         (lambda c: c.embedded({"audio": "a.wav"}), "embeddings: audio is of type str; pass a tensor"),
     ],
 )

@@ -67,7 +67,6 @@ def test_numpy_values_become_python_values(value, expected):
         ({"mode": 3}, "^public: mode of type int; possible is 'a', 'b'$"),
         ({"names": 3}, "^public: names of type int; possible is names$"),
         ({"kind": 3}, "^public: kind of type int; possible are a kind, None$"),
-        ({"options": [1]}, "^public: options of type list; possible are a mapping, None$"),
         ({"pair": "ab"}, r"^public: pair of type str; possible is \(a whole number, a whole number\)$"),
         ({"pair": (1, 2, 3)}, "^public: pair of type tuple"),
         ({"pair": (1, 2.5)}, "^public: pair of type tuple"),

@@ -109,7 +109,7 @@ GOOD: dict[str, list[str]] = {
     "class-folders"],
     "port": ["8765"], "precision": ["0.9"], "protocol": ["inductive", "legacy:partner", "csls"], "queries": ["3"],
     "query_seed": ["1"], "recipe": ["paper"], "relevance": ["label", "own"], "resume": ["stopped", "run"], "run": RUNS,
-    "runs": ["runs"], "seconds": ["0.3"], "seed": ["1"], "seeds": ["1"], "settings": [], "shard": ["0/2", "1/2"],
+    "runs": ["runs"], "seconds": ["0.5"], "seed": ["1"], "seeds": ["1"], "settings": [], "shard": ["0/2", "1/2"],
     "shards": ["media.0-of-2.h5", "media.1-of-2.h5"], "shell": ["true", "exit 3", "cp {input} {output}",
     "echo {input}"],
     "similarity": ["cosine", "dot"], "source": ["features.h5", "manifest.csv", "media.h5"], "split": ["test", "train"],
@@ -174,7 +174,7 @@ def command_line(random: Random) -> list[str]:
             random.randrange(len(words) + 1), random.choice(["--unknown", "-x", "--help", "--", "--data", "-o"])
         )
     if name == "sample-data" and random.random() < 0.99:
-        words = ["--clips", "1", "--seconds", "0.3", "--workers", "1", *words]
+        words = ["--clips", "1", "--seconds", "0.5", "--workers", "1", *words]
     if name in ("train", *_SWEEPS) and random.random() < 0.99:
         words = [*_small(name, random), *words]
     return [name, *words]
@@ -266,7 +266,7 @@ FIXED = {  # what keeps a call short; other expressions for the same argument re
                 "settings": FITTING["settings"][0], "with_controls": "False"},
     "reproduce": {"seeds": "1", "workers": "0", "max_epochs": "1"},
     "extract": {"workers": "1"}, "index": {"workers": "1"}, "Index.build": {"workers": "1"},
-    "sample_data": {"clips": "1", "seconds": "0.3", "workers": "1"},
+    "sample_data": {"clips": "1", "seconds": "0.5", "workers": "1"},
 }  # fmt: skip
 _ERRORS = ("AadmlError", "InputError", "DamagedFileError", "InUseError", "MissingExtraError", "UntrustedCodeError")
 CALLS_LEFT_OUT = {

@@ -8,6 +8,7 @@ from aadml.feature_extraction.ground.consent import is_place, with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import imported_with_consent, search_beside
 from aadml.feature_extraction.ground.json_values import JsonObject, to_bytes
+from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.methods.training.session import numbers
 from aadml.methods.training.settings import AUTO
 from aadml.model.packing import CARD
@@ -62,6 +63,7 @@ def audit(
     Raises:
         InputError: not exactly one of run, encoder and command is given, or one cannot be found.
     """
+    require_seconds("time limit", time_limit)
     if sum(subject is not None for subject in (run, encoder, command)) != 1:
         raise InputError("audit: pass one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)")
     if retrain and (run is None or data is not None):

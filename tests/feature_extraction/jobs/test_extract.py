@@ -265,6 +265,12 @@ def test_refuses_jobs_that_make_no_sense(small):
         ("", {}, "is a folder"),
         ("f.h5", {"shard": (2, 2)}, "first is 0/N, the last N-1/N"),
         ("f.h5", {"time_limit": 0.0}, "must be above zero"),
+        (
+            "f.h5",
+            {"time_limit": float("nan")},
+            "time limit: nan s given; it must be above zero and at most 1,000,000 s",
+        ),
+        ("f.h5", {"time_limit": float("inf")}, "time limit: inf s given"),
         ("f.h5", {"workers": 0}, "must be above zero"),
         ("f.h5", {"extractors": (AUDIO, AUDIO)}, "exactly one extractor per modality"),
         ("f.h5", {"extractors": ()}, "exactly one extractor per modality"),

@@ -778,9 +778,8 @@ def work(folder: Path, seed: int, lines: int, calls: int, first: int) -> None:
             results.write(json.dumps(asdict(generator.run(number))) + "\n")
 
 
-def page(users: Mapping[str, Sequence[Entry]], options: str, lines: int, minutes: float) -> str:
+def page(users: Mapping[str, Sequence[Entry]], options: str, commit: str, lines: int, minutes: float) -> str:
     """Return the results as Markdown."""
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     everything = [(user, entry) for user, entries in users.items() for entry in entries]
     failures = [(user, entry) for user, entry in everything if entry.failed]
     tracebacks = sum(entry.outcome in ("traceback", "died") for _, entry in everything)
@@ -789,8 +788,7 @@ def page(users: Mapping[str, Sequence[Entry]], options: str, lines: int, minutes
     text = [
         "# Generated command lines and Python calls",
         "",
-        f"Written by `scripts/soak/generated_calls.py {options}` at commit {commit.stdout.strip()}, "
-        f"{minutes:.0f} minutes.",
+        f"Written by `scripts/soak/generated_calls.py {options}` at commit {commit}, {minutes:.0f} minutes.",
         "",
         f"{tracebacks} tracebacks; {sum(bool(entry.left) for _, entry in everything)} entries left something behind. "
         f"Left out: the commands {left_out}; the calls {left_out_calls}; the argument `work`.",
@@ -835,6 +833,8 @@ def main(
         time.monotonic(),
         ["--seed", str(seed), "--command-lines", str(lines), "--python-calls", str(calls)],
     )
+    git = ["git", "describe", "--always", "--dirty"]  # before the run, in which commits may be made
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     with tempfile.TemporaryDirectory() as folder:
         if only is not None:
             entry = Generator(Path(folder), seed, lines).run(only)
@@ -847,7 +847,9 @@ def main(
             users.append(User(name, Path(folder) / name, options))
         while [user for user in users if not user.finished()]:
             time.sleep(1)
-        text = page({u.name: u.entries for u in users}, " ".join(options), lines, (time.monotonic() - start) / 60)
+        text = page(
+            {u.name: u.entries for u in users}, " ".join(options), commit, lines, (time.monotonic() - start) / 60
+        )
     print(text)
     if output:
         output.write_text(text)

@@ -148,5 +148,5 @@ def test_a_stored_score_is_that_of_the_model_within_a_thousandth(random_run, mon
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 0.0])
 def test_a_time_limit_that_no_clock_can_hold_is_refused(seconds):
-    with pytest.raises(InputError, match="time limit: .* given; it must be above zero"):
+    with pytest.raises(InputError, match=r"time limit: .* given; it must be above zero"):
         aadml.audit(data="synthetic:ave", command="true", time_limit=seconds)

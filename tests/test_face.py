@@ -179,6 +179,7 @@ WRONG = {
     "integers beyond float64": ({"audio": [10**400] * 6}, "not an array of numbers"),
     "masked": ({"audio": MASKED}, "masked array"),
     "paths and numbers": ({"audio": ["a.wav", 3]}, "not an array of numbers"),
+    "a name that is too long": ({"audio": "x" * 300}, "cannot be read or written"),
     "a file that is not there": ({"audio": "nowhere.wav"}, r"nowhere\.wav: no such file"),
 }
 

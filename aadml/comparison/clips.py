@@ -15,6 +15,7 @@ from aadml.comparison.features import Features, Matrix, Modality, check_features
 from aadml.comparison.relevance import Relevance, relevance_of
 from aadml.comparison.stored_rows import StoredRows
 from aadml.feature_extraction.feature_file import UNLABELLED, Texts
+from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 
@@ -151,10 +152,12 @@ class Clips:
         """Names of the modalities."""
         return tuple(self.features)
 
+    @checked_call
     def dimension(self, modality: Modality) -> int:
         """Return the number of feature dimensions d of a modality of vectors."""
         return self.vectors(modality).shape[1]
 
+    @checked_call
     def vectors(self, modality: Modality) -> Matrix:
         """Return the features (n, d) of one modality, in memory or on disk.
 
@@ -169,6 +172,7 @@ class Clips:
             )
         return features
 
+    @checked_call
     def matrix(self, modality: Modality) -> Tensor:
         """Return the features (n, d) of one modality, loaded into memory.
 
@@ -197,12 +201,14 @@ class Clips:
             raise InputError(f"clips: no {key} features; choose from {', '.join(self.features)}")
         return self.features[key]
 
+    @checked_call
     def keeping(self, modalities: Collection[Modality]) -> "Clips":
         """Return the same clips with only some of their modalities."""
         features = {m: values for m, values in self.features.items() if m in modalities}
         present = {m: flags for m, flags in self.present.items() if m in modalities}
         return replace(self, features=features, present=present, texts=self.texts if "text" in modalities else None)
 
+    @checked_call
     def rows(self, modality: Modality) -> Tensor:
         """Return the row numbers (m,) of the clips that have a modality, in order."""
         flags = self.present.get(modality)
@@ -221,8 +227,19 @@ class Clips:
         features = {m: f.tensor if isinstance(f, StoredRows) else f for m, f in self.features.items()}
         return replace(self, features=features)
 
+    @checked_call
     def select(self, index: Tensor) -> "Clips":
-        """Return the clips `index` (m,), in that order."""
+        """Return the clips `index` (m,), in that order.
+
+        Raises:
+            InputError: `index` is not a vector of row numbers of these clips.
+        """
+        if index.ndim != 1 or index.dtype not in (torch.int64, torch.int32):
+            raise InputError(f"select: index is {index.dtype} {tuple(index.shape)}; pass row numbers, int64 (m,)")
+        if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
+            raise InputError(
+                f"select: index holds {int(index.min())} to {int(index.max())}; rows are 0..{len(self) - 1}"
+            )
         features = {m: f[index] if isinstance(f, Tensor) else f.select(index) for m, f in self.features.items()}
         return replace(
             self,
@@ -235,6 +252,7 @@ class Clips:
             drawn_by=None if self.drawn_by is None else tuple(self.drawn_by[i] for i in index.tolist()),
         )
 
+    @checked_call
     def embedded(
         self,
         vectors: Mapping[Modality, Tensor],
@@ -300,11 +318,13 @@ class Splits:
     provenance: Mapping[str, JsonObject] = field(default_factory=dict)
 
     @classmethod
+    @checked_call
     def only_test(cls, clips: Clips) -> "Splits":
         """Return data whose clips are all test clips."""
         empty = clips.select(torch.arange(0))
         return cls(empty, empty, clips)
 
+    @checked_call
     def having(self, split: str, clips: Clips) -> "Splits":
         """Return the same data with other clips in the part `split`."""
         part = {name: clips if name == split else self[name] for name in ("train", "valid", "test")}

@@ -43,6 +43,9 @@ class Embeddings:
 
     def __post_init__(self) -> None:
         count = len(self.ids)
+        for name, tensors in (("vectors", self.vectors), ("rows", self.rows)):
+            if not isinstance(tensors, Mapping):
+                raise InputError(f"embeddings: {name} has type {type(tensors).__name__}; pass {{modality: tensor}}")
         for modality, flags in self.present.items():
             check_present(modality, flags, count)
         if self.labels.shape != (count,):
@@ -52,6 +55,8 @@ class Embeddings:
         for modality, vectors in self.vectors.items():
             rows = self.rows.get(modality)
             shared = rows is not None and rows.shape == (count,) and bool((rows < len(vectors)).all())
+            if not isinstance(vectors, Tensor):
+                raise InputError(f"embeddings: {modality} has type {type(vectors).__name__}; pass a tensor (n, d)")
             if vectors.ndim != 2 or (len(vectors) != count if rows is None else not shared):
                 raise InputError(f"embeddings: {modality} has shape {tuple(vectors.shape)}; pass vectors ({count}, d)")
             if not all_finite(vectors):

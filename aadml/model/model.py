@@ -79,6 +79,7 @@ class Model:
         """Modalities that the model embeds."""
         return self.facts.modalities
 
+    @checked_call
     def embed(self, **items: ArrayLike | Media) -> Any:
         """Embed items of one or several modalities, each item on its own.
 
@@ -151,6 +152,7 @@ class Model:
         highest = np.take_along_axis(scores, best, axis=1)
         return TopK(back(torch.from_numpy(highest)), back(torch.from_numpy(best)))
 
+    @checked_call
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed each modality of `clips` on its own."""
         for modality, features in clips.features.items():
@@ -158,6 +160,7 @@ class Model:
                 self._check_width(features, self._known(modality))
         return self.method.embed_clips(self.scaling.clips(clips))
 
+    @checked_call
     def rescaled(self, clips: Clips) -> "Model":
         """Return the same method with the scaling of its inputs fitted on other clips."""
         return replace(self, scaling=fit_scaling(clips, self.facts.inputs))

@@ -9,6 +9,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.feature_extraction.ground.consent import is_place, with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import imported_with_consent, search_beside
+from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.ground.strings import Note
 from aadml.protocols.audit import AuditReport
 from aadml.protocols.audit import audit as run_checks
@@ -55,6 +56,7 @@ def audit(
     Raises:
         InputError: not exactly one of run, encoder and command is passed, or the passed argument cannot be found.
     """
+    require_seconds("time limit", time_limit)
     if sum(subject is not None for subject in (run, encoder, command)) != 1:
         raise InputError(
             "audit: pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)"

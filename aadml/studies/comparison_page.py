@@ -78,7 +78,8 @@ def write_comparison(
     if len(methods) > 2:
         pairs = pair_table(methods, scores, about)
         parts.append(_part("pairs", pairs, [pairs.caption, *pairs.notes]))
-    first = [row for row in rows if row.table == rows[0].table]
+    kind = next(row.table for row in rows if scores[row.cell.name].over_seeds("map") is not None)
+    first = [row for row in rows if row.table == kind]
     head = _summary(first, scores, reference(first, baseline), [about, *notes])
     return tables, write_study(execution, f"{data}: methods and losses", "Comparison", head, parts)
 

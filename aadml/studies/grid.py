@@ -62,8 +62,10 @@ def axes_of(over: Mapping[str, Sequence[Json]] | Sequence[str]) -> list[Axis]:
     """Parse axes: key -> values, or texts as for `--over`; values that are one text are parsed as in `--over` ("1..7").
 
     Raises:
-        InputError: see `parse_axis`.
+        InputError: see `parse_axis`; also for a value that is neither a mapping nor texts.
     """
+    if not isinstance(over, Iterable):
+        raise InputError(f"over has type {type(over).__name__}; pass a mapping of keys to values, or texts")
     if not isinstance(over, Mapping):
         return [parse_axis(str(text)) for text in ([over] if isinstance(over, str) else over)]
     return [

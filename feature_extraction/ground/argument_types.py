@@ -64,7 +64,9 @@ def _wrapped(function: F, name: str, *, typed: bool = False) -> F:
             return function(*positional, **named)  # raises Python's own TypeError
         for argument, value in bound.arguments.items():
             hint = kinds.get(argument, ())
-            _check_text(f"{name}: {argument}", value, is_path=os.PathLike in hint)
+            elements = [each for kind in hint for item in get_args(kind) for each in _alternatives(item)]
+            for text in value if isinstance(value, list | tuple) else (value,):
+                _check_text(f"{name}: {argument}", text, is_path=os.PathLike in (*hint, *elements))
             types = {get_origin(kind) or kind for kind in hint}
             if types and np.ndarray not in types:
                 bound.arguments[argument] = value = plain(value)
@@ -153,6 +155,8 @@ def _is_of(value: object, kind: object) -> bool:
     if origin is Callable:
         return callable(value)
     if isinstance(get_origin(kind), type):
+        if origin is tuple and not _has_length(value, kind):
+            return False
         elements = [element for hint in get_args(kind)[:1] for element in _alternatives(hint)]
         if isinstance(value, list | tuple) and _is_checked({get_origin(each) or each for each in elements}):
             return all(any(_is_of(element, each) for each in elements) for element in value)
@@ -161,10 +165,17 @@ def _is_of(value: object, kind: object) -> bool:
     return isinstance(expected, type) and isinstance(value, expected)
 
 
+def _has_length(value: object, kind: object) -> bool:
+    """Return whether a value is a list or tuple as long as a tuple type, of which `tuple[T, ...]` has any length."""
+    return isinstance(value, list | tuple) and (Ellipsis in get_args(kind) or len(value) == len(get_args(kind)))
+
+
 def _in_words(kind: object) -> str:
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(repr, get_args(kind)))}"
-    if get_origin(kind) and get_origin(kind) is not Callable:
+    if get_origin(kind) is tuple and Ellipsis not in get_args(kind):
+        return f"({', '.join(map(_in_words, get_args(kind)))})"
+    if get_origin(kind) not in (None, Callable):
         return "names"
     return str(
         getattr(kind, "IN_WORDS", None) or _WORDS.get(get_origin(kind) or kind) or getattr(kind, "__name__", kind)

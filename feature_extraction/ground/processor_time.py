@@ -2,6 +2,10 @@
 
 import signal
 
+from aadml.feature_extraction.ground.errors import InputError
+
+_MOST_SECONDS = 1e6
+
 
 def limit_processor_time(seconds: float) -> None:
     """End this process after further seconds of processor time, summed over its threads.
@@ -18,3 +22,14 @@ def limit_processor_time(seconds: float) -> None:
 def reached_limit(code: int | None) -> bool:
     """Return whether an exit code is that of a process that reached the limit."""
     return code == -signal.SIGPROF
+
+
+def require_seconds(name: str, seconds: float) -> None:
+    """Raise InputError for a limit that is not above zero, or is more than an operating system can wait for.
+
+    Args:
+        name: name of the limit, for the message.
+        seconds: limit to check.
+    """
+    if not 0 < seconds <= _MOST_SECONDS:
+        raise InputError(f"{name}: {seconds:g} s given; pass a number above zero, and at most {_MOST_SECONDS:,.0f} s")

@@ -23,6 +23,7 @@ from aadml.feature_extraction.engines.decoding_workers import DecodedPart, Decod
 from aadml.feature_extraction.feature_file import Incomplete
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of, text_stamp
+from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.jobs.assembly import Account, assemble, refuse_foreign, write
 from aadml.feature_extraction.jobs.batching import Describer
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure, deciding_reason
@@ -137,9 +138,9 @@ def extract(
     """
     begin, place = time.monotonic(), Path(output)
     plan = ExtractionPlan(manifest, tuple(extractors), limits or Limits(), shard, sequence, incomplete)
-    if time_limit <= 0 or (workers is not None and workers < 1):
-        wrong = f"time limit: {time_limit:g} s" if time_limit <= 0 else f"workers: {workers}"
-        raise InputError(f"{wrong} given; pass a number above zero")
+    require_seconds("time limit", time_limit)
+    if workers is not None and workers < 1:
+        raise InputError(f"workers: {workers} given; pass a number above zero")
     decode = functools.partial(engine_of(engine), workers=workers)
     need_package(engine)
     refuse_foreign(place)

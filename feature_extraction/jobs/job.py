@@ -10,6 +10,7 @@ from aadml.feature_extraction.feature_file import Incomplete
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.jobs.extract import ExtractionOutcome
 from aadml.feature_extraction.jobs.extract import extract as carry_out
@@ -83,6 +84,7 @@ def extract(
     Raises:
         InputError: the manifest, a name or an option is wrong, or the output cannot be written.
     """
+    require_seconds("max seconds", max_seconds)
     rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
     search_beside(Path(rows.path))
     names = {"audio": audio, "visual": visual, "text": text}

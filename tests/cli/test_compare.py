@@ -127,3 +127,13 @@ def test_the_papers_tables_name_rows_that_are_here():
     assert set(published_losses()) <= {*LOSSES, *RECIPES}
     assert len(published("methods")) == 20
     assert len(published_losses()) == 15
+
+
+def test_the_summary_is_that_of_the_losses_where_every_method_failed(aadml, features, tmp_path):
+    code, _, err = aadml(
+        "compare", "--data", features, "--methods", "cca", "--losses", "triplet", "--no-controls", "--max-epochs", "1",
+        "--seeds", "1", "--workers", "0", *SMALL, "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 1
+    assert "cca" in err
+    assert "triplet" in (tmp_path / "out" / "report.html").read_text()

@@ -139,6 +139,8 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
         (["--set", "visual.frames_per_second=fast"], "frames_per_second"),
         (["--set", "visual.frames_per_second=0"], "frames_per_second"),
         (["--time-limit", "0"], "above zero"),
+        (["--time-limit", "nan"], "time limit: nan s given"),
+        (["--max-seconds", "nan"], "max seconds: nan s given"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_status_two(aadml, clips, tmp_path, arguments, message):

@@ -72,3 +72,28 @@ def test_printing_clips_prints_no_tensor():
     assert repr(clips) == "Clips(3 clips, 2 classes, audio 3-d (1 missing), visual 3-d)"
     splits = Splits(clips, clips[:1], clips[1:])
     assert repr(splits).splitlines()[1] == "valid  Clips(1 clips, 2 classes, audio 3-d, visual 3-d)"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: c.select([0, 1]), "select: index has type list; pass Tensor"),
+        (lambda c: c.select(torch.zeros(2)), r"select: index is torch.float32 \(2,\); pass row numbers"),
+        (lambda c: c.select(torch.tensor([0, N])), f"select: index holds 0 to {N}; rows are 0..{N - 1}"),
+        (lambda c: c.select(torch.tensor([-1])), "select: index holds -1 to -1"),
+        (lambda c: c.rows([]), "rows: modality has type list"),
+        (lambda c: c.vectors(np.zeros(2)), "vectors: modality has type list"),
+        (lambda c: c.keeping(3), "keeping: modalities has type int"),
+        (lambda c: c.embedded({"audio": torch.ones(N, 3)}, 3), "embedded: similarity has type int"),
+        (
+            lambda c: c.embedded({"audio": torch.ones(N, 3)}, once="audio"),
+            "embedded: once has type str; pass names",
+        ),
+        (lambda c: c.embedded(True), "embeddings: vectors has type bool; pass {modality: tensor}"),
+        (lambda c: c.embedded({}, rows=[1]), "embeddings: rows has type list; pass {modality: tensor}"),
+        (lambda c: c.embedded({"audio": "a.wav"}), "embeddings: audio has type str; pass a tensor"),
+    ],
+)
+def test_arguments_of_other_types_are_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call(clips())

@@ -150,3 +150,9 @@ def test_a_stored_score_is_that_of_the_model_within_a_thousandth(random_run, mon
     assert (finding.verdict is Verdict.PASS) == passes
     assert f"MAP {stored.map_mean + apart:.5f} in evaluation.json" in finding.evidence
     assert f"MAP of the model {stored.map_mean:.5f}" in finding.evidence
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 0.0])
+def test_a_time_limit_that_no_clock_can_hold_is_refused(seconds):
+    with pytest.raises(InputError, match=r"time limit: .* given; pass a number above zero"):
+        aadml.audit(data="synthetic:ave", command="true", time_limit=seconds)

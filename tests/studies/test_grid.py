@@ -64,7 +64,12 @@ def test_axes_are_read_from_texts_and_from_values_of_keys():
 
 @pytest.mark.parametrize(
     ("over", "hint"),
-    [({"seed": [0, 1]}, "--seeds"), ({"proxy.k": [1, 1]}, "is repeated"), ({"proxy.k": []}, "no value")],
+    [
+        ({"seed": [0, 1]}, "--seeds"),
+        ({"proxy.k": [1, 1]}, "is repeated"),
+        ({"proxy.k": []}, "no value"),
+        (-1, "over has type int; pass a mapping of keys to values, or texts"),
+    ],
 )
 def test_bad_values_of_keys_are_told_too(over, hint):
     with pytest.raises(InputError, match=hint):

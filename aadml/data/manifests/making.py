@@ -10,6 +10,7 @@ from aadml.data.manifests import MANIFESTS
 from aadml.data.manifests.listing import Listing, write_manifest
 from aadml.data.manifests.splitting import DEFAULT, draws, with_splits
 from aadml.data.splitting.folds import first_five
+from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import completed
@@ -55,7 +56,7 @@ def manifest(
     target = _target(output, source)
     list_clips = lookup(MANIFESTS, name, "data set with a manifest")
     chosen = _chosen(options | ({"seed": seed} if name not in _OWN else {}))
-    listing = list_clips(source, **completed(list_clips, chosen, "manifest"))
+    listing = checked_call(list_clips)(source, **completed(list_clips, chosen, "manifest"))
     absent = dict.fromkeys((*(clip.source or clip.id for clip in listing.missing()), *listing.absent))
     if skip_missing or name in _OWN:
         listing = _without_missing(listing, source, skip=skip_missing)
@@ -116,10 +117,13 @@ def _is_manifest(path: Path) -> bool:
 def _chosen(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that are set, with the types of the listing functions."""
     chosen = {key: value for key, value in options.items() if value is not None and value is not False}
-    chosen |= {key: Path(chosen[key]) for key in ("media", "folds") if key in chosen}
+    for key in {"media", "folds"} & chosen.keys():
+        if not isinstance(chosen[key], str | os.PathLike):
+            raise InputError(f"{key} has type {type(chosen[key]).__name__}; pass the path of a folder")
+        chosen[key] = Path(chosen[key])
     if "clock_limit" in chosen:
         limit = str(chosen["clock_limit"])
-        if limit != "none" and not limit.isdecimal():
+        if limit != "none" and not (limit.isdecimal() and len(limit) < 10):
             raise InputError(f"--clock-limit: '{limit}' given; pass a number or none")
         chosen["clock_limit"] = None if limit == "none" else int(limit)
     return chosen

@@ -118,3 +118,17 @@ def test_any_text_of_cells_comes_back(rows, separator, tmp_path_factory):
     found = rows_of(manifest(table, split="random:1/0/0"))
     assert [(row.label, row.columns["note"]) for row in found] == rows
     assert len(list(itertools.chain(found))) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": 15}, "table: columns has type int; pass text"),
+        ({"media": 15}, "media has type int; pass the path of a folder"),
+        ({"folds": float("-inf")}, "folds has type float; pass the path of a folder"),
+        ({"clock_limit": "9" * 5000}, "--clock-limit: '9"),
+    ],
+)
+def test_an_option_of_another_type_is_refused(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        manifest(plain(tmp_path), **options)

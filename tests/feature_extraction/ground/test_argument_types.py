@@ -26,6 +26,7 @@ def function(
     values: np.ndarray | None = None,
     options: Mapping[str, object] | None = None,
     kind: Kind | None = None,
+    pair: tuple[int, int] = (0, 1),
 ):
     return path, count, share, mode, names, values, options, kind
 
@@ -66,11 +67,24 @@ def test_numpy_values_become_python_values(value, expected):
         ({"mode": 3}, "^public: mode has type int; pass one of 'a', 'b'$"),
         ({"names": 3}, "^public: names has type int; pass names$"),
         ({"kind": 3}, "^public: kind has type int; pass a kind or None$"),
+        ({"pair": "ab"}, r"^public: pair has type str; pass \(a whole number, a whole number\)$"),
+        ({"pair": (1, 2, 3)}, "^public: pair has type tuple"),
+        ({"pair": (1, 2.5)}, "^public: pair has type tuple"),
     ],
 )
 def test_wrong_types_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         public(**arguments)
+
+
+def paths_of(*places: str | os.PathLike[str], more: Sequence[str | os.PathLike[str]] = ()):
+    return places, more
+
+
+@pytest.mark.parametrize("call", [lambda f: f("a", "x\0y"), lambda f: f(more=["a", Path("x\0y")])])
+def test_a_zero_byte_in_one_of_several_paths_is_refused(call):
+    with pytest.raises(InputError, match=r"^paths_of: (places|more): 'x\\x00y' holds a zero byte"):
+        call(checked_call(paths_of))
 
 
 def test_arrays_and_mappings_are_left_to_the_function():

@@ -1,7 +1,10 @@
 import subprocess
 import sys
 
-from aadml.feature_extraction.ground.processor_time import reached_limit
+import pytest
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.processor_time import reached_limit, require_seconds
 
 SPIN = """
 from aadml.feature_extraction.ground.processor_time import limit_processor_time
@@ -22,3 +25,10 @@ def test_a_process_ends_at_its_limit_and_runs_on_once_the_limit_is_removed():
     assert code("limit_processor_time(0)") == 0
     assert not reached_limit(0)
     assert not reached_limit(None)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e308])
+def test_a_limit_that_no_clock_can_hold_is_refused(seconds):
+    require_seconds("limit", 1e6)
+    with pytest.raises(InputError, match=r"^limit: .* s given; pass a number above zero, and at most 1,000,000 s$"):
+        require_seconds("limit", seconds)

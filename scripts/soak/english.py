@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+SPEAKERS = ("DamagedFileError", "InUseError", "InputError", "UntrustedCodeError", "UsageError", "echo", "note")
 DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -19,9 +20,9 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield line and source of every message of an InputError and every note to the user."""
+    """Yield line and source of every message of an error and every note to the user."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("InputError", "note", "echo"):
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).split(".")[-1] in SPEAKERS:
             words = [one.value for part in node.args[:1] for one in ast.walk(part) if isinstance(one, ast.Constant)]
             if sum(len(str(word).split()) for word in words) > 2:
                 yield node.lineno, ast.unparse(node.args[0])

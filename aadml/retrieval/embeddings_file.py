@@ -1,7 +1,6 @@
 """Embeddings of other programs: npz or HDF5 files with `audio`, `visual` or `text`, and optional labels and ids."""
 
 import os
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from aadml.comparison.arrays import to_flags
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import UNLABELLED, check_modality, in_order
+from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.feature_file.columns import LISTED, PRESENT, Columns, read_columns
 from aadml.feature_extraction.foreign import npz_arrays, open_hdf5
 from aadml.feature_extraction.ground.archives import is_archive
@@ -76,9 +76,9 @@ def read_embeddings(
     if "label" in beside:
         codes, names = _classes(beside["label"], columns)
     ids = beside.get("id", np.arange(count)).astype(str)
-    _check_unique(names, f"{place}: class_names")
+    check_unique(names, f"{place}: class_names")
     if "text" not in vectors:  # a clip with several captions has several rows
-        _check_unique(ids.tolist(), f"{place}: id")
+        check_unique(ids.tolist(), f"{place}: id")
     masks = {
         m: to_flags(_column(flags, where := f"{place}: {m}{PRESENT}", count), where).numpy()
         for m, flags in columns.present.items()
@@ -185,12 +185,6 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     if flat.dtype.kind in "SO":
         return np.asarray(_words(flat, where), dtype=str)
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat
-
-
-def _check_unique(names: Sequence[str], where: str) -> None:
-    if len(set(names)) < len(names):
-        name, times = Counter(names).most_common(1)[0]
-        raise InputError(f"{where}: {name!r} occurs {times} times; names must be unique")
 
 
 def _classes(labels: NDArray[Any], columns: Columns) -> tuple[NDArray[np.int64], tuple[str, ...]]:

@@ -27,7 +27,7 @@ from aadml.search.encoders import (
     near,
     plain_encoder,
 )
-from aadml.search.fit_calibration import calibrate_index
+from aadml.search.fit_calibration import calibrate_index, other_clips
 from aadml.search.items import digests_of, meta_of
 from aadml.search.ivf import approximate_index
 from aadml.search.raw_media import of_raw_media
@@ -47,6 +47,7 @@ class _Choices:
     weights: str | None
     media: str | Path | None
     moments: bool
+    calibrate: str | Path | None
     allow_other_features: bool
     workers: int | None
     progress: Callable[[str, int, int], None] | None
@@ -110,7 +111,8 @@ def build(
     path = Path(output)
     choices = _Choices(
         model=model, audio=audio, visual=visual, options=options, weights=weights, media=media,
-        moments=moments, allow_other_features=allow_other_features, workers=workers, progress=progress, on_note=on_note,
+        moments=moments, calibrate=calibrate, allow_other_features=allow_other_features, workers=workers,
+        progress=progress, on_note=on_note,
     )  # fmt: skip
     if not 0 < precision < 1:
         raise InputError(f"precision: {precision:g} is not between 0 and 1; pass a share above 0 and below 1")
@@ -155,6 +157,8 @@ def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> tup
         facts["media"] = near(choices.media, path.parent)
     if choices.moments:
         facts["moments"] = "kept"
+    if choices.calibrate is not None:
+        other_clips(encoder, choices.calibrate)
     return write(path, facts, source, encoder, {}, None), encoder
 
 
@@ -171,6 +175,8 @@ def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> tup
     encoder = load_encoder(meta["encoder"], path.parent, choices.model)
     _same_extractors(encoder, choices, path)
     source = _read(path, place, choices, work, encoder)
+    if choices.calibrate is not None:
+        other_clips(encoder, choices.calibrate)
     origin = {**meta["source"], **({"moments": "kept"} if choices.moments else {})}
     return write(path, origin, source, encoder, digests, meta), encoder
 

@@ -22,7 +22,7 @@ from aadml.search.encoders import IndexEncoder, near
 from aadml.search.exact_search import Gallery
 from aadml.search.filters import matching
 from aadml.search.items import Galleries, galleries_of, labels_of, meta_of, next_state
-from aadml.search.sources import accepted, of_features
+from aadml.search.sources import IndexSource, accepted, of_features
 from aadml.search.store import connect, reading, write_meta, writing
 
 CALIBRATION, OF_INDEX = "calibration", "the index"
@@ -159,17 +159,13 @@ def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> Validatio
     return ValidationQueries(vectors, tuple(index.labels.get(int(n), "") for n in numbers), numbers)
 
 
-def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
-    """Return the validation clips of a feature file.
+def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
+    """Read a feature file whose validation clips an index can be calibrated on.
 
     Raises:
         InputError: the features have another extractor or width.
     """
-    encoder = index.encoder
     source = accepted(of_features(place, Path(place)), encoder, str(place))
-    assert source.content is not None
-    rows = _drawn(source.content.rows("valid"), index)
-    vectors: dict[Modality, Tensor] = {}
     for modality, items in source.present.items():
         width = encoder.facts.dimensions[modality]
         if items.features.shape[1] != width:
@@ -177,8 +173,18 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
                 f"{place}: {modality} has {items.features.shape[1]} dimensions, but the index has {width}; pass "
                 "features of the extractor of the index"
             )
+    return source
+
+
+def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
+    """Return the validation clips of a feature file as queries."""
+    source = other_clips(index.encoder, place)
+    assert source.content is not None
+    rows = _drawn(source.content.rows("valid"), index)
+    vectors: dict[Modality, Tensor] = {}
+    for modality, items in source.present.items():
         if len(rows):
-            vectors[modality] = encoder.embed(items.features[torch.from_numpy(rows)], modality)
+            vectors[modality] = index.encoder.embed(items.features[torch.from_numpy(rows)], modality)
     return ValidationQueries(vectors, tuple(source.items[n].label for n in rows), np.full(len(rows), -1))
 
 

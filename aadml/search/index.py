@@ -296,6 +296,8 @@ class Index:
         """Return the k items whose vectors are nearest to a query, which has one vector (1, e) per modality."""
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
+        if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
+            raise InputError("vectors: not a mapping of modalities to tensors (1, e); pass {modality: tensor}")
         with self._reading():
             self._refresh()
             numbers, gallery = self._gallery(to)

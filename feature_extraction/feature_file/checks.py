@@ -95,8 +95,8 @@ def _check_clips(content: FeatureFile, n: int, place: str) -> None:
     for name, fingerprints in content.fingerprints.items():
         _require(f"{place}: /fingerprint/{name}", fingerprints, np.uint8, n, "width")
     _check_labels(content, n, place)
-    _check_unique(content.ids, f"{place}: /id")
-    _check_unique(content.class_names, f"{place}: /class_names")
+    check_unique(content.ids, f"{place}: /id")
+    check_unique(content.class_names, f"{place}: /class_names")
     unknown = [split for split in content.splits if split not in SPLITS]
     if unknown:
         raise InputError(f"{place}: /split holds '{unknown[0]}'; choose from {', '.join(SPLITS)}")
@@ -132,7 +132,8 @@ def check_texts(texts: Texts, n: int, place: str) -> None:
         raise InputError(f"{place}: /text_row must hold clips from 0 to {n - 1} in ascending order")
 
 
-def _check_unique(names: Sequence[str], place: str) -> None:
+def check_unique(names: Sequence[str], place: str) -> None:
+    """Raise InputError if a name occurs more than once."""
     if len(set(names)) < len(names):
         name, count = Counter(names).most_common(1)[0]
         raise InputError(f"{place} holds {name!r} {count} times; each name must occur once")

@@ -3,6 +3,7 @@
 from contextlib import closing
 
 import pytest
+import torch
 
 import aadml
 from aadml.data.synthetic import synthetic
@@ -114,3 +115,19 @@ def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_
         generation = index._state.meta["state"]["generation"]
     with Index.build(clips, tmp_path / "i", calibrate=others) as index:  # the same file by another name: nothing to do
         assert index._state.meta["state"]["generation"] == generation
+
+
+def test_calibration_clips_of_other_features_leave_no_index_behind(easy, tmp_path):
+    other = tmp_path / "other.h5"
+    write_features(other, synthetic(classes=4, train=80, valid=60, test=60, dimensions=(5, 7), difficulty=0.5))
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError, match="audio has 5 dimensions, but the index has 6"):
+        aadml.index(easy, tmp_path / "new.index", calibrate=other)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_vectors_that_are_not_a_mapping_of_tensors_are_an_input_error(easy, tmp_path):
+    with Index.build(easy, tmp_path / "i") as index:
+        for vectors in (None, [1], {"audio": [1.0]}, {"audio": torch.ones(6)}):
+            with pytest.raises(InputError, match="vectors: not a mapping of modalities to tensors"):
+                index.nearest(vectors, "audio")

@@ -41,7 +41,9 @@ def main() -> None:
     (run,) = (arguments.demo / "runs").iterdir()
     query = clips / f"{arguments.clip}.mp4"
     with aadml.Index(arguments.demo / "clips.index") as index:
-        hits = index.search(audio=query, to="visual", k=HITS, where="split = 'test'").hits
+        hits = index.search(
+            audio=query, to="visual", k=HITS, where="split = 'test' AND id != ?", parameters=[query.stem]
+        ).hits
     honest, leaking = (aadml.evaluate(run, protocol=name).to_json() for name in ("inductive", LEAK))
     scores = {"chance": honest["chance"], "honest": honest["map_mean"], "with a leak": leaking["map_mean"]}
 
@@ -51,7 +53,7 @@ def main() -> None:
     sound.fill_between(np.arange(len(samples)), -abs(samples), abs(samples), color=INK, linewidth=0)
     sound.axis("off")
     figure.text(0.085, 0.86, "a sound", ha="center", color=INK, fontsize=12, weight="bold")
-    figure.text(0.085, 0.15, arguments.clip.rpartition("-")[0].replace("-", " "), ha="center", color=SOFT, fontsize=10)
+    figure.text(0.085, 0.2, arguments.clip.rpartition("-")[0].replace("-", " "), ha="center", color=SOFT, fontsize=10)
     figure.text(0.175, 0.5, "→", ha="center", va="center", color=INK, fontsize=22)
     figure.text(0.41, 0.86, "pictures from other clips", ha="center", color=INK, fontsize=12, weight="bold")
     for number, hit in enumerate(hits):
@@ -60,7 +62,7 @@ def main() -> None:
         picture.imshow(middle_frame(clips / f"{hit.id}.mp4"))
         picture.axis("off")
         right = hit.item.label == query.stem.rpartition("-")[0].replace("-", " ")
-        figure.text(left + 0.049, 0.09, f"{hit.item.label}\n{hit.probability:.0%}", ha="center", fontsize=9.5,
+        figure.text(left + 0.049, 0.13, f"{hit.item.label}\n{hit.probability:.0%}", ha="center", fontsize=9.5,
                     color=GOOD if right else BAD)  # fmt: skip
     bars = figure.add_axes((0.70, 0.2, 0.28, 0.56))
     bars.bar(list(scores), list(scores.values()), color=[SOFT, GOOD, BAD], width=0.6)

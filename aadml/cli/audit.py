@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
+from aadml.cli.run_path import RunPath
 from aadml.cli.trust import trust_option
 
 
 @click.command("audit")
-@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.argument("run", required=False, type=RunPath())
 @click.option("--protocol", default="inductive", show_default=True, help="Protocol of `aadml list protocols`.")
 @click.option("--split", default="test", show_default=True, help="Split to score.")
 @click.option("--data", type=click.Path(path_type=Path), help="Feature file on which an external encoder is audited.")

@@ -1,6 +1,8 @@
 """`aadml demo`: a first session, from sample clips to a score, a page and an index."""
 
 import shlex
+import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -26,7 +28,8 @@ def command(folder: Path) -> None:
     _run("report", run, "--media", manifest)
     _run("index", features, "-o", index, "--model", run, "--media", manifest)
     click.echo(f"\nDone in {time.monotonic() - start:.0f} s. Open {run / 'report.html'} in a browser.")
-    click.echo(f"To search with a sound or a picture: {shlex.join(['aadml', 'serve', str(index)])}")
+    program = "aadml" if shutil.which("aadml") else sys.argv[0]
+    click.echo(f"To search with a sound or a picture: {shlex.join([program, 'serve', str(index)])}")
 
 
 def _run(*words: str | Path) -> None:

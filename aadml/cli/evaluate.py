@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
+from aadml.cli.run_path import RunPath
 from aadml.cli.trust import trust_option
 
 
 @click.command(short_help="Score a run, or external embeddings, under a named protocol.")
-@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.argument("run", required=False, type=RunPath())
 @click.option(
     "--embeddings",
     type=click.Path(path_type=Path),

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from aadml.cli.run_path import RunPath
 from aadml.cli.trust import trust_option
 
 
@@ -12,7 +13,7 @@ from aadml.cli.trust import trust_option
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="INDEX", help="Index file to write.")
 @click.option(
     "--model",
-    type=click.Path(),
+    type=RunPath(),
     metavar="RUN",
     help="Run or model folder; without it, features are indexed as they are.",
 )

@@ -58,7 +58,7 @@ def _lines(path: str, contents: Any) -> list[str]:
             f"{figures['zeros']:.1%} zeros"
         )
         origin = contents.provenance.get(name, {})
-        lines.append(f"  from {json.dumps(origin, ensure_ascii=False, sort_keys=True)}")
+        lines.append(f"  from {origin.get('extractor', 'an unknown extractor')}")
     for name, counts in contents.present.items():
         shares = ", ".join(f"{count} of {contents.splits[split]} {split}" for split, count in counts.items())
         lines.append(f"{name} is present in {shares} clips; the others are masked")

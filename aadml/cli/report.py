@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
+from aadml.cli.run_path import RunPath
 from aadml.cli.trust import trust_option
 
 
 @click.command("report")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=RunPath())
 @click.option(
     "--data", help="Data whose test clips are reported, instead of those of the run. Required for a model folder."
 )

@@ -66,6 +66,8 @@ def command(
         raise ProcessLost(f"{lost}; continue with: {again}" if again else str(lost)) from lost
     finally:
         progress.close()
+    if (epoch := model.facts.selected_epoch) is not None:
+        click.echo(f"aadml: weights of epoch {epoch} of {model.facts.training.epochs} are kept", err=True)
     if model.evaluation is not None:
         _print(model.evaluation, as_json)
     click.echo(model.folder)

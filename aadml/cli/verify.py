@@ -5,9 +5,11 @@ from pathlib import Path
 
 import click
 
+from aadml.cli.run_path import RunPath
+
 
 @click.command("verify")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=RunPath())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: Path, as_json: bool) -> None:
     """Check PATH against its checksums, and list damaged files.

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import h5py
+
 from aadml.feature_extraction.feature_file import is_feature_file, open_features
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.block_checksums import CheckedReader, has_checksums
@@ -68,6 +70,8 @@ def _verify_index(path: Path) -> bool:
 
 def _verify_blocks(path: Path) -> bool:
     """Verify the blocks of an HDF5 file, or read the values of a feature file that has no checksums."""
+    if not has_checksums(path) and not h5py.is_hdf5(path):
+        raise InputError(f"{path}: a file of another kind; pass a run, a model, a file of aadml or a ledger")
     if has_checksums(path):
         with CheckedReader(path) as reader:
             reader.verify()

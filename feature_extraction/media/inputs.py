@@ -10,7 +10,7 @@ _LATE = 0.05  # a clip that ends less than this share of a step after the step's
 
 # Reasons why a clip has no features; if several apply, the first in this order counts.
 REASONS = {
-    "missing": "the file does not exist or is not readable",
+    "missing": "the file does not exist or is not readable; relative paths start at the folder of the manifest",
     "refused": "the file is a playlist or refers to other files in another way",
     "timeout": "decoding took more processor time than the limit",
     "crashed": "the decoding process crashed",

@@ -1,0 +1,31 @@
+"""A folder of runs stands for its newest finished run."""
+
+import os
+
+import pytest
+
+import aadml as library
+
+
+@pytest.fixture
+def runs(tmp_path, features):
+    for seed in (0, 1):
+        folder = library.fit(features, method="random", seed=seed, runs=tmp_path / "runs").folder
+        os.utime(folder / "evaluation.json", (seed, seed))
+    (tmp_path / "runs" / "unfinished").mkdir()
+    return tmp_path / "runs"
+
+
+def test_the_newest_finished_run_of_a_folder_is_used(runs, aadml):
+    newest = max(runs.glob("*/evaluation.json"), key=lambda file: file.stat().st_mtime).parent
+    code, out, err = aadml("evaluate", runs)
+    assert (code, out) == aadml("evaluate", newest)[:2]
+    assert code == 0
+    assert f"aadml: {runs} holds 2 finished runs; the newest is used: {newest}" in err
+    assert str(newest) in aadml("report", runs)[1]
+
+
+def test_a_folder_without_runs_stays_an_error(tmp_path, aadml):
+    code, _, err = aadml("evaluate", tmp_path)
+    assert code == 2
+    assert str(tmp_path) in err

@@ -290,7 +290,10 @@ class Perceived(Relevance):
 
     def _of(self, modality: str, items: Items, rows: Rows) -> list[frozenset[str]]:
         if modality not in self.events:
-            raise InputError(f"relevance 'events': there are no events of {modality}, only of {', '.join(self.events)}")
+            raise InputError(
+                f"relevance 'events': there are no events of {modality}; add these events, or compare only modalities "
+                f"with events: {', '.join(self.events)}"
+            )
         return [self.events[modality].get(items.ids[row], frozenset()) for row in rows.tolist()]
 
 
@@ -323,6 +326,8 @@ def check_relevance(rule: Relevance, items: Items, place: str) -> None:
     """
     unlabelled = bool((items.labels == UNLABELLED).all())
     if rule.name in RULES and rule is not OWN and unlabelled:
-        raise InputError(f"{place}: relevance '{rule.name}' needs class labels, but the clips have none; use own")
+        raise InputError(f"{place}: relevance '{rule.name}' needs class labels, but no clip has a label; choose own")
     if rule.name == "label" and items.all_labels is not None:
-        raise InputError(f"{place}: relevance 'label' needs one class per clip, but some have several; use labels")
+        raise InputError(
+            f"{place}: relevance 'label' needs one class per clip, but some clips have several; choose labels"
+        )

@@ -109,7 +109,8 @@ class Memory(Unchanged):
         """
         if comparison.relevance is not None or comparison.guides:
             raise InputError(
-                "xbm: stored embeddings have neither relevance scores nor guides of a selection; use another proxy"
+                "xbm: the comparison has relevance scores or guides of a selection, which stored embeddings lack; "
+                "choose another proxy"
             )
         index, columns = direction.index, direction.columns
         past = self._past(len(index))

@@ -98,7 +98,7 @@ def triple_cost(
 
         triplet       max(0, D_ap^2 - D_an^2 + margin)
         contrastive   1/2 D_ap^2 + 1/2 max(0, margin - D_an)^2
-        n-pair        log(1 + sum over n' of exp(x_a . x_n' - x_a . x_p)), n' the negatives of all triples that rival it
+        n-pair        log(1 + sum over n' of exp(x_a . x_n' - x_a . x_p)), n' the negatives in row i of `rivals`
 
     Args:
         form: one of `Form`.

@@ -63,7 +63,7 @@ def towered(
     if type(method) is not LearnedMethod:
         raise InputError(
             f"towers: {name} is not trained in steps through features; extract features (`aadml extract`), or choose "
-            "such a method: aadml, pairs, clip, dscmr ..."
+            "another method, such as aadml, pairs, clip or dscmr"
         )
     players = method.learner.players()
     if len(players) > 1:

@@ -158,7 +158,7 @@ class Learner(nn.Module, Embedder):
         return {"all": Player([p for p in self.parameters() if p.requires_grad], self._loss)}
 
     def _loss(self, batch: Batch) -> Mapping[str, Tensor]:
-        """Compute the loss of the default player: named scalars, of which "loss" is minimized."""
+        """Compute the loss of the default player: named scalars; "loss" is minimized."""
         raise NotImplementedError
 
     @abstractmethod

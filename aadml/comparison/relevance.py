@@ -51,7 +51,7 @@ class Relevant(ABC):
 
     @abstractmethod
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
+        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
 
     def grades(self, index: Rows) -> Grades:
         """Return the grades (b, n) of items for the queries `index` (b,), 0 for items that are not relevant."""
@@ -79,7 +79,7 @@ class Grouped(Relevant):
         return np.asarray(self._query_codes[index, None] == self._codes[None, :])
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
+        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
         return np.asarray(self._query_codes == self._codes[places])
 
 
@@ -103,7 +103,7 @@ class Sharing(Relevant):
         return np.asarray(self._queries[index] @ self._gallery.T > 0)
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
+        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
         return np.asarray((self._queries * self._gallery[places]).any(axis=1))
 
     def grades(self, index: Rows) -> Grades:
@@ -134,7 +134,7 @@ class Judged(Relevant):
         return self.grades(index) > 0
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
+        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
         return np.array([place in rows for place, (rows, _) in zip(places, self._grades, strict=True)], dtype=bool)
 
     def grades(self, index: Rows) -> Grades:

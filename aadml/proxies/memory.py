@@ -52,7 +52,7 @@ class Memory(Unchanged):
         size: "all": the training set as embedded at the start of the epoch, which is the bank of the anchor-aware
             proxy; or the length of a queue of the last embeddings, those of the batch included (the paper). At the
             start of an epoch the queue contains random clips, embedded again.
-        batch: "live" candidates of the batch, with gradient, or "fixed" ones without (as in
+        batch: "live" candidates of the batch, with gradient, or "fixed" candidates without (as in
             pytorch-metric-learning, where only anchors receive gradients).
     """
 

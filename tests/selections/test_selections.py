@@ -100,7 +100,7 @@ def test_guided_selections_follow_the_similarity_within_a_modality(name, column)
 
 
 def test_a_guide_that_is_absent_is_refused_by_name():
-    with pytest.raises(InputError, match="no similarities within text \(available guides: none\); choose another"):
+    with pytest.raises(InputError, match=r"no similarities within text \(available guides: none\); choose another"):
         SELECTIONS["text-based-hard"](line([1.0, 2.0], [0, 1]), dice())
 
 

@@ -161,7 +161,7 @@ def candidate_head(comparison: Comparison, loss: str) -> nn.Module:
     """
     if comparison.candidate_head is None:
         raise InputError(
-            f"{loss} needs 'candidate_head', the last layer of the candidates, but this comparison has none; "
-            "choose a direction with candidates of one modality"
+            f"{loss} needs 'candidate_head', the last layer of the candidates, but this comparison lacks the "
+            "layer; choose a direction with candidates of one modality"
         )
     return comparison.candidate_head

@@ -67,7 +67,7 @@ class Scores:
         return (products + TINY if torch.compiler.is_compiling() else products.add_(TINY)).sqrt_()
 
     def put_slope(self, slope: Tensor, scores: Tensor, out: Tensor) -> None:
-        """Write gradients with respect to products, from those with respect to scores, to `out`; 0 at distance 0.
+        """Convert gradients of the scores to gradients of the products, in `out`; 0 at distance 0.
 
         The factor 1/2 in the derivative of a root is part of `factor`.
         """

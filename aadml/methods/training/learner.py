@@ -245,7 +245,7 @@ class CachingLearner(Learner):
 
 
 class ResizedBuffers(nn.Module):
-    """A module with buffers whose size depends on the training data: they get the size of the state they load.
+    """A module with buffers whose size depends on the training data: each buffer is resized to a loaded state.
 
     Attributes:
         resized: names of the buffers.

@@ -48,10 +48,12 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
     single = numbers.ndim == 1
     rows = (numbers[None] if single else numbers).detach().cpu().float()
     if rows.ndim != 2 or not rows.shape[1]:
-        raise InputError(f"{name}: shape {tuple(numbers.shape)} given; pass one row (d,) or many (n, d)")
+        raise InputError(f"{name}: shape {tuple(numbers.shape)} given; pass one row (d,) or many rows (n, d)")
     wrong = ~torch.isfinite(rows).all(1)
     if bool(wrong.any()):
-        raise InputError(f"{name}: row {int(wrong.nonzero()[0])} holds NaN or infinity (in float32)")
+        raise InputError(
+            f"{name}: row {int(wrong.nonzero()[0])} holds NaN or infinity (in float32); pass finite numbers"
+        )
 
     def back(result: Tensor) -> Array:
         output = result[0] if single else result
@@ -78,7 +80,7 @@ def to_flags(values: object, name: str) -> Tensor:
     try:
         flags = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name}: not an array of booleans; pass n booleans") from error
+        raise InputError(f"{name}: the values are not an array of booleans; pass n booleans") from error
     if flags.ndim != 1 or flags.dtype.kind not in "biuf" or not np.isin(flags, (0, 1)).all():
         raise InputError(f"{name}: type {flags.dtype} and shape {flags.shape} given; pass n booleans")
     return torch.from_numpy(flags.astype(np.bool_))
@@ -143,7 +145,10 @@ def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
         try:
             array = np.asarray(_plain(values))
         except (TypeError, ValueError) as error:
-            raise InputError(f"{name}: not an array of numbers ({str(error).partition('.')[0]})") from error
+            raise InputError(
+                f"{name}: the values are not an array of numbers ({str(error).partition('.')[0]}); pass floats or "
+                "integers"
+            ) from error
         if array.dtype.kind not in "fiubc":
             kind = type(values).__name__ if array.dtype == object else str(array.dtype)
             raise InputError(f"{name}: {kind} is not an array of numbers; pass floats or integers")

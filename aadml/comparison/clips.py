@@ -93,11 +93,14 @@ class Clips:
         if self.labels.shape != (count,) or self.labels.dtype != torch.int64:
             raise InputError(
                 f"clips: labels have type {self.labels.dtype} and shape {tuple(self.labels.shape)}; pass "
-                "int64 ({count},), one label per id"
+                f"int64 ({count},), one label per id"
             )
         if count and not self._in_range():
             most = len(self.class_names) - 1
-            raise InputError(f"clips: labels must lie in 0..{most}, or be {UNLABELLED} for a clip without a label")
+            raise InputError(
+                f"clips: labels {int(self.labels.min())} to {int(self.labels.max())} given; pass labels in 0..{most}, "
+                f"or {UNLABELLED} for a clip without a label"
+            )
         if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
             raise InputError(
                 f"clips: all_labels has shape {tuple(self.all_labels.shape)}; pass ({count}, {len(self.class_names)})"
@@ -198,7 +201,7 @@ class Clips:
         if isinstance(key, slice | list | tuple | np.ndarray | Tensor):
             return self.select(torch.arange(len(self))[torch.as_tensor(key) if not isinstance(key, slice) else key])
         if not isinstance(key, str) or key not in self.features:
-            raise InputError(f"clips: no {key} features; choose from {', '.join(self.features)}")
+            raise InputError(f"clips: there are no {key} features; choose from {', '.join(self.features)}")
         return self.features[key]
 
     @checked_call
@@ -235,10 +238,12 @@ class Clips:
             InputError: `index` is not a vector of row numbers of these clips.
         """
         if index.ndim != 1 or index.dtype not in (torch.int64, torch.int32):
-            raise InputError(f"select: index is {index.dtype} {tuple(index.shape)}; pass row numbers, int64 (m,)")
+            raise InputError(
+                f"select: index has type {index.dtype} and shape {tuple(index.shape)}; pass row numbers, int64 (m,)"
+            )
         if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise InputError(
-                f"select: index holds {int(index.min())} to {int(index.max())}; rows are 0..{len(self) - 1}"
+                f"select: index holds {int(index.min())} to {int(index.max())}; pass row numbers in 0..{len(self) - 1}"
             )
         features = {m: f[index] if isinstance(f, Tensor) else f.select(index) for m, f in self.features.items()}
         return replace(
@@ -341,5 +346,5 @@ class Splits:
     def __getitem__(self, split: str) -> Clips:
         parts = {"train": self.train, "valid": self.valid, "test": self.test}
         if split not in parts:
-            raise InputError(f"no split '{split}'; choose from {', '.join(parts)}")
+            raise InputError(f"'{split}' is not a split; choose from {', '.join(parts)}")
         return parts[split]

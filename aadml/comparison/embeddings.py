@@ -60,7 +60,7 @@ class Embeddings:
             if vectors.ndim != 2 or (len(vectors) != count if rows is None else not shared):
                 raise InputError(f"embeddings: {modality} has shape {tuple(vectors.shape)}; pass vectors ({count}, d)")
             if not all_finite(vectors):
-                raise InputError(f"embeddings: the {modality} vectors hold NaN or infinity")
+                raise InputError(f"embeddings: the {modality} vectors hold NaN or infinity; pass finite vectors")
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -72,4 +72,6 @@ def check_features(modality: str, features: Features, count: int) -> None:
             )
         if not all_finite(features):
             row = int((~torch.isfinite(features)).any(1).nonzero()[0])
-            raise InputError(f"clips: the {modality} features hold NaN or infinity, first at row {row}")
+            raise InputError(
+                f"clips: the {modality} features hold NaN or infinity, first at row {row}; pass finite features"
+            )

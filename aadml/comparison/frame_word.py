@@ -52,7 +52,7 @@ def relevance(
         InputError: the form is unknown.
     """
     if form not in get_args(Form):
-        raise InputError(f"relevance: no form '{form}'; choose from {', '.join(get_args(Form))}")
+        raise InputError(f"relevance: '{form}' is not a form; choose from {', '.join(get_args(Form))}")
     if legacy_padding:
         frame_lengths = torch.full_like(frame_lengths, frames.shape[1])
         word_lengths = torch.full_like(word_lengths, words.shape[1])

@@ -51,7 +51,7 @@ class Relevant(ABC):
 
     @abstractmethod
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
+        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
 
     def grades(self, index: Rows) -> Grades:
         """Return the grades (b, n) of items for the queries `index` (b,), 0 for items that are not relevant."""
@@ -79,7 +79,7 @@ class Grouped(Relevant):
         return np.asarray(self._query_codes[index, None] == self._codes[None, :])
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
+        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
         return np.asarray(self._query_codes == self._codes[places])
 
 
@@ -103,7 +103,7 @@ class Sharing(Relevant):
         return np.asarray(self._queries[index] @ self._gallery.T > 0)
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
+        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
         return np.asarray((self._queries * self._gallery[places]).any(axis=1))
 
     def grades(self, index: Rows) -> Grades:
@@ -134,7 +134,7 @@ class Judged(Relevant):
         return self.grades(index) > 0
 
     def at(self, places: Rows) -> NDArray[np.bool_]:
-        """Return the flags (q,) of whether the item in column `places` (q,) is relevant to each query."""
+        """Return flags (q,): True if the item in column `places` (q,) is relevant to the query."""
         return np.array([place in rows for place, (rows, _) in zip(places, self._grades, strict=True)], dtype=bool)
 
     def grades(self, index: Rows) -> Grades:
@@ -290,7 +290,10 @@ class Perceived(Relevance):
 
     def _of(self, modality: str, items: Items, rows: Rows) -> list[frozenset[str]]:
         if modality not in self.events:
-            raise InputError(f"relevance 'events': there are no events of {modality}, only of {', '.join(self.events)}")
+            raise InputError(
+                f"relevance 'events': there are no events of {modality}; add these events, or compare only modalities "
+                f"with events: {', '.join(self.events)}"
+            )
         return [self.events[modality].get(items.ids[row], frozenset()) for row in rows.tolist()]
 
 
@@ -323,6 +326,8 @@ def check_relevance(rule: Relevance, items: Items, place: str) -> None:
     """
     unlabelled = bool((items.labels == UNLABELLED).all())
     if rule.name in RULES and rule is not OWN and unlabelled:
-        raise InputError(f"{place}: relevance '{rule.name}' needs class labels, but the clips have none; use own")
+        raise InputError(f"{place}: relevance '{rule.name}' needs class labels, but no clip has a label; choose own")
     if rule.name == "label" and items.all_labels is not None:
-        raise InputError(f"{place}: relevance 'label' needs one class per clip, but some have several; use labels")
+        raise InputError(
+            f"{place}: relevance 'label' needs one class per clip, but some clips have several; choose labels"
+        )

@@ -76,7 +76,7 @@ def chosen_positives(
     if far is not None and positive in ("hardest", "easiest"):
         return lowest(-far if positive == "hardest" else far, positives)
     possible = get_args(Positive) if far is not None else ("all", "random", "own")
-    raise InputError(f"selection.positive: this selection has no '{positive}'; choose from {', '.join(possible)}")
+    raise InputError(f"selection.positive: '{positive}' given; choose from {', '.join(possible)} in this selection")
 
 
 def value_at(values: Tensor, mark: Tensor) -> Tensor:

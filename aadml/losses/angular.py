@@ -27,15 +27,15 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
 
     with t = tan(alpha) and all vectors normalized to length 1. The inner sum over n is one entry of a matrix product,
     exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are never stored: memory is O(a c + c^2). Only entries
-    of positive pairs are computed, class by class: O(a c^2 / C) time for C classes of equal size. The time is cubic
-    because f depends on x_i + r_p, a different point for every pair, and a sum of exponentials over negatives has no
-    shorter exact form.
+    of positive pairs are computed, class by class: O(a c^2 / C) time for C classes of equal size. The time is cubic:
+    f depends on x_i + r_p, which differs for every pair. The sum of exponentials over negatives has no shorter exact
+    form.
 
     Args:
         comparison: a anchors against c candidates.
-        alpha: the angle (45: Wang et al.; pytorch-metric-learning takes 40).
+        alpha: the angle in degrees (45: Wang et al.; pytorch-metric-learning uses 40).
         fidelity: "repaired", or "source" to keep the length of r_n where r_n is a negative, as pytorch-metric-learning
-            does. In the paper all vectors have length 1; without it long vectors overflow.
+            does. The paper normalizes all vectors to length 1; with "source", long vectors overflow.
 
     Returns:
         One term per positive pair; no terms for anchors without positives or without negatives.
@@ -73,7 +73,7 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
 
 
 def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Group anchors by their first positive, thus by class: rows of each group, and positives of any of its anchors."""
+    """Group anchors by their first positive, thus by class; return the rows and all positives of each group."""
     kinds, kind = torch.unique(pairs.byte().argmax(1), return_inverse=True)
     if len(kinds) * MANY > len(pairs):
         kind = torch.zeros_like(kind)

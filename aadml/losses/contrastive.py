@@ -13,13 +13,13 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
 
         total_i = sum over p in P_i of  1/2 D_ip^2  +  sum over n in N_i of  1/2 max(0, margin - D_in)^2
 
-    D is the Euclidean distance. Equation 9 of the AADML paper (Zeng et al., ICMR 2024) swaps the two cases and takes
-    the squared distance for D. The swap is an error of the paper and is not reproduced; the distance is an option.
+    D is the Euclidean distance. Equation 9 of the AADML paper (Zeng et al., ICMR 2024) swaps the two cases and uses
+    the squared distance as D. The swap is an error of the paper and is not reproduced; the distance is an option.
 
     Args:
         comparison: a anchors against c candidates.
         margin: distance up to which negatives are pushed (1.0: AADML, section 5.2).
-        legacy_eq9_distance: take the squared distance for D, as Equation 9 prints it.
+        legacy_eq9_distance: use the squared distance as D, as in Equation 9.
 
     Returns:
         Per anchor, the sum of the terms and the number of nonzero terms. Positives count without negatives and vice

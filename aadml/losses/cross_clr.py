@@ -10,7 +10,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within_weight: Weight = 0.8) -> Terms:
-    """Softmax of positives across modalities against negatives of both; negatives within the modality weigh less.
+    """Compute the cross-entropy of positives across modalities, against negatives of both modalities.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(z_ip) / sum over j in P_i and N_i of exp(z_ij) )
         z_ij = s_ij / tau,  times `within_weight` where j is of the anchor's own modality

@@ -67,9 +67,9 @@ class Daml(nn.Module):
         l2: weight of the length penalty in the n-pair form (0.003, as for `n-pair`).
         positives: "one" random positive per anchor, as in the paper's batches of triplets; "all": every positive.
         negatives: "random" or "hardest" real negatives to start from.
-        metric_share: share of the epochs, the first ones, that train only the encoders (0.2; the paper pretrains for an
+        metric_share: share of the epochs, at the start, that train only the encoders (0.2; the paper pretrains for an
             unstated time).
-        generator_share: share of the epochs, the next ones, that train only the generator (0.1; also unstated).
+        generator_share: share of the epochs, after these, that train only the generator (0.1; also unstated).
         seed: seed of the draws.
 
     Raises:
@@ -193,7 +193,10 @@ class Daml(nn.Module):
         candidates = at_least_float32(comparison.need("candidate_features", "daml"))
         for features in (anchors, candidates):
             if features.shape[1] != self.features:
-                raise InputError(f"daml was built for features of width {self.features}, not {features.shape[1]}")
+                raise InputError(
+                    f"daml was built for features of width {self.features}, but features of width "
+                    f"{features.shape[1]} were given; pass features of width {self.features}"
+                )
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + int(self.draws))
         triples = draw_triples(comparison, generator, positives=self.positives, negatives=self.negatives)
         return triples, (anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative])

@@ -12,7 +12,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temperature: Temperature = 1000.0) -> Terms:
-    """Softmax over candidates, of scores weighted by each candidate's softmax over the anchors.
+    """Compute the cross-entropy over candidates, with scores weighted by each candidate's softmax over the anchors.
 
         S_ij = cos(x_i, r_j) / tau
         S'_ij = S_ij a softmax over i of (S_ij / prior_temperature)

@@ -39,15 +39,15 @@ class Hdml(nn.Module):
         generator:  (1 - lambda) sum of |f - G(z)|^2 + lambda 10^4 mean of CE(classifier(G(z^)), class of n)
 
     d+ and d- are the distances of positive and negative from the anchor. J_avg is a running mean, over steps, of the
-    metric loss on real triples, summed over the batch. J_gen is a running mean of the generator's loss. Both carry no
-    gradient. As the metric loss falls, negatives are pulled nearer. As the generator improves, generated triples weigh
-    more in the loss. Both means start at infinity (the authors' code: at 10^6), so training begins on real triples.
-    They are held in `metric_average` and `generator_average`.
+    metric loss on real triples, summed over the batch. J_gen is a running mean of the generator's loss. Both means
+    carry no gradient. As the metric loss falls, negatives are pulled nearer. As the generator improves, generated
+    triples weigh more in the loss. Both means start at infinity (the authors' code: at 10^6), so training begins on
+    real triples. They are held in `metric_average` and `generator_average`.
 
     Across modalities the generator makes features of the candidates' modality only. `repaired` therefore keeps the
     real anchor and positive, and reconstructs the candidates. `source` is the authors' code, where all items pass
     through one network: anchor and positive are regenerated too, and every row of every triple is reconstructed and
-    classified. Its gradient also passes through the distances of the pull. Both leave out the batch normalization that
+    classified. Its gradient also passes through the distances of the pull. Both forms omit the batch normalization that
     the authors' code has in the generator and before the last layer.
 
     There are two players, each with its own optimizer, in one phase. The encoders minimize the terms that a call
@@ -129,7 +129,7 @@ class Hdml(nn.Module):
     def enter(self, phase: str) -> None:
         """Start a phase; the only phase is "joint"."""
         if phase != "joint":
-            raise InputError(f"hdml has no phase '{phase}'; its only phase is joint")
+            raise InputError(f"hdml has no phase '{phase}'; choose joint")
 
     def forward(self, comparison: Comparison) -> Terms:
         """Compute the loss of the encoders.

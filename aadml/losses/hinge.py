@@ -7,7 +7,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1.0) -> Terms:
-    """Hinge on pairs: positives within `threshold`, negatives at least `margin` beyond it.
+    """Compute the hinge of every pair: positives within `threshold`, negatives at least `margin` farther.
 
         total_i = sum over p in P_i of  max(0, D_ip - t)  +  sum over n in N_i of  max(0, m - (D_in - t))
 

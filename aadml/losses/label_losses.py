@@ -10,9 +10,10 @@ from aadml.losses.kernels.likelihood import tempered
 
 
 def row_norm(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Mean distance of outputs from their one-hot labels: mean over i of |f(x_i) - Y_i|.
+    """Compute the mean distance of outputs from their one-hot labels: mean over i of |f(x_i) - Y_i|.
 
-    The default, and the form of AADML's label loss in the code it descends from (DSCMR, Zhen et al., CVPR 2019).
+    This loss is the default. AADML's label loss has this form in the code of its predecessor (DSCMR, Zhen et al.,
+    CVPR 2019).
 
     Args:
         outputs: (b, C), C the number of classes.
@@ -26,7 +27,7 @@ def row_norm(outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def frobenius(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Frobenius norm of the error of a batch, divided by its size: |F - Y|_F / b (AADML, Zeng et al., ICMR 2024).
+    """Compute the Frobenius norm of a batch's error, divided by b: |F - Y|_F / b (AADML, Zeng et al., ICMR 2024).
 
     The value falls as 1 / sqrt(b): at the paper's batch size of 400 it is twenty times smaller than `row_norm`.
 
@@ -42,7 +43,7 @@ def frobenius(outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def mse(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Mean squared error to one-hot labels, over clips and classes.
+    """Compute the mean squared error to one-hot labels, over clips and classes.
 
     Args:
         outputs: (b, C).
@@ -55,13 +56,13 @@ def mse(outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def ce(outputs: Tensor, labels: Tensor, *, temperature: Temperature = 1.0, label_smoothing: Share = 0.0) -> Tensor:
-    """Cross-entropy of softmax(outputs / temperature).
+    """Compute the cross-entropy of softmax(outputs / temperature).
 
     Args:
         outputs: (b, C) logits.
         labels: (b,) int64.
         temperature: divisor of the logits (1.0: the measured recommendation).
-        label_smoothing: share of the target spread evenly over all classes (0.0: the same; Szegedy et al. take 0.1).
+        label_smoothing: share of the target spread evenly over all classes (0.0: the same; Szegedy et al. use 0.1).
 
     Returns:
         A scalar; 0 for an empty batch.

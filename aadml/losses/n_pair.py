@@ -10,7 +10,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = False) -> Terms:
-    """Softmax of inner products, each positive against all negatives of its anchor.
+    """Compute the cross-entropy of inner products, each positive against all negatives of its anchor.
 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(x_i . r_n - x_i . r_p))
         penalty = l2 / 4 (mean |x|^2 + mean |r|^2)

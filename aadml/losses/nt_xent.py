@@ -8,7 +8,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_same_id: bool = True) -> Terms:
-    """Softmax of cosines, each positive against all negatives of its anchor.
+    """Compute the cross-entropy of cosines, each positive against all negatives of its anchor.
 
         total_i = sum over p in P_i of  -log( e_ip / (e_ip + sum over n in N_i of e_in) ),   e_ij = exp(s_ij / tau)
 

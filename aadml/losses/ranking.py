@@ -20,14 +20,15 @@ FullReduce = Literal["hinge_then_mean", "mean_then_hinge"]
 def ranking(
     comparison: Comparison, *, margin: Margin = 1.0, score: Score = "dot", full_reduce: FullReduce = "hinge_then_mean"
 ) -> Terms:
-    """Hinge on (positive, negative) pairs by similarity: positives higher by `margin`, averaged over negatives.
+    """Compute hinges of (positive, negative) pairs: positives more similar by `margin`, averaged over negatives.
 
         hinge_then_mean:  total_i = sum over p in P_i of  mean over n in N_i of  max(0, S_in - S_ip + margin)
         mean_then_hinge:  total_i = sum over p in P_i of  max(0, mean over n in N_i of S_in - S_ip + margin)
 
     With one negative per anchor, as seven of the paper's eight strategies select (see SELECTIONS: random, hardest,
     semi-hard-two-sided, text-based-hard ...), both forms equal Equation 4. With the whole mini-batch, the paper
-    averages the scores, and its code averages the hinges, whose mean is never smaller. Exact in O(a c log c) time.
+    averages the scores, and its code averages the hinges, whose mean is never smaller. The result is exact, in O(a c
+    log c) time.
 
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
@@ -50,7 +51,7 @@ def ranking(
     costs = {"hinge_then_mean": _hinge_then_mean, "mean_then_hinge": _mean_then_hinge}
     if full_reduce in costs:
         return summed(comparison, dissimilarities(comparison, score), partial(costs[full_reduce], margin=margin))
-    raise InputError(f"loss.full_reduce: ranking has no '{full_reduce}'; choose {' or '.join(get_args(FullReduce))}")
+    raise InputError(f"loss.full_reduce: '{full_reduce}' given; choose {' or '.join(get_args(FullReduce))}")
 
 
 def _hinge_then_mean(rows: Rows, margin: float) -> Costs:

@@ -8,7 +8,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
-    """Negative mean log-probability of an anchor's positives among all its candidates.
+    """Compute the negative mean log-probability of an anchor's positives among all its candidates.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip / tau) / sum over j in P_i and N_i of exp(s_ij / tau) )
 
@@ -18,7 +18,7 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
     Args:
         comparison: a anchors against c candidates.
         temperature: tau (0.07: the authors' code, whose factor tau / base temperature is then 1; the paper's ImageNet
-            runs and pytorch-metric-learning take 0.1).
+            runs and pytorch-metric-learning use 0.1).
 
     Returns:
         One term per anchor; no terms for anchors without positives. Without negatives, several positives still compete

@@ -129,7 +129,9 @@ def _present(train: Clips, modality: Modality) -> Matrix:
     """
     rows = train.rows(modality)
     if not len(rows):
-        raise InputError(f"no training clip has {modality}; leave it out (--set modalities=A,B, the modalities to use)")
+        raise InputError(
+            f"no training clip has {modality}; leave out this modality (--set modalities=A,B, the modalities to use)"
+        )
     features = train.vectors(modality)
     if len(rows) == len(train):
         return features

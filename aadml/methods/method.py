@@ -58,7 +58,10 @@ class Context:
         """
         for modality, dimension in self.dimensions.items():
             if not dimension:
-                raise InputError(f"{method} needs vectors, but the {modality} features are computed batch by batch")
+                raise InputError(
+                    f"{method} needs vectors, but the {modality} features are computed batch by batch; extract "
+                    "features (`aadml extract`)"
+                )
 
     def need_pair(self, method: str) -> tuple[Modality, Modality]:
         """Return the two modalities of a method of two views.
@@ -94,8 +97,8 @@ class Context:
             )
         if not self.classes:
             raise InputError(
-                f"{method} needs one class per clip, but the clips have none, or several; choose pairs, clip, cca, "
-                "kcca, dcca, bic-net or dcil (--method), or keep the first of several labels "
+                f"{method} needs one class per clip, but the clips have no class or several classes; choose pairs, "
+                "clip, cca, kcca, dcca, bic-net or dcil (--method), or keep the first of several labels "
                 "(`aadml convert IN OUT --first-label`)"
             )
         return self.classes
@@ -273,5 +276,7 @@ def as_vectors(features: Features, method: str) -> Tensor:
         InputError: the features are computed batch by batch.
     """
     if not isinstance(features, Tensor):
-        raise InputError(f"{method} needs vectors, but the features are computed batch by batch")
+        raise InputError(
+            f"{method} needs vectors, but the features are computed batch by batch; extract features (`aadml extract`)"
+        )
     return features

@@ -27,14 +27,14 @@ class Embedded:
     Attributes:
         vectors: modality -> (b, d).
         groups: (b,) codes; items with the same code are positives ("label"), or at least not negatives ("id").
-        index: (b,) rows of the training set, with which proxies look up neighbors.
+        index: (b,) rows of the training set, used by proxies to find neighbors.
         relation: "label" (all items of a group are positives) or "id" (only a clip's own partner is positive).
         features: modality -> (b, f) penultimate features, for losses that generate negatives (DAML, HDML).
         heads: modality -> last layer, features (m, f) -> vectors (m, d), for the same losses.
         relevance: (anchors' modality, candidates' modality) -> (b, b) scores that replace scores of vectors.
         guides: name -> (b, b) detached scores that selections may use.
         neighbors: modality -> additional positives of the clips as its anchors, among the candidate clips.
-        present: modality -> (b,) bool, whether a clip has it; without it a clip is neither anchor nor candidate in it.
+        present: modality -> (b,) bool, whether a clip has the modality; others are not compared in the modality.
         bank: candidates from outside the batch, or None; `index` is then the row of each clip's partner in the bank.
     """
 

@@ -27,7 +27,7 @@ class NeighborOptions:
 
     Options that correspond to published methods:
 
-    - AVID-CMA (Morgado et al., CVPR 2021), positives on which sound and picture agree: "agreeing", equal weights.
+    - AVID-CMA (Morgado et al., CVPR 2021), positives similar in both sound and picture: "agreeing", equal weights.
     - CWCL (Srinivasa et al., NeurIPS 2023), every clip a positive by its similarity within the anchor's modality:
       "all", "affine" weights, loss supcon. CWCL measures similarity with a frozen encoder, as space "input" does.
     - HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss supcon, in the space of a DCCA teacher: "dcca".
@@ -64,8 +64,8 @@ class NeighborOptions:
     def __post_init__(self) -> None:
         if self.positives == "all" and self.weights == "equal":
             raise InputError(
-                "neighbors.weights: equal weights do not distinguish clips if all are positives; choose affine or "
-                "softmax"
+                "neighbors.weights: equal weights do not distinguish clips if all clips are positives; choose affine "
+                "or softmax"
             )
 
     @property

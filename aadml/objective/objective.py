@@ -42,8 +42,8 @@ def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
         sides = str(name).split("-")
         if len(sides) != 2 or not all(side == BOTH or is_modality(side) for side in sides):
             raise InputError(
-                f"directions: '{name}' is not ANCHORS-CANDIDATES; join two of {', '.join(MODALITIES)}, {BOTH} (or "
-                "another modality of the data) with a hyphen"
+                f"directions: '{name}' does not have the form ANCHORS-CANDIDATES; join two of {', '.join(MODALITIES)}, "
+                f"{BOTH} (or another modality of the data) with a hyphen"
             )
         directions.append((sides[0], sides[1]))
     return tuple(directions)
@@ -112,12 +112,12 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
     elif reduction == "per-anchor":
         total = total / max(int(counts.anchors), 1)
     elif reduction != "sum":
-        raise InputError(f"loss.reduction: no '{reduction}'; choose from {', '.join(get_args(Reduction))}")
+        raise InputError(f"loss.reduction: '{reduction}' given; choose from {', '.join(get_args(Reduction))}")
     return total if terms.penalty is None else total + terms.penalty
 
 
 class Objective(nn.Module):
-    """loss(selection(comparison(proxy(anchors), candidates))), over directions.
+    """Training objective: loss(selection(comparison(proxy(anchors), candidates))) over all directions.
 
     Args:
         losses: comparison -> terms: one for all directions, or one per direction if a loss owns parameters.

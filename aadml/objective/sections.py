@@ -28,7 +28,7 @@ class OptionValues(SimpleNamespace):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Return the schema with which pydantic reads a JSON object."""
+        """Return pydantic's schema for a JSON object."""
         from pydantic_core import core_schema
 
         return core_schema.no_info_after_validator_function(lambda values: cls(**values), core_schema.dict_schema())

@@ -92,8 +92,11 @@ def _check(vectors: Sequence[Tensor], k: int) -> None:
     if not vectors or len({len(values) for values in vectors}) != 1 or any(values.ndim != 2 for values in vectors):
         shapes = ", ".join(str(tuple(values.shape)) for values in vectors)
         raise InputError(
-            f"graph: the shapes of the vectors are {shapes or 'missing'}; pass one matrix per modality, with"
-            " the same clips as rows"
+            f"graph: vectors of the shapes {shapes or '(none)'} given; pass one matrix per modality, with the same "
+            "clips as rows"
         )
     if not all(bool(torch.isfinite(values).all()) for values in vectors):
-        raise InputError("graph: the vectors contain NaN or infinity; the training may have diverged")
+        raise InputError(
+            "graph: the vectors contain NaN or infinity, as after a diverged training; pass finite vectors, or lower "
+            "training.learning_rate"
+        )

@@ -107,7 +107,8 @@ class AnchorAware(Unchanged):
         """
         if self.query == "partner" and not self.training:
             raise InputError(
-                "proxy.query: partner is for training only, as in evaluation it would reveal the result; use self"
+                "proxy.query: partner is for training only, because the partner would reveal the result in evaluation; "
+                "choose self"
             )
         lists = self.graph.lists(index, embeddings)
         vectors = self._vectors(embeddings, encode)
@@ -130,7 +131,7 @@ class AnchorAware(Unchanged):
             (m, d).
 
         Raises:
-            InputError: there is no bank, or the reading is R5, under which items depend on each other.
+            InputError: there is no bank, or the reading is R5, which mixes the items of a batch.
         """
         if self.reading == "R5":
             raise InputError(
@@ -161,7 +162,7 @@ class AnchorAware(Unchanged):
         if not self.live:
             return self._from_memory
         if encode is None:
-            raise InputError("proxy.live: live neighbors need an encoder, and none was given; pass encode")
+            raise InputError("proxy.live: live neighbors need an encoder, but no encoder was given; pass encode")
 
         def encoded(modality: Modality, rows: Tensor) -> Tensor:
             distinct, place = torch.unique(rows, return_inverse=True)
@@ -190,7 +191,7 @@ def reaches_no_encoder(options: JsonObject) -> bool:
 
 
 def degeneracy(options: JsonObject) -> str | None:
-    """Return a sentence about options under which the proxy degenerates; None for other options.
+    """Return a warning about options that make the proxy degenerate; None for other options.
 
     Args:
         options: options of the anchor-aware proxy; missing options have their defaults.

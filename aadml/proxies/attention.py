@@ -27,7 +27,7 @@ class AttentionOptions:
             softmax of dot products (W_q = W_k = 2I, W_v = W_o = I); or "free", the softmax of cosine / temperature,
             without parameters.
         heads: number of heads, or "auto": the largest divisor of the width not above 5.
-        width: total dimension of all heads, to which queries, keys and values are projected; None is d.
+        width: total dimension of all heads, after the projections of queries, keys and values; None is d.
         attention_dropout: share of attention weights dropped in training.
         temperature: temperature of free attention (0.1: the value of the experiments).
     """

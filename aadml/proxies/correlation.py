@@ -45,10 +45,14 @@ class GraphOptions:
     def __post_init__(self) -> None:
         if self.space == "input" and self.graph_modality == "cross":
             raise InputError(
-                "proxy.graph_modality: cross needs a common space, and input spaces differ; use space embedding"
+                "proxy.graph_modality: cross needs a common space, but the input spaces of the modalities differ; set "
+                "proxy.space to embedding"
             )
         if self.graph_modality == "agreeing" and self.similarity != "cosine":
-            raise InputError("proxy.graph_modality: agreeing compares cosines; use proxy.similarity: cosine")
+            raise InputError(
+                f"proxy.graph_modality: agreeing compares cosines, but proxy.similarity is {self.similarity}; set "
+                "proxy.similarity to cosine"
+            )
 
 
 class CorrelationGraph:
@@ -97,10 +101,11 @@ class CorrelationGraph:
         """
         options = self.options
         if options.neighbors == "random" and train.generator is None:
-            raise InputError("proxy.neighbors: random needs a generator; pass one in the training set")
+            raise InputError("proxy.neighbors: random neighbors need a generator; pass a generator in the training set")
         if options.space == "input" and train.inputs is None:
             raise InputError(
-                "proxy.space: input needs features in memory, but these are computed batch by batch; choose embedding"
+                "proxy.space: input needs features in memory, but the features are computed batch by batch; choose "
+                "embedding"
             )
         device = next(iter(train.bank.values())).device
         labels = None if train.labels is None or not options.same_class else train.labels.to(device)

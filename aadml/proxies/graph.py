@@ -126,7 +126,7 @@ def random_neighbors(
 
 
 def united(first: NeighborLists, second: NeighborLists) -> NeighborLists:
-    """Join lists (n, k) and (n, m) of the same anchors to (n, k + m); common neighbors are masked in the second."""
+    """Join lists (n, k) and (n, m) of the same anchors to (n, k + m); common neighbors are masked in `second`."""
     twice = ((second.index[:, :, None] == first.index[:, None, :]) & first.mask[:, None, :]).any(2)
     mask = second.mask & ~twice
     return NeighborLists(
@@ -147,7 +147,10 @@ def _check(bank: Tensor, queries: Tensor, k: int, same_rows: bool) -> None:
     if same_rows and len(bank) != len(queries):
         raise InputError(f"graph: {len(queries)} queries given for {len(bank)} bank rows; pass one query per bank row")
     if not _is_finite(bank) or (queries is not bank and not _is_finite(queries)):
-        raise InputError("graph: the vectors contain NaN or infinity; the training may have diverged")
+        raise InputError(
+            "graph: the vectors contain NaN or infinity, as after a diverged training; pass finite vectors, or lower "
+            "training.learning_rate"
+        )
 
 
 def _is_finite(vectors: Tensor) -> bool:

@@ -52,7 +52,7 @@ class Memory(Unchanged):
         size: "all": the training set as embedded at the start of the epoch, which is the bank of the anchor-aware
             proxy; or the length of a queue of the last embeddings, those of the batch included (the paper). At the
             start of an epoch the queue contains random clips, embedded again.
-        batch: "live" candidates of the batch, with gradient, or "fixed" ones without (as in
+        batch: "live" candidates of the batch, with gradient, or "fixed" candidates without (as in
             pytorch-metric-learning, where only anchors receive gradients).
     """
 
@@ -109,7 +109,8 @@ class Memory(Unchanged):
         """
         if comparison.relevance is not None or comparison.guides:
             raise InputError(
-                "xbm: stored embeddings have neither relevance scores nor guides of a selection; use another proxy"
+                "xbm: the comparison has relevance scores or guides of a selection, which stored embeddings lack; "
+                "choose another proxy"
             )
         index, columns = direction.index, direction.columns
         past = self._past(len(index))

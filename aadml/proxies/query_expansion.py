@@ -31,7 +31,7 @@ def expand(vectors: Tensor, bank: Tensor, *, k: int, alpha: float = 0.0) -> Tens
         InputError: k or alpha is negative, or the shapes do not match.
     """
     if k < 0 or alpha < 0:
-        raise InputError(f"query expansion: k is {k} and alpha is {alpha}, but they must not be negative")
+        raise InputError(f"query expansion: k is {k} and alpha is {alpha}; pass values of at least 0")
     unit = F.normalize(vectors, dim=1, eps=TINY)
     if not k:
         return unit

@@ -55,7 +55,7 @@ def _guided(comparison: Comparison, guide: str, *, sign: int) -> Comparison:
     if guide not in comparison.guides:
         available = ", ".join(comparison.guides) or "none"
         raise InputError(
-            f"selection: this comparison has no similarities within {guide}, but guides: {available}; choose another"
-            " selection"
+            f"selection: this comparison has no similarities within {guide} (available guides: {available}); choose "
+            "another selection"
         )
     return comparison.narrow(negatives=lowest(sign * comparison.guides[guide], comparison.negatives))

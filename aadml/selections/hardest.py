@@ -16,7 +16,7 @@ def hardest(
 ) -> Comparison:
     """Select each anchor's nearest negative, with one of its positives or all.
 
-    The AADML paper's "single triplet with the hardest negative" is this selection, if it is read per anchor. With a
+    The AADML paper's "single triplet with the hardest negative" is this selection, if read per anchor. With a
     similarity as score, it is the cross-modality hard strategy of Xie et al. (ICASSP 2023).
 
     Args:

@@ -28,7 +28,7 @@ def semi_hard(
         generator: generator that draws random positives.
         score: measure of nearness, a key of SCORES.
         positive: "random" (one drawn at random), "own", "hardest" or "easiest".
-        margin: if positive, the negatives must also be nearer than d_ap + margin.
+        margin: if above 0, the negatives must also be nearer than d_ap + margin.
         keep: keep the "nearest" of these negatives, or "all" of them.
     """
     distance = dissimilarity(comparison, score).detach()

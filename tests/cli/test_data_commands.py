@@ -186,7 +186,7 @@ def test_several_labels_are_inspected_and_refused_by_methods_of_classes_until_th
     write_features(tmp_path / "f.h5", replace(content, all_labels=marked))
     shown = call("inspect", tmp_path / "f.h5")
     assert "1 clips have several labels" in shown.stderr
-    with pytest.raises(InputError, match=r"have none, or several;.*--first-label"):
+    with pytest.raises(InputError, match=r"have no class or several classes;.*--first-label"):
         call("train", "--data", tmp_path / "f.h5", "--method", "aadml", "--runs", tmp_path / "runs")
     call("convert", tmp_path / "f.h5", tmp_path / "g.h5", "--first-label")
     assert open_data(tmp_path / "g.h5").all_labels is None

@@ -134,7 +134,7 @@ def test_directions_may_name_what_the_data_have_and_nothing_else(aadml, features
     assert "directions: there are no pose features; choose from audio, text, flow, both" in err
     code, _, err = aadml("train", *arguments, "--set", "directions=[flow]")
     assert code == 2
-    assert "'flow' is not ANCHORS-CANDIDATES" in err
+    assert "'flow' does not have the form ANCHORS-CANDIDATES" in err
 
 
 def test_a_name_that_torch_has_taken_is_refused_where_clips_are_made():

@@ -47,7 +47,10 @@ def test_whether_a_clip_has_a_modality_is_said_by_truth_values_or_zeros_and_ones
         ({"adio": [True] * N}, "present: the clips have no adio features; choose from audio, visual"),
         ({"audio": CODES}, r"present: audio: type int64 and shape \(6,\) given; pass n booleans"),
         ({"audio": ["yes"] * N}, r"present: audio: type <U3 and shape \(6,\) given; pass n booleans"),
-        ({"audio": [[True], [True, False]]}, "present: audio: not an array of booleans; pass n booleans"),
+        (
+            {"audio": [[True], [True, False]]},
+            "present: audio: the values are not an array of booleans; pass n booleans",
+        ),
         ([True] * N, "present has type list; pass {modality: n booleans}"),
         ({"audio": [True]}, r"audio: present has type torch.bool and shape \(1,\); pass bool \(6,\)"),
     ],
@@ -78,8 +81,11 @@ def test_printing_clips_prints_no_tensor():
     ("call", "message"),
     [
         (lambda c: c.select([0, 1]), "select: index has type list; pass Tensor"),
-        (lambda c: c.select(torch.zeros(2)), r"select: index is torch.float32 \(2,\); pass row numbers"),
-        (lambda c: c.select(torch.tensor([0, N])), f"select: index holds 0 to {N}; rows are 0..{N - 1}"),
+        (
+            lambda c: c.select(torch.zeros(2)),
+            r"select: index has type torch.float32 and shape \(2,\); pass row numbers",
+        ),
+        (lambda c: c.select(torch.tensor([0, N])), f"select: index holds 0 to {N}; pass row numbers in 0..{N - 1}"),
         (lambda c: c.select(torch.tensor([-1])), "select: index holds -1 to -1"),
         (lambda c: c.rows([]), "rows: modality has type list"),
         (lambda c: c.vectors(np.zeros(2)), "vectors: modality has type list"),

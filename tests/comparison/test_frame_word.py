@@ -103,7 +103,7 @@ def test_autocast_does_not_touch_it():
 
 
 def test_another_form_is_refused():
-    with pytest.raises(InputError, match="no form 'max'; choose from mean, max-frame, max-word"):
+    with pytest.raises(InputError, match="'max' is not a form; choose from mean, max-frame, max-word"):
         relevance(*sequences(0), form="max")
 
 

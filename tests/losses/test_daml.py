@@ -196,7 +196,7 @@ def test_refuses_other_forms_phases_widths_and_shares():
         checked_options(Daml, {"form": "angular"}, "loss")
     with pytest.raises(InputError, match="no phase 'warmup'"):
         daml().enter("warmup")
-    with pytest.raises(InputError, match="width 4, not 5"):
+    with pytest.raises(InputError, match="width 4, but features of width 5 were given"):
         Daml(features=4)(Setting().comparison())
     with pytest.raises(InputError, match="leave no joint epochs"):
         daml(metric_share=0.5, generator_share=0.5)

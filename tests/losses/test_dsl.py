@@ -111,5 +111,5 @@ def test_gradient_is_that_of_finite_differences(draw, assert_gradients):
 
 @pytest.mark.parametrize("option", ["temperature", "prior_temperature"])
 def test_refuses_temperatures_that_are_not_positive(draw, option):
-    with pytest.raises(InputError, match="temperature must be above 0"):
+    with pytest.raises(InputError, match="pass a temperature above 0"):
         dsl(draw("labels", 0), **{option: 0.0})

@@ -78,5 +78,5 @@ def test_half_precision_is_costed_in_float32(loss, dtype):
 
 
 def test_ce_refuses_a_temperature_that_is_not_positive():
-    with pytest.raises(InputError, match="temperature must be above 0"):
+    with pytest.raises(InputError, match="pass a temperature above 0"):
         ce(*batch(0), temperature=0.0)

@@ -76,5 +76,5 @@ def test_gradient_is_that_of_finite_differences(draw, assert_gradients):
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0])
 def test_refuses_a_temperature_that_is_not_positive(draw, temperature):
-    with pytest.raises(InputError, match="temperature must be above 0"):
+    with pytest.raises(InputError, match="pass a temperature above 0"):
         supcon(draw("labels", 0), temperature=temperature)

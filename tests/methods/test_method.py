@@ -18,7 +18,7 @@ def test_a_method_of_two_views_needs_exactly_two_modalities_of_vectors():
 
 
 def test_a_method_of_classes_needs_one_class_a_clip_unless_it_learns_from_some():
-    with pytest.raises(InputError, match="have none, or several"):
+    with pytest.raises(InputError, match="have no class or several classes"):
         Context({"audio": 5}, 0).need_classes("dscmr")
     some = Context({"audio": 5}, 3, unlabelled=2)
     with pytest.raises(InputError, match="2 training or validation clips have no label"):

@@ -41,7 +41,7 @@ def test_without_labels_or_class_restriction_all_clips_may_be_neighbors():
 
 def test_random_neighbors_need_draws():
     graph = CorrelationGraph(MODALITIES, GraphOptions(neighbors="random"))
-    with pytest.raises(InputError, match="random needs a generator"):
+    with pytest.raises(InputError, match="random neighbors need a generator"):
         graph.refresh(TrainingSet(vectors(), LABELS, None, None, None))
     ours, again, other = (lists(vectors(), neighbors="random", seed=seed)["audio"].index for seed in (0, 0, 1))
     assert torch.equal(ours, again)
@@ -141,7 +141,7 @@ def test_the_bank_is_detached():
     [
         ({"k": 10}, {}, "10 given, but the largest class has 10 clips; pass at most 9"),
         ({"k": 40, "same_class": False}, {}, "the training set has 40 clips; pass at most 39"),
-        ({"neighbors": "random"}, {"generator": None}, "random needs a generator"),
+        ({"neighbors": "random"}, {"generator": None}, "random neighbors need a generator"),
         ({"space": "input"}, {"inputs": None}, "needs features in memory"),
     ],
 )

@@ -168,7 +168,7 @@ def test_refuses_to_remember_nothing_and_what_is_no_vector():
     guided = Embedded(batch.vectors, batch.groups, batch.index, guides={"text": torch.eye(BATCH)})
     memory = Memory(WIDTH, SIDES)
     memory.refresh(TrainingSet(vectors(0), LABELS))
-    with pytest.raises(InputError, match="neither relevance scores nor guides"):
+    with pytest.raises(InputError, match="has relevance scores or guides"):
         comparisons(memory, guided)
     with pytest.raises(InputError, match="daml needs"):
         objective(memory, LOSSES["daml"](features=WIDTH))(batch, draws())

@@ -37,5 +37,5 @@ def test_an_item_is_expanded_alone():
 
 @pytest.mark.parametrize("options", [{"k": -1}, {"k": 1, "alpha": -2.0}])
 def test_negative_options_are_refused(options):
-    with pytest.raises(InputError, match="must not be negative"):
+    with pytest.raises(InputError, match="pass values of at least 0"):
         expand(drawn(1, 2), drawn(2, 2), **options)

@@ -74,5 +74,7 @@ def test_says_what_is_wrong_with_a_file_of_events(tmp_path, rule):
         with pytest.raises(InputError, match=message):
             chosen_relevance(str(tmp_path / "wrong.csv"))
     (tmp_path / "sounds.csv").write_text("id,audio_labels\n0,a\n")
-    with pytest.raises(InputError, match="no events of visual, only of audio"):
+    with pytest.raises(
+        InputError, match="no events of visual; add these events, or compare only modalities with events: audio"
+    ):
         evaluate(embeddings(chosen_relevance(str(tmp_path / "sounds.csv")), np.eye(5)))

@@ -49,7 +49,10 @@ def directions(comparison: Comparison, width: int, classes: int, loss: str) -> t
         )
     anchors = comparison.vectors(loss)[0]
     if anchors.shape[1] != width:
-        raise InputError(f"{loss} was built for vectors of width {width}, not {anchors.shape[1]}")
+        raise InputError(
+            f"{loss} was built for vectors of width {width}, but vectors of width {anchors.shape[1]} were given; pass "
+            f"vectors of width {width}"
+        )
     # a zero vector has no direction for a gradient to turn
     return normalized(torch.where(anchors.any(1, keepdim=True), anchors, torch.zeros_like(anchors))), labels
 
@@ -65,5 +68,5 @@ def cosines_to_proxies(comparison: Comparison, proxies: Tensor, classes: int, lo
 
 
 def one_term_each(cost: Tensor, penalty: Tensor | None = None) -> Terms:
-    """Return terms of one loss per anchor (a,), all of them possible."""
+    """Return one possible term per anchor, from the losses of the anchors (a,)."""
     return Terms(cost, (cost > 0).long(), torch.ones_like(cost, dtype=torch.int64), penalty)

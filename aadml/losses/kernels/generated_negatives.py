@@ -98,7 +98,7 @@ def triple_cost(
 
         triplet       max(0, D_ap^2 - D_an^2 + margin)
         contrastive   1/2 D_ap^2 + 1/2 max(0, margin - D_an)^2
-        n-pair        log(1 + sum over n' of exp(x_a . x_n' - x_a . x_p)), n' the negatives of all triples that rival it
+        n-pair        log(1 + sum over n' of exp(x_a . x_n' - x_a . x_p)), n' the negatives in row i of `rivals`
 
     Args:
         form: one of `Form`.
@@ -161,7 +161,7 @@ def candidate_head(comparison: Comparison, loss: str) -> nn.Module:
     """
     if comparison.candidate_head is None:
         raise InputError(
-            f"{loss} needs 'candidate_head', the last layer of the candidates, but this comparison has none; "
-            "choose a direction with candidates of one modality"
+            f"{loss} needs 'candidate_head', the last layer of the candidates, but this comparison lacks the "
+            "layer; choose a direction with candidates of one modality"
         )
     return comparison.candidate_head

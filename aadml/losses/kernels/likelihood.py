@@ -17,7 +17,7 @@ NOTHING = 1e-30
 def of_each_positive(
     logits: Tensor, positives: Tensor, negatives: Tensor | None, shares: Tensor | None = None
 ) -> Costs:
-    """Cross-entropy of each positive against the negatives only, without the other positives of the anchor.
+    """Compute the cross-entropy of each positive against only the negatives, without the other positives of the anchor.
 
         total_i = sum over p in P_i of  u_ip log(1 + sum over n in N_i of exp(s_in - s_ip))
         slope_ip = -h_ip,   slope_in = softmax over N_i of (s_in) at n  times  sum over p of h_ip,
@@ -46,7 +46,7 @@ def of_each_positive(
 def mean_over_positives(
     logits: Tensor, positives: Tensor, rivals: Tensor | None, shares: Tensor | None = None
 ) -> Costs:
-    """Negative mean log-probability of the positives among all `rivals`, which include the positives.
+    """Compute the negative mean log-probability of the positives among all `rivals`, which include the positives.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip) / sum over j in rivals_i of exp(s_ij) )
         slope_ij = softmax over rivals_i of (s_ij) at j  minus  1/|P_i| where j is in P_i
@@ -129,7 +129,7 @@ def inverse(temperature: T) -> T:
         InputError: the temperature is not above 0.
     """
     if not temperature > 0:
-        raise InputError(f"loss: a temperature must be above 0, not {temperature:g}")
+        raise InputError(f"loss: temperature {temperature:g} given; pass a temperature above 0")
     return temperature**-1
 
 

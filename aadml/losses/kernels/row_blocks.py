@@ -279,7 +279,7 @@ def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: floa
 
 
 class _Columns(torch.autograd.Function):
-    """See `log_mean_exp_of_columns`."""
+    """Autograd function of `log_mean_exp_of_columns`."""
 
     @staticmethod
     def forward(ctx: Any, left: Tensor, right: Tensor | None, task: "_BlockTask", factor: float) -> Tensor:

@@ -67,7 +67,7 @@ class Scores:
         return (products + TINY if torch.compiler.is_compiling() else products.add_(TINY)).sqrt_()
 
     def put_slope(self, slope: Tensor, scores: Tensor, out: Tensor) -> None:
-        """Write gradients with respect to products, from those with respect to scores, to `out`; 0 at distance 0.
+        """Convert gradients of the scores to gradients of the products, in `out`; 0 at distance 0.
 
         The factor 1/2 in the derivative of a root is part of `factor`.
         """
@@ -100,7 +100,7 @@ class Scores:
 
 
 def _cut(rows: slice, height: int) -> list[slice]:
-    """Divide rows into pieces; no rows are one empty piece."""
+    """Divide rows into pieces; without rows, return one empty piece."""
     starts = range(rows.start, max(rows.stop, rows.start + 1), height)
     return [slice(start, min(start + height, rows.stop)) for start in starts]
 
@@ -180,7 +180,7 @@ def _with_norms(vectors: Tensor, center: Tensor, place: int) -> Tensor:
 
 
 class _WithNorms(torch.autograd.Function):
-    """See `_with_norms`; the gradient takes one pass."""
+    """Autograd function of `_with_norms`, with a gradient in one pass."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, center: Tensor, place: int) -> Tensor:

@@ -20,7 +20,7 @@ INDEX = np.uint32((1 << 31) - 1)
 
 @torch.library.custom_op("aadml::violations", mutates_args=())
 def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Count, for every pair, its triplets that violate the margin, with the sign of the pair in them.
+    """Count the triplets of every pair that violate the margin, with the sign of the pair in the hinge.
 
     A triplet (i, p, n) violates the margin if far_ip + margin > far_in, strictly. The sum of all hinges of anchor i is
 
@@ -55,22 +55,22 @@ def _shape_of_counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: 
     return torch.empty_like(far, memory_format=torch.contiguous_format)
 
 
-def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float, one: Tensor) -> Tensor:
-    """Count if one side, `one`, has at most one entry per row (pairs by id, most selections), without sorting."""
-    column = one.argmax(1, keepdim=True)
-    value, present = far.gather(1, column), one.gather(1, column)
-    others, hit = torch.empty_like(far), (negatives if one is positives else positives) * present
-    if one is positives:
+def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float, single: Tensor) -> Tensor:
+    """Count without sorting; the mask `single` has at most one entry per row (pairs by id, most selections)."""
+    column = single.argmax(1, keepdim=True)
+    value, present = far.gather(1, column), single.gather(1, column)
+    others, hit = torch.empty_like(far), (negatives if single is positives else positives) * present
+    if single is positives:
         torch.lt(far, value + margin, out=others)
     else:
         torch.gt(far + margin, value, out=others)
     counts = hit.mul_(others)
     counts.scatter_(1, column, -counts.sum(1, keepdim=True))
-    return counts.neg_() if one is positives else counts
+    return counts.neg_() if single is positives else counts
 
 
 def _by_search(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Count on any device and in any precision: sort both sides, and search each in the other."""
+    """Count on any device and in any precision: sort both sides, and search each side in the other."""
     shifted = far + margin
     anchored, against = positives > 0, negatives > 0
     reach = shifted.masked_fill(~anchored, torch.inf).sort(1).values
@@ -137,7 +137,7 @@ def _count_block(
 def _packed_keys(
     far: NDArray[np.float32], positives: NDArray[np.float32], negatives: NDArray[np.float32], margin: float
 ) -> NDArray[np.int64]:
-    """Build sortable keys: the value in the high bits; below it, whether it is not a positive, and its position.
+    """Build sortable keys: the value in the high bits, then a bit for entries that are not positives, then position.
 
     At equal values a positive comes first, so that a hinge of exactly zero is not counted as a violation. Entries in
     neither mask are sorted to the end, where no pair counts them.

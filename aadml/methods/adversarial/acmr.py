@@ -78,11 +78,11 @@ class AdversarialLearner(Learner):
         modality classifier:  min  D = sum over modalities of CE(classifier(x), modality)
         lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of finished epochs;   triplets: see `lookalike_triplet`
 
-    Both are trained in turn on every batch, each with its own optimizer. Subtracting D is equivalent to a layer that
+    Both parts train in turn on every batch, each with its own optimizer. Subtracting D is equivalent to a layer that
     reverses the gradient. In the released code, only the modality classifier minimizes D and the step of the encoders
     omits D, so that no adversarial gradient reaches the encoders; `adv_weight: 0` reproduces this. That code also sums
     the norms of the triplets over the batch into one hinge (`fidelity: source`); the toolkit has one hinge per clip
-    (`repaired`). Its step of the encoders leaves the label classifier at its initial weights; the toolkit trains both.
+    (`repaired`). The code's encoder step leaves the label classifier at its initial weights; the toolkit trains both.
     The modality classifier has three linear layers without activation, as in the released code.
 
     Args:

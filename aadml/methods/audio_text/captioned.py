@@ -80,7 +80,7 @@ def _load_run(learner: Learner, run: Path) -> None:
     """
     path, facts = run / "model.safetensors", run / "model.json"
     if not path.is_file() or not facts.is_file():
-        raise InputError(f"method.start: {run} has no {path.name} and {facts.name}; pass a trained run or model")
+        raise InputError(f"method.start: {run} lacks {path.name} or {facts.name}; pass a trained run or model")
     data = path.read_bytes()
     read_as(FileSum, unseal(facts.read_bytes(), facts)["weights"], facts).check(data, path)
     weights = {key.removeprefix("method."): value for key, value in load(data).items() if key.startswith("method.")}

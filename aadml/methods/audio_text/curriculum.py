@@ -125,7 +125,7 @@ def divided(epochs: int, shares: Sequence[float]) -> list[int]:
 
 
 def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
-    """Return the model whose vectors build the batches, which is trained before; None if there is no such model.
+    """Return the model that is trained first and whose vectors build the batches; None without such a model.
 
     Args:
         options: options of the curriculum.

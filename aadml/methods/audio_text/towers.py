@@ -44,7 +44,9 @@ class PannsInput(nn.Module):
         self.dimension = self.network.dimension
         if weights != UNTRAINED:
             if not Path(weights).is_file():
-                raise InputError(f"{weights}: the file does not exist; weights of PANNs are in Zenodo record 3987831")
+                raise InputError(
+                    f"{weights}: the file does not exist; download weights of PANNs from Zenodo record 3987831"
+                )
             load_published(self.network, read_tensors(Path(weights)))
 
     def forward(self, batch: Padded) -> Tensor:
@@ -55,7 +57,7 @@ class PannsInput(nn.Module):
 
 
 class CaptionTower(nn.Module):
-    """A network and its head: two linear layers (Mei et al. 2022, section 3), or none.
+    """A network and its head of two linear layers (Mei et al. 2022, section 3), or a network without a head.
 
     Attributes:
         network: padded batch -> (b, f).
@@ -230,7 +232,7 @@ def input_batch(features: Features, rows: Tensor, device: torch.device) -> Any:
 def _check_any_present(features: Features, present: Tensor) -> None:
     if not bool(present.any()):
         path, reason = next(iter(getattr(features, "failures", {}).items()), ("", ""))
-        raise InputError(f"audio-text: no sound can be decoded; the first file is {path} ({reason})")
+        raise InputError(f"audio-text: no sound can be decoded, starting with {path} ({reason}); restore the files")
 
 
 def check_present(features: Features, present: Tensor) -> None:

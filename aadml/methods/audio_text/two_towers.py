@@ -27,7 +27,7 @@ _BuildPrior = Callable[[Training], Method]
 
 
 class ThreeStages(AudioText):
-    """See `three_stages`.
+    """Method that `three_stages` builds.
 
     Args:
         learner: two towers.

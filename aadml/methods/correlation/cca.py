@@ -21,7 +21,7 @@ def cca(
     ridge: Ridge = 1e-4,
     weight_by_correlation: bool = False,
 ) -> Method:
-    """Canonical correlation analysis with a ridge (Hotelling, 1936).
+    """Build canonical correlation analysis with a ridge (Hotelling, 1936).
 
     Args:
         context: dimensions of the two modalities.
@@ -46,7 +46,7 @@ def c_cca(
     pair_weight: Share = 0.2,
     weight_by_correlation: bool = False,
 ) -> Method:
-    """Cluster CCA: every audio clip is paired with every visual clip of its class (Rasiwasia et al., 2014).
+    """Build cluster CCA: every audio clip is paired with every visual clip of its class (Rasiwasia et al., 2014).
 
     The cross-covariance is beta S_pair + (1 - beta) S_cluster. S_cluster has rank C - 1 at most, so C or more
     directions need some weight on the pairs. Covariances are unweighted, as in the code of the AADML paper's group; the

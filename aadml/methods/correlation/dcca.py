@@ -111,8 +111,8 @@ class CorrelationLearner(Learner):
         outputs, dimension = options.outputs, options.dimension
         if dimension > outputs:
             raise InputError(
-                f"method.dimension: {dimension} given, but the encoders have only {outputs} outputs; lower it, or "
-                "raise method.outputs"
+                f"method.dimension: {dimension} given, but the encoders have only {outputs} outputs; lower "
+                "method.dimension, or raise method.outputs"
             )
         self.names = tuple(hidden)
         self.ridge, self.objective, self.dimension = options.ridge, options.objective, dimension
@@ -183,7 +183,7 @@ def dcca(
     hidden_audio: Layers = (128, 128, 64),
     hidden_visual: Layers = (256, 256, 128),
 ) -> Method:
-    """Deep CCA: encoders trained for the sum of canonical correlations of a batch (Andrew et al., ICML 2013).
+    """Build deep CCA: encoders trained for the sum of canonical correlations of a batch (Andrew et al., ICML 2013).
 
     Args:
         context: dimensions of audio and visual.
@@ -206,7 +206,7 @@ def c_dcca(
     hidden: Layers = (100, 100, 100),
     pair_weight: Share = 0.2,
 ) -> Method:
-    """Cluster deep CCA: deep CCA whose cross-covariance also pairs all clips of a class (Zeng et al., TOMM 2020).
+    """Build cluster deep CCA, whose cross-covariance also pairs all clips of a class (Zeng et al., TOMM 2020).
 
     Args:
         context: dimensions of audio and visual.

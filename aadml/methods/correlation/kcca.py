@@ -87,9 +87,9 @@ def kcca(
     ridge: Annotated[float, Interval(gt=0, le=1)] = 0.1,
     landmarks: Count = 1000,
 ) -> Method:
-    """Kernel CCA, exact up to `landmarks` clips and by Nystroem's approximation beyond (Hardoon et al., 2004).
+    """Build kernel CCA, exact up to `landmarks` clips and by Nystroem's approximation beyond (Hardoon et al., 2004).
 
-    Maximizes a' K1 K2 b under a' ((1 - c) K1^2 + c K1) a = 1 and the same for b.
+    Kernel CCA maximizes a' K1 K2 b under a' ((1 - c) K1^2 + c K1) a = 1 and the same for b.
 
     Args:
         context: dimensions of the two modalities, seed of the choice of landmarks.
@@ -97,7 +97,7 @@ def kcca(
         dimension: number of directions.
         kernel: "rbf" with gamma = 1 / (median distance)^2, or "polynomial" of degree 3.
         ridge: constant c above; without a ridge, kernel CCA correlates any two views perfectly.
-        landmarks: number of clips against which kernels are computed; with at most as many clips, the result is exact.
+        landmarks: number of clips used as landmarks of the kernels; with at most as many clips, the result is exact.
     """
     lookup(KERNELS, kernel, "kernel")
     names = context.need_pair("kcca")

@@ -41,7 +41,8 @@ class Projection:
         """
         if modality not in self.weights:
             raise InputError(
-                f"the projection is not fitted on {modality}, only on {', '.join(self.weights) or 'no modality'}"
+                f"the projection is not fitted on {modality}, only on {', '.join(self.weights) or 'no modality'}; fit "
+                f"the method on {modality}"
             )
         return ((self.inputs(features, modality) - self.mean[modality]) @ self.weights[modality]).float()
 

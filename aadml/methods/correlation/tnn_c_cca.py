@@ -80,10 +80,10 @@ class TripletLearner(Learner):
     released code has the other order too (`order: tnn-first`): branches on the features, cluster CCA on their outputs.
     That code also passes a flag that omits the cluster part, and accumulates this part in the wrong shape; the toolkit
     always includes it. The code does not determine the distance of the triplets. With the cosine, a margin of 0.5 could
-    not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. Its triplets never have an
-    anchor's partner as positive (`fidelity: source`). The toolkit's triplets do (`repaired`), because the partner is
-    the item to be retrieved. Its batch-hard form mines over a list of triplets, and is not reproduced. The published
-    schedule has 10 epochs of 500 batches.
+    not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. In the code, triplets never have
+    an anchor's partner as positive (`fidelity: source`). The toolkit's triplets do (`repaired`), because the partner is
+    the item to be retrieved. The code's batch-hard form mines over a list of triplets, and is not reproduced. The
+    published schedule has 10 epochs of 500 batches.
 
     Args:
         context: dimensions of the two modalities.

@@ -25,7 +25,8 @@ class Readout:
 
     With "cosine" the embedding is f itself (AADML, section 3). With "posterior" it is softmax(f / temperature),
     compared by inner product: the probability that two items, independent given their classes, have the same class.
-    Ranking by it is optimal if the posteriors are calibrated (probability ranking principle, Robertson 1977).
+    Ranking by this probability is optimal if the posteriors are calibrated (probability ranking principle, Robertson
+    1977).
 
     Attributes:
         name: "cosine" or "posterior".
@@ -49,7 +50,7 @@ class Readout:
 
 
 class ReadoutFactory(Protocol):
-    """Function of options that returns the read-outs among which the validation clips choose."""
+    """Function of options that returns candidate read-outs, to be compared on the validation clips."""
 
     def __call__(self, **options: Any) -> list[Readout]:
         """Return candidate read-outs."""
@@ -57,12 +58,12 @@ class ReadoutFactory(Protocol):
 
 
 def cosine() -> list[Readout]:
-    """Cosine of the label-space vectors, as in the paper."""
+    """Return the cosine of the label-space vectors, as in the paper."""
     return [Readout("cosine")]
 
 
 def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
-    """Inner product of the posteriors.
+    """Return the inner product of the posteriors, per temperature.
 
     Args:
         temperature: temperature of the softmax; "auto" chooses among TEMPERATURES on the validation clips.
@@ -73,7 +74,7 @@ def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Re
 
 
 def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
-    """Cosine or posteriors, chosen on the validation clips.
+    """Return cosine and posteriors, to be chosen on the validation clips.
 
     Args:
         temperature: temperature, as in `posterior`.

@@ -68,7 +68,8 @@ class InstanceLearner(Learner):
         super().__init__()
         if instance == "clip" and not context.clips:
             raise InputError(
-                "dcil has one class per training clip, but their number is unknown; set clips in the Context"
+                "dcil has one class per training clip, but the number of training clips is unknown; set clips in the "
+                "Context"
             )
         self.by_clip, self.share, self.ranking_weight = instance == "clip", instance_share, ranking_weight
         self.heads = heads(context, "dcil", (*hidden, dimension), activation=activation, dropout=dropout)
@@ -88,7 +89,8 @@ class InstanceLearner(Learner):
         """Check that the classifier has a row for every training clip."""
         if self.by_clip and len(train) > self.classifier.out_features:
             raise InputError(
-                f"dcil: {len(train)} training clips given, but the method was built for {self.classifier.out_features}"
+                f"dcil: {len(train)} training clips given, but the method was built for {self.classifier.out_features} "
+                f"clips; set clips to {len(train)} in the Context"
             )
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

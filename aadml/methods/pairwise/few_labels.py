@@ -42,7 +42,7 @@ class FewLabelsLearner(Learner):
     Args:
         context: dimensions of the modalities, classes.
         network: the `network` section: hidden layers, dropout and input noise of each modality's trunk.
-        pair_dimension: size of the vectors by which pairs are matched; the embedding has C dimensions.
+        pair_dimension: size of the vectors for matching pairs; the embedding has C dimensions.
         temperature: temperature of the posteriors.
         labeled: number of labeled clips drawn for each step; all labeled clips if there are fewer.
         learn_temperature: whether to train the temperature of a loss of pairs that has one.

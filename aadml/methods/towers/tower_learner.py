@@ -115,7 +115,7 @@ class TowerLearner(CachingLearner):
         self.inner.calibrate(self.described(valid))
 
     def finish(self, train: Clips, valid: Clips) -> None:
-        """Call `finish` of the inner learner on the vectors of the clips, if it does anything."""
+        """Call `finish` of the inner learner on the vectors of the clips, unless `finish` does nothing."""
         if type(self.inner).finish is not Learner.finish:
             self.inner.finish(self.described(train), self.described(valid))
 

@@ -62,8 +62,8 @@ def towered(
     method = build(replace(context, dimensions=widths, architecture=None))
     if type(method) is not LearnedMethod:
         raise InputError(
-            f"towers: {name} is not trained in steps through features; extract features (`aadml extract`), or choose "
-            "such a method: aadml, pairs, clip, dscmr ..."
+            f"towers: {name} is not trained by gradient steps on features; extract features (`aadml extract`), or "
+            "choose another method, such as aadml, pairs, clip or dscmr"
         )
     players = method.learner.players()
     if len(players) > 1:

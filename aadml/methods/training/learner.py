@@ -158,7 +158,7 @@ class Learner(nn.Module, Embedder):
         return {"all": Player([p for p in self.parameters() if p.requires_grad], self._loss)}
 
     def _loss(self, batch: Batch) -> Mapping[str, Tensor]:
-        """Compute the loss of the default player: named scalars, of which "loss" is minimized."""
+        """Compute the loss of the default player: named scalars; "loss" is minimized."""
         raise NotImplementedError
 
     @abstractmethod
@@ -245,7 +245,7 @@ class CachingLearner(Learner):
 
 
 class ResizedBuffers(nn.Module):
-    """A module with buffers whose size depends on the training data: they get the size of the state they load.
+    """A module with buffers whose size depends on the training data: each buffer is resized to a loaded state.
 
     Attributes:
         resized: names of the buffers.

@@ -92,7 +92,10 @@ class _Loop:
             InputError: `training.criterion` is set, but the stages of the training have different scores.
         """
         if self.settings.criterion != AUTO and not self.learner.takes_criterion:
-            raise InputError("training.criterion: the stages of this method have different scores; leave it at auto")
+            raise InputError(
+                f"training.criterion: {self.settings.criterion} given, but the stages of this method have different "
+                "scores; choose auto"
+            )
         stages = self.learner.stages(self.settings.epochs)
         self.precision = resolved(self.settings.precision, self.learner)
         self.optimization = Optimization(self.learner.players(), self.settings)

@@ -56,16 +56,16 @@ def passed_in_parts(clips: int, learner: Learner) -> AbstractContextManager[None
     under memory limited setup, RepL4NLP 2021).
 
     Raises:
-        InputError: `clips` is set for a learner without `Layers`, or with several processes, each of which draws for
-            the whole batch.
+        InputError: `clips` is set for a learner without `Layers`, or with several processes (each process
+            draws for the whole batch).
     """
     networks = _of_kind(Layers, learner)
     if clips and not networks:
-        raise InputError("training.micro_batch: this method's networks cannot divide a batch; leave it at 0")
-    if clips and group.count() > 1:
         raise InputError(
-            f"training.micro_batch: {clips} given, but several processes already divide a batch; leave it at 0"
+            f"training.micro_batch: {clips} given, but the networks of this method cannot divide a batch; choose 0"
         )
+    if clips and group.count() > 1:
+        raise InputError(f"training.micro_batch: {clips} given, but several processes already divide a batch; choose 0")
     return _changed(networks, "rows_at_once", clips, 0)
 
 

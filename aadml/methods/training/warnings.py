@@ -17,7 +17,7 @@ other reading 0.9 or more."""
 
 
 def collapse_warning(vectors: Tensor) -> str | None:
-    """Return a warning if all embeddings (n, d) have become one point, or None; fewer than two never warn."""
+    """Return a warning if all embeddings (n, d) have become one point, else None; also None for n < 2."""
     if len(vectors) < 2:
         return None
     variance = float(vectors.var(0).sum())
@@ -59,7 +59,7 @@ def gradient_warning(norm: float) -> str | None:
 
 
 def gradient_share(value: Tensor, reached: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> Tensor:
-    """Return the share of a scalar's gradient that reaches some parameters: the norm there over the norm of all.
+    """Return the share of a scalar's gradient that reaches some parameters: its norm, relative to the norm of all.
 
     Args:
         value: scalar, whose graph is retained.

@@ -15,7 +15,7 @@ from aadml.methods.training.settings import Training
 
 
 class RandomMethod(Method):
-    """See `random_vectors`."""
+    """Method that `random_vectors` builds."""
 
     def __init__(self, dimension: int, seed: int) -> None:
         self._dimension, self._seed = dimension, seed
@@ -47,7 +47,7 @@ class RandomMethod(Method):
 
 
 def random_vectors(context: Context, settings: Training, *, dimension: Width = 10) -> Method:
-    """Random vectors, independent of the content of an item: a baseline at chance level.
+    """Build random vectors, independent of the content of an item: a baseline at chance level.
 
     The vector of an item is drawn from a normal distribution whose seed is a hash of the config's seed, the modality
     and the bytes of the item's features, so that an item always has the same vector, whatever else is embedded. A

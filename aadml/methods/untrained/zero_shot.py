@@ -21,7 +21,7 @@ _HOW = (
 
 
 class ZeroShot(Method):
-    """See `zero_shot`."""
+    """Method that `zero_shot` builds."""
 
     takes_statistics = False
 
@@ -45,7 +45,7 @@ class ZeroShot(Method):
 
 
 def zero_shot(context: Context, settings: Training) -> Method:
-    """Pretrained towers of one space (CLAP, CLIP, SigLIP, PE-AV), compared by cosine without any training.
+    """Build pretrained towers of one space (CLAP, CLIP, SigLIP, PE-AV), compared by cosine without any training.
 
     Args:
         context: provenance of the features.

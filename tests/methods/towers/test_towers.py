@@ -125,7 +125,7 @@ def test_a_video_that_cannot_be_decoded_costs_its_clip_and_is_named(videos, sett
 @pytest.mark.parametrize(
     ("more", "options", "message"),
     [
-        ({"method": "cca"}, {}, "towers: cca is not trained in steps through features"),
+        ({"method": "cca"}, {}, "towers: cca is not trained by gradient steps on features"),
         ({"method": "acmr"}, {}, "towers: acmr trains encoders and modality_classifier against each other"),
         ({"method": "aadml", "loss": "daml-triplet"}, {}, "towers: aadml trains encoders and generator"),
         ({"method": "few-labels"}, {}, r"towers: few-labels also learns from clips outside its batch; freeze"),

@@ -97,7 +97,7 @@ def test_outside_training_all_clips_pass_at_once():
 
 def test_methods_whose_networks_take_a_batch_whole_refuse():
     with (
-        pytest.raises(InputError, match=r"training.micro_batch: .* leave it at 0"),
+        pytest.raises(InputError, match=r"training.micro_batch: .* choose 0"),
         passed_in_parts(8, torch.nn.Linear(2, 2)),
     ):
         pass

@@ -34,7 +34,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Protocol:
-    """One way to evaluate; the default of each part leaks no information.
+    """A way to evaluate; the default of each part leaks no information.
 
     Attributes:
         before: (subject, split) -> subject, applied before embedding (training or scaling on other clips).

@@ -109,7 +109,7 @@ def _sound(path: str) -> Clip:
 
 
 def _tried(path: str, work: Callable[[str], Clip]) -> tuple[Clip | None, str]:
-    """Decode one modality, and return the reason of a failure; a file without that modality is not a failure."""
+    """Decode one modality, and return the reason for a failure; a file without that modality is not a failure."""
     if not path:
         return None, ""
     try:

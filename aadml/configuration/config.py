@@ -58,7 +58,8 @@ class Common:
         modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; null for all.
         texts: training texts of clips with several texts: the "first" text of each clip, a text of each clip "drawn"
             again in each epoch, or "all" texts, each as a pair with its clip. In validation and test, all texts are
-            queries and results. Captioned sound is paired with each of its `method.captions` captions, unless they are "drawn".
+            queries and results. Captioned sound is paired with each of its `method.captions` captions, unless captions
+            are "drawn".
     """
 
     data: Annotated[str, MinLen(1)] | None = None

@@ -149,7 +149,7 @@ def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
             for modality in clips.modalities:
                 if modality not in file:
                     raise InputError(
-                        f"{output}: holds {', '.join(file) or 'nothing'}; write the dataset {modality}, too"
+                        f"{output}: has no {modality}, only {', '.join(file) or 'other content'}; write every modality"
                     )
                 if not isinstance(file[modality], h5py.Dataset):
                     raise InputError(f"{output}: {modality} is not a dataset; write an HDF5 dataset of that name")

@@ -131,7 +131,7 @@ def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
 
 
 def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Compute the inner product (of posteriors: probability of a common class), scaled by a power of two to at most 1."""
+    """Compute the inner product (of posteriors: chance of a common class), scaled by a power of two to at most 1."""
     q, g = _power(_lengths(queries).max()), _power(_lengths(gallery).max())
     return (lambda a, b: queries[a:b].double() * q), (lambda a, b: gallery[a:b].double() * g)
 

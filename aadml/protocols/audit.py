@@ -150,7 +150,7 @@ def audit(
 
     Args:
         pipeline: the pipeline under audit.
-        splits: the data on which the pipeline is scored.
+        splits: the data for scoring the pipeline.
         checks: functions whose names are the names of the checks.
         split: split to score.
         seconds: time limit of one process.

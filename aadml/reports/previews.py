@@ -36,7 +36,7 @@ ENCODINGS = (
 """Encodings in order of preference; the installed PyAV may lack an encoder."""
 
 EDITION = 1
-"""Version of the preview format, increased by every change of the bytes."""
+"""Version of the preview format, increased by every change in the bytes."""
 
 _LIMITS = Limits(seconds=1e9)  # only the beginning is decoded, so the length is not limited
 _QUALITY = 80  # of a JPEG

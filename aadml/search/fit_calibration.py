@@ -285,8 +285,8 @@ def summary(calibration: Calibration) -> str:
     fits = "a clip of the same class" if calibration.relevance == "class" else "the clip itself"
     words = (
         f"{'+'.join(calibration.asked)} to {calibration.to}: probabilities from {calibration.clips} validation clips "
-        f"({calibration.curve.kind} curve; {fits} fits), calibration error {calibration.error:.3f}, of which up to "
-        f"{calibration.band:.3f} is noise"
+        f"({calibration.curve.kind} curve; {fits} fits), calibration error {calibration.error:.3f}, with up to "
+        f"{calibration.band:.3f} from noise"
     )
     if calibration.threshold is None or calibration.reached is None:
         words += f"; a precision of {calibration.precision:g} is not reached, so there is no threshold"

@@ -161,7 +161,7 @@ MASKED = np.ma.MaskedArray(np.zeros((2, 6)), mask=np.eye(2, 6))
 WRONG = {
     "nothing": ({}, "no items given"),
     "an unknown modality": ({"sound": np.zeros((2, 6))}, "no modality 'sound'; choose from audio, visual"),
-    "another width": ({"audio": np.zeros((2, 5))}, "5 dimensions given; the model was trained on 6"),
+    "another width": ({"audio": np.zeros((2, 5))}, "5 dimensions given; pass features with 6 dimensions"),
     "one number": ({"audio": 3.0}, r"shape \(\)"),
     "no rows and no width": ({"audio": []}, r"shape \(0,\)"),
     "three axes": ({"audio": np.zeros((1, 2, 6))}, r"shape \(1, 2, 6\)"),

@@ -76,7 +76,7 @@ class LazyGroup(click.Group):
         from aadml.feature_extraction.ground.registry import suggestion
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise click.UsageError(f"no command '{args[0]}'; {suggestion(args[0], COMMANDS)}", ctx)
+            raise click.UsageError(f"'{args[0]}' is not a command; {suggestion(args[0], COMMANDS)}", ctx)
         _refuse_empty(args)
         consent_to(args)  # a typed `module:name` may be imported; a name in a file needs --trust-code
         ctx.obj = [*args]  # the name `list` may be bound to the module of that command
@@ -93,7 +93,7 @@ def _refuse_empty(arguments: list[str]) -> None:
             place = flag
         else:
             continue
-        raise InputError(f"{arguments[0]}: {place} is empty; pass a value or omit it")
+        raise InputError(f"{arguments[0]}: {place} is empty; pass a value or omit {place}")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -13,7 +13,7 @@ from aadml.cli.trust import trust_option
 @click.argument("run", required=False, type=RunPath())
 @click.option("--protocol", default="inductive", show_default=True, help="Protocol of `aadml list protocols`.")
 @click.option("--split", default="test", show_default=True, help="Split to score.")
-@click.option("--data", type=click.Path(path_type=Path), help="Feature file on which an external encoder is audited.")
+@click.option("--data", type=click.Path(path_type=Path), help="Feature file for the audit of an external encoder.")
 @click.option("--encoder", help="Encoder as MODULE:FUNCTION: (features by modality, labels) -> embeddings by modality.")
 @click.option("--command", "shell", help="Encoder as a command line with {input} (a feature file) and {output} (HDF5).")
 @click.option("--retrain", is_flag=True, help="Retrain RUN without the scored clips and compare the weights.")

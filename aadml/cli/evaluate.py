@@ -73,7 +73,7 @@ from aadml.cli.trust import trust_option
 @click.option(
     "--precision", default="float32", show_default=True, help="Number type of the scores: float32 or float64."
 )
-@click.option("--all", "everything", is_flag=True, help="Print all figures with their chance levels.")
+@click.option("--all", "everything", is_flag=True, help="Print all metrics with their chance levels.")
 @click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--per-query", is_flag=True, help="With --json: also print the average precision of each query.")
@@ -109,10 +109,11 @@ def command(
     from aadml.cli.progress import note
 
     if (run is None) == (embeddings is None):
-        raise click.UsageError("pass either a run or model folder, or --embeddings FILE")
+        given = "neither RUN nor --embeddings" if run is None else "both RUN and --embeddings"
+        raise click.UsageError(f"{given} given; pass either a run or model folder, or --embeddings FILE")
     if once and embeddings is None:
         raise click.UsageError(
-            "--once applies to --embeddings only; omit it, a run stores which items have several rows"
+            "--once applies to --embeddings only, since a run stores which items have several rows; omit --once"
         )
     if per_query and not as_json:
         raise click.UsageError("--per-query applies to --json only; pass --json as well")

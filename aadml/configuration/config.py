@@ -56,9 +56,10 @@ class Common:
             least one shared class), "labels-graded" (more relevant with more shared classes), or a file of judgments,
             or of the events in each modality; null for the rule of the data.
         modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; null for all.
-        texts: training texts of clips with several texts: the "first" of each clip, one of each that is "drawn" again
-            in each epoch, or "all", each as a pair with its clip. In validation and test, all texts are queries and
-            results. Captioned sound is paired with each of its `method.captions` captions, unless they are "drawn".
+        texts: training texts of clips with several texts: the "first" text of each clip, a text of each clip "drawn"
+            again in each epoch, or "all" texts, each as a pair with its clip. In validation and test, all texts are
+            queries and results. Captioned sound is paired with each of its `method.captions` captions, unless captions
+            are "drawn".
     """
 
     data: Annotated[str, MinLen(1)] | None = None
@@ -149,7 +150,7 @@ class Config:
         return replace(self, training=replace(self.training, precision=precision))
 
     def yaml(self) -> str:
-        """Return the config as YAML, from which the run can be repeated."""
+        """Return the config as YAML, for repeating the run."""
         return strict_yaml.dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
@@ -169,7 +170,7 @@ def resolve(values: JsonObject, places: Mapping[str, str] | None = None, *, stor
         values: nested plain values; `method`, `loss`, `proxy`, ... may be a bare name.
         places: dotted key -> location of the key, for messages.
         stored: whether the config is complete, as stored in a run. Then sections that name code from outside aadml are
-            not changed, and this code is imported, with consent, only when a training builds it.
+            not changed. A training imports this code, with consent.
 
     Raises:
         InputError: a key or name is unknown, or a value is invalid; the message is one line with the location.

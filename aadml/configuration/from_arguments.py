@@ -30,7 +30,7 @@ def assemble(
     device: str | None = None,
     sample: bool = False,
 ) -> Config:
-    """Build a config from a file, the named arguments and `settings`, each of which overrides those before it.
+    """Build a config from a file, the named arguments and `settings`, in ascending priority.
 
     Args:
         data: path of the data.
@@ -45,7 +45,7 @@ def assemble(
         relevance: see `Common`.
         modalities: see `Common`.
         device: see `Common`.
-        sample: whether the training data are the sample clips, for which there is a preset.
+        sample: whether the training data are the sample clips, which have a preset.
 
     Raises:
         InputError: a name or key is unknown, or a value has the wrong type.

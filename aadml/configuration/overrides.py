@@ -41,7 +41,7 @@ def parse_setting(text: str, flag: str = "--set") -> tuple[str, Json]:
     """
     path, sign, value = text.partition("=")
     if not sign or not path.strip():
-        raise InputError(f"{flag} {text}: not key=value; pass for example proxy.k=5")
+        raise InputError(f"{flag} {text}: does not have the form key=value; pass, for example, proxy.k=5")
     try:
         return path.strip(), strict_yaml.load(value)
     except InputError as error:

@@ -28,7 +28,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "float": (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
               "-+.0123456789"),
 }  # fmt: skip
-"""Tag -> pattern of its scalars, and the letters with which they may begin."""
+"""Tag -> pattern of its scalars, and the possible first letters."""
 
 
 class _Words(yaml.resolver.BaseResolver):
@@ -85,22 +85,24 @@ def read(text: str) -> Document:
         InputError: see `load`.
     """
     if len(text) > LARGEST:
-        raise InputError(f"{len(text)} characters given; a config has at most {LARGEST}")
+        raise InputError(f"{len(text)} characters given; write at most {LARGEST}")
     try:
         _refuse_structure(_Loader(text))
         node = _Loader(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}: " if mark else ""
-        raise InputError(f"{line}not YAML ({' '.join(str(error.problem or error.context).split())})") from error
+        raise InputError(
+            f"{line}the text is not YAML ({' '.join(str(error.problem or error.context).split())}); correct the syntax"
+        ) from error
     except yaml.YAMLError as error:
-        raise InputError(f"not YAML ({' '.join(str(error).split())})") from error
+        raise InputError(f"the text is not YAML ({' '.join(str(error).split())}); correct the syntax") from error
     lines: dict[str, int] = {}
     return Document(None if node is None else _value(node, "", lines), lines)
 
 
 def dump(value: Json, **options: Any) -> str:
-    """Return plain values as YAML text, from which `load` returns the same values."""
+    """Return plain values as YAML text; `load` of this text returns the same values."""
     text: str = yaml.dump(value, Dumper=_Dumper, **options)
     return text
 
@@ -145,13 +147,13 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != f"{_TAG}str":
             shown = key_node.value if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"
             raise InputError(
-                f"line {line}: {path or 'the file'} has the key {shown}, which is not a text; put it in quotes"
+                f"line {line}: {path or 'the file'} has the key {shown}, which is not a text; put the key in quotes"
             )
         key = _word(key_node.value, line)
         where = f"{path}.{key}" if path else key
         if key in mapping:
             raise InputError(
-                f"line {line}: {where} is given twice, first in line {lines[where]}; leave out one of them"
+                f"line {line}: {where} is given twice, first in line {lines[where]}; remove one of the two lines"
             )
         lines[where] = line
         mapping[key] = _value(inner, where, lines)

@@ -14,7 +14,7 @@ from aadml.objective.sections import OptionValues
 
 @dataclass(frozen=True)
 class MethodFacts:
-    """Method of a model, from which it is rebuilt.
+    """Method of a model, as required to build it again.
 
     Attributes:
         name: a key of METHODS.
@@ -45,19 +45,19 @@ class TrainingData:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Everything except the weights that is needed to embed items, compare embeddings and assess the model.
+    """Metadata of a model, without its weights: for embedding items, comparing embeddings and assessing the model.
 
     Attributes:
         label: method and loss in one word ("aa-triplet").
         method: the method and its options.
         training: the `training` section.
-        inputs: the `inputs` section, with which the scaling was fitted.
+        inputs: the `inputs` section of the scaling.
         dimensions: modality -> number of feature dimensions; 0 if the features are sound or words.
         class_names: classes of the training data, in the order of the labels.
         clips: number of training clips.
         seed: seed of weights, order and draws.
-        similarity: similarity by which the embeddings are compared.
-        protocol: protocol under which the model was selected and scored.
+        similarity: similarity function of the embeddings.
+        protocol: protocol of selection and scoring.
         features: modality -> fingerprint of its extractor; empty if the data did not name an extractor.
         architecture: architecture of networks that were read from files (see `Method.architecture`).
         towers: pretrained networks in front of the method; None if the method reads features.

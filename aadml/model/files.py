@@ -1,4 +1,4 @@
-"""Reading models: a model folder, or a run whose training was finished, is loaded offline and checked."""
+"""Load models offline from model folders and finished runs, and check their files."""
 
 from collections.abc import Mapping
 from dataclasses import replace

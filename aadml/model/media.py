@@ -1,4 +1,4 @@
-"""Media for a model, from which features are extracted by the extractor of its training data."""
+"""Read media for a model, and extract features with the extractor of its training data."""
 
 import re
 import tempfile
@@ -71,7 +71,9 @@ def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:
         outcome = extract(Manifest("media", rows, ("-",)), place, [chosen], workers=min(2, len(items)))
         if outcome.failures:
             failure = outcome.failures[0]
-            raise InputError(f"{failure.media}: cannot be read as {modality}: {failure.reason}, {failure.detail}")
+            raise InputError(
+                f"{failure.media}: cannot be read as {modality} ({failure.reason}, {failure.detail}); pass another file"
+            )
         return torch.from_numpy(read_features(place).features[modality])
 
 
@@ -116,8 +118,8 @@ def _published(value: Json) -> Json:
     """Return the path of the weight file that a parameter names by its checksum; "auto" if the checksum is unknown.
 
     An unknown checksum belongs to a file of the user, or to a published file without a published checksum; the
-    comparison of fingerprints decides between these. Paths and URLs count as unknown, because the parameter comes from
-    a file, and a SavedModel at that path would be executed.
+    comparison of fingerprints decides between these. Paths and URLs count as unknown: the parameter comes from a
+    file, and a SavedModel at such a path would be executed.
     """
     if value == "untrained":
         return value

@@ -111,7 +111,7 @@ class Model:
         return next(iter(embedded.values())) if len(embedded) == 1 else embedded
 
     def similarity(self, a: ArrayLike, b: ArrayLike) -> Array:
-        """Compute the similarity with which evaluations of this model compare embeddings; larger is more similar.
+        """Compute the similarity of embeddings, as in evaluations of this model; larger is more similar.
 
         Args:
             a: embeddings (n, e) or (e,).
@@ -226,4 +226,6 @@ class Model:
             media = {"text": "captions", "audio": "paths of sound files"}.get(modality, "paths of videos")
             raise InputError(f"{modality}: features given, but this model reads {media}; pass {media}")
         if features.shape[1] != expected:
-            raise InputError(f"{modality}: {features.shape[1]} dimensions given; the model was trained on {expected}")
+            raise InputError(
+                f"{modality}: {features.shape[1]} dimensions given; pass features with {expected} dimensions"
+            )

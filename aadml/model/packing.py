@@ -47,7 +47,7 @@ def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObj
 def pack_model(
     method: Method, scaling: Scaling, facts: Facts, about: JsonObject, facts_of_weights: JsonObject
 ) -> dict[str, bytes]:
-    """Return the two files from which a model is loaded: name -> content.
+    """Return the two files that define a model: name -> content.
 
     Args:
         method: fitted method.

@@ -34,7 +34,7 @@ class Pipeline(Interface):
         """Preparation by `embedder`, for evidence ("the model is trained again"); empty if there is none."""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
-        """Prepare what depends on the data set; return a function that embeds clips of one or more modalities."""
+        """Prepare all that depends on the data set; return a function that embeds clips of one or more modalities."""
 
     def reported_map(self, splits: Splits, split: str) -> float | None:
         """Return the reported MAP of a split, or None if the pipeline computes no score."""
@@ -110,7 +110,7 @@ class Case:
 
         Args:
             requests: clips of each call, in order.
-            splits: data set on which the pipeline is prepared; by default the unchanged one.
+            splits: data set for the preparation of the pipeline; by default the unchanged data set.
         """
 
         def work() -> list[Vectors]:
@@ -150,7 +150,7 @@ def audit(
 
     Args:
         pipeline: the pipeline under audit.
-        splits: the data on which the pipeline is scored.
+        splits: the data for scoring the pipeline.
         checks: functions whose names are the names of the checks.
         split: split to score.
         seconds: time limit of one process.

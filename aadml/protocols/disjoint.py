@@ -27,7 +27,7 @@ def unseen_classes(subject: Subject, split: str) -> Subject:
     both = [name for name in scored if name in seen]
     if both:
         raise InputError(
-            f"unseen-classes: the model was trained on {', '.join(both[:5])} of the {split} split; "
+            f"unseen-classes: the model was trained on the classes {', '.join(both[:5])} of the {split} split; "
             "train with unseen_classes=0.3"
         )
     return subject

@@ -63,7 +63,7 @@ def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
 
 def test_selection(subject: Subject, split: str) -> Subject:
-    """Train again with the scored clips as validation clips, on which the epoch is chosen (L4)."""
+    """Train again, and choose the epoch by the scored clips instead of the validation clips (L4)."""
     if subject.retrain is None:
         raise InputError("legacy:test-selection trains the run again; evaluate a run on its own data")
     splits = replace(subject.splits, valid=subject.splits[split])

@@ -116,7 +116,7 @@ class CommandPipeline(_EncoderPipeline):
         try:
             words = shlex.split(self.command)
         except ValueError as error:
-            raise InputError(f"--command {self.command}: cannot be parsed ({error}); check its quotes") from error
+            raise InputError(f"--command {self.command}: cannot be parsed ({error}); check the quotes") from error
         if not words or not all(any(name in word for word in words) for name in ("{input}", "{output}")):
             raise InputError(f"--command {self.command}: lacks {{input}} or {{output}}; write both into the command")
         return words
@@ -127,10 +127,14 @@ class CommandPipeline(_EncoderPipeline):
         except subprocess.TimeoutExpired:
             raise InputError(f"the command took longer than {self.seconds:g} s; raise --time-limit") from None
         except (OSError, ValueError) as error:
-            raise InputError(f"the command {words[0]} cannot be started ({error})") from error
+            raise InputError(
+                f"the command {words[0]} cannot be started ({error}); check the path of the program"
+            ) from error
         if process.returncode:
             last = (process.stderr.strip().splitlines() or ["no message"])[-1]
-            raise InputError(f"the command ended with exit status {process.returncode}: {last}")
+            raise InputError(
+                f"the command ended with exit status {process.returncode} ({last}); test the command by itself"
+            )
 
 
 def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
@@ -139,14 +143,16 @@ def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
     from aadml.feature_extraction.foreign import open_hdf5
 
     if not output.is_file():
-        raise InputError("the command did not write the file {output}")
+        raise InputError("the command did not write the file {output}; write the embeddings into that file")
     try:
         with open_hdf5(output) as file:
             for modality in clips.modalities:
                 if modality not in file:
-                    raise InputError(f"{output}: has no {modality}; it holds {', '.join(file) or 'nothing'}")
+                    raise InputError(
+                        f"{output}: has no {modality}, only {', '.join(file) or 'other content'}; write every modality"
+                    )
                 if not isinstance(file[modality], h5py.Dataset):
-                    raise InputError(f"{output}: {modality} is not a dataset")
+                    raise InputError(f"{output}: {modality} is not a dataset; write an HDF5 dataset of that name")
             return {m: np.asarray(file[m]) for m in clips.modalities}
     except InputError as error:
         raise type(error)(f"the command's output {str(error).removeprefix(f'{output}: ')}") from error
@@ -162,13 +168,14 @@ def _embeddings(clips: Clips, arrays: Mapping[Modality, NDArray[Any]]) -> Embedd
     for modality, values in arrays.items():
         if values.ndim != 2 or values.dtype.kind not in "fiu":
             raise InputError(
-                f"{modality}: {values.dtype} of shape {values.shape} returned; return numbers of shape (n, e)"
+                f"{modality}: the encoder returned {values.dtype} of shape {values.shape}; return numbers (n, e)"
             )
     counts = {len(values) for values in arrays.values()}
     count = min(counts)
     if len(counts) != 1 or count > len(clips):
         raise InputError(
-            f"{', '.join(map(str, sorted(counts)))} embeddings for {len(clips)} clips; return one per clip"
+            f"the pipeline returned arrays of {', '.join(map(str, sorted(counts)))} rows for {len(clips)} clips; "
+            "return one row per clip in every modality"
         )
     vectors = {m: torch.from_numpy(np.array(values, dtype=np.float32)) for m, values in arrays.items()}
     # the audit reports missing rows; which ones are missing is not known

@@ -34,7 +34,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Protocol:
-    """One way to evaluate; the default of each part leaks no information.
+    """A way to evaluate; the default of each part leaks no information.
 
     Attributes:
         before: (subject, split) -> subject, applied before embedding (training or scaling on other clips).
@@ -54,7 +54,7 @@ class Protocol:
 
 
 BANK_SPLITS = ("train", "valid")
-"""Splits that a protocol with a bank needs: the bank, and the clips on which its parameters are chosen."""
+"""Splits that a protocol with a bank needs: the bank, and the clips for choosing its parameters."""
 
 INDUCTIVE = Protocol()
 """Every item is embedded without labels, partner or other items. The default."""

@@ -121,7 +121,7 @@ def summary(
     warnings: Sequence[str] = (),
     alarm: Sequence[str] = (),
 ) -> str:
-    """Render the summary of a page, of plain sentences.
+    """Render the summary of a page from plain sentences.
 
     Args:
         shown: the facts.
@@ -242,7 +242,7 @@ def details(title: str, content: str) -> str:
 
 
 def player(number: int, name: str, preview: object) -> str:
-    """Render the player or picture of a clip; a sentence if there is no preview.
+    """Render the player or picture of a clip, or a sentence if the clip has no preview.
 
     Args:
         number: number of the preview in the data of the page.

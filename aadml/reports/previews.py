@@ -36,7 +36,7 @@ ENCODINGS = (
 """Encodings in order of preference; the installed PyAV may lack an encoder."""
 
 EDITION = 1
-"""Version of the preview format, increased by every change of the bytes."""
+"""Version of the preview format, increased by every change in the bytes."""
 
 _LIMITS = Limits(seconds=1e9)  # only the beginning is decoded, so the length is not limited
 _QUALITY = 80  # of a JPEG
@@ -109,7 +109,7 @@ def _sound(path: str) -> Clip:
 
 
 def _tried(path: str, work: Callable[[str], Clip]) -> tuple[Clip | None, str]:
-    """Decode one modality, and return the reason of a failure; a file without that modality is not a failure."""
+    """Decode one modality, and return the reason for a failure; a file without that modality is not a failure."""
     if not path:
         return None, ""
     try:

@@ -49,10 +49,13 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
-                raise InputError(f"table: a row has {len(row)} cells, but there are {len(self.columns)} columns: {row}")
+                raise InputError(
+                    f"table: the row {row} has {len(row)} cells, but there are {len(self.columns)} columns; "
+                    "pass one cell per column"
+                )
         for name in self.best:
             if name not in self.columns:
-                raise InputError(f"table: best: no column '{name}'; choose from {', '.join(self.columns)}")
+                raise InputError(f"table: best: '{name}' is not a column; choose from {', '.join(self.columns)}")
 
     def text(self, cell: Cell) -> str:
         """Return the text of a cell; for a number over several seeds, mean ± standard deviation."""
@@ -155,7 +158,7 @@ def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[
     """
     unknown = [suffix for suffix in suffixes if suffix not in WRITERS]
     if unknown:
-        raise InputError(f"tables: no format '{unknown[0]}'; choose from {', '.join(WRITERS)}")
+        raise InputError(f"tables: '{unknown[0]}' is not a format; choose from {', '.join(WRITERS)}")
     files = [Path(f"{os.fspath(path)}{suffix}") for suffix in suffixes]
     for file, suffix in zip(files, suffixes, strict=True):
         write_text(file, WRITERS[suffix](table))

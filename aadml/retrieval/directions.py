@@ -78,7 +78,9 @@ def score_relevance(
     queries, items = source.shape
     if source.shape != relevant.shape:
         shapes = (*source.shape, *relevant.shape)
-        raise InputError("scores of {} queries and {} items, but relevance of {} and {}; pass the same".format(*shapes))
+        raise InputError(
+            "scores of {} queries and {} items given, but relevance of {} and {}; pass equal numbers".format(*shapes)
+        )
     if partner is not None and not relevant.at(partner)[relevant.some].all():
         raise InputError(f"{'-'.join(direction)}: the own clip of a query is not relevant to it; omit partner")
     items -= exclude_partner

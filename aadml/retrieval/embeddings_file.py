@@ -123,7 +123,7 @@ def _vectors(
     for modality, matrix in vectors.items():
         if len(matrix) != count:
             raise InputError(
-                f"{place}: {len(matrix)} {modality} rows, but {count} {modalities[0]} rows; pass as many of both"
+                f"{place}: has {len(matrix)} {modality} rows, but {count} {modalities[0]} rows; pass as many of both"
             )
     return vectors
 
@@ -151,14 +151,14 @@ def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tup
     labels = arrays.get("label", np.arange(count)).reshape(-1)
     if len(np.unique(labels)) < count:
         raise InputError(
-            f"{columns.path}: several clips share a label, but with several captions per clip each clip is a label; "
-            "remove 'label'"
+            f"{columns.path}: several clips share a label, but a file with several captions per clip needs a separate "
+            "class for each clip; remove 'label'"
         )
     clips = {key: arrays[key] for key in (*others, "id", "split") if key in arrays} | {"label": labels}
     for key, values in clips.items():
         if len(values) != count:
             raise InputError(
-                f"{columns.path}: {len(values)} {key} rows, but {count} {others[0]} rows; pass as many of both"
+                f"{columns.path}: has {len(values)} {key} rows, but {count} {others[0]} rows; pass as many of both"
             )
     return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
 
@@ -172,14 +172,14 @@ def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:
 
 def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:
     if values.ndim != 2 or values.dtype.kind not in "fiu" or not values.size:
-        raise InputError(f"{where}: {values.dtype} of shape {values.shape}; pass numbers (n, d)")
+        raise InputError(f"{where}: has type {values.dtype} and shape {values.shape}; pass numbers of shape (n, d)")
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)
 
 
 def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     flat = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if flat.shape != (count,):
-        raise InputError(f"{where}: shape {values.shape}; pass ({count},), one value per row of the vectors")
+        raise InputError(f"{where}: has shape {values.shape}; pass shape ({count},), one value per row of the vectors")
     if flat.dtype.kind in "fc" and not (np.isfinite(flat).all() and (flat == np.round(flat)).all()):
         raise InputError(f"{where}: holds fractions or NaN; pass integers or text")
     if flat.dtype.kind in "SO":
@@ -203,6 +203,6 @@ def _rows(splits: NDArray[Any] | None, split: str | None, count: int, place: Pat
     rows = np.flatnonzero(known == chosen)
     if not len(rows):
         raise InputError(
-            f"{place}: no clips of the split '{chosen}'; choose from {', '.join(np.unique(known).tolist())}"
+            f"{place}: has no clips of the split '{chosen}'; choose from {', '.join(np.unique(known).tolist())}"
         )
     return rows.astype(np.int64), chosen

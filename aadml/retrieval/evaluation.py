@@ -103,7 +103,7 @@ def evaluate(
     pairs = tuple(embeddings.directions() if directions is None else directions)
     if not pairs:
         modalities = ", ".join(embeddings.vectors) or "no modality"
-        raise InputError(f"the embeddings have {modalities} only; retrieval needs two modalities")
+        raise InputError(f"the embeddings have {modalities} only; pass embeddings of two modalities")
     require_entry(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity
     embeddings = embeddings if once is None else replace(embeddings, once=tuple(once))
@@ -263,5 +263,5 @@ def _over_direction(
         parts = over_rankings(source, relevant, measure, partner=partner)
         values += [part for part in parts if part is not None]
     if not values:
-        raise InputError(f"{'-'.join(direction)}: no query has a relevant item")
+        raise InputError(f"{'-'.join(direction)}: no query has a relevant item; choose another gallery or split")
     return np.concatenate(values)

@@ -59,7 +59,7 @@ class FirstRanks:
         return (self._first_above(0.5 - _ROUNDING) + self._first_above(0.5 + _ROUNDING)) / 2
 
     def _first_above(self, share: float) -> int:
-        """Find the first rank up to which more than this share of queries has a relevant item."""
+        """Find the first rank such that more than this share of queries has a relevant item up to this rank."""
         low, high = 1, int((self.above + self.size - self.hits).max()) + 1
         while low < high:
             middle = (low + high) // 2

@@ -45,10 +45,10 @@ def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> T
 
 
 def pack_each(sequences: list[Tensor], *, side: str, form: str = "mean", steps: int = 0) -> Tensor:
-    """Return sequences (t, d) of any length as rows; empties the list, so that no sequence is in memory twice.
+    """Return sequences (t, d) of any length as rows, and empty the list, so that no sequence is in memory twice.
 
     Args:
-        sequences: at least one.
+        sequences: one or more sequences.
         side: see `pack`.
         form: see `pack`.
         steps: minimum t of the rows.

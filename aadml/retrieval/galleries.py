@@ -134,12 +134,12 @@ def of_others(measure: Callable[[Indices, Ranking], T], index: Indices, ranking:
 
 
 def average_precision_without_partner(ranking: Ranking) -> Values:
-    """AP without the own clip of the query, which is neither in the gallery nor relevant."""
+    """Compute AP without the own clip of the query, which is neither in the gallery nor relevant."""
     return average_precision(ranking)
 
 
 def average_precision_disjoint(ranking: Ranking) -> Values:
-    """AP over the half of the clips without the query, both halves in turn (balanced by class, one fixed draw)."""
+    """Compute AP over the half of the clips without the query, both in turn (balanced by class, one fixed draw)."""
     return average_precision(ranking)
 
 

@@ -1,6 +1,6 @@
 """Corrections of hubs (items close to every query) by their scores against items of the training set.
 
-Every correction adds a bias to a score that depends on the gallery item alone, not on other queries or gallery items.
+Every correction adds a bias to a score. The bias depends on the gallery item alone, not on other queries or items.
 It is therefore inductive: s'(q, g) ranks as s(q, g) + b(g). (Correcting a query by its own mean, as in CSLS, does not
 change its ranking.) The switch of dynamic inverted softmax (DBSN; Bogolin et al., QB-Norm, CVPR 2022) depends on the
 nearest item in the whole gallery, so it is not inductive and is omitted.

@@ -79,7 +79,9 @@ def _read_events(path: str | Path) -> Perceived:
     events: dict[str, dict[str, frozenset[str]]] = {modality: {} for modality in columns}
     for number, row in enumerate(rows, 2):
         if row and len(row) != len(header):
-            raise InputError(f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}")
+            raise InputError(
+                f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}; write one per column"
+            )
         for modality, column in columns.items() if row else ():
             clip = row[header.index("id")]
             if clip in events[modality]:
@@ -99,7 +101,7 @@ def _lines(path: str | Path) -> list[str]:
     try:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as judgments ({error})") from error
+        raise InputError(f"{path}: cannot be read as judgments ({error}); pass a text file in UTF-8") from error
 
 
 def _is_header(line: str) -> bool:

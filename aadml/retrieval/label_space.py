@@ -9,8 +9,8 @@ def label_space_quality(vectors: Tensor, labels: Tensor) -> tuple[float, float]:
     """Return accuracy and log-loss of label-space vectors as classifiers.
 
     Args:
-        vectors: (n, C): probabilities (rows of non-negative values that sum to 1), or any scores, to which a softmax is
-            applied.
+        vectors: (n, C): probabilities (rows of non-negative values that sum to 1), or any scores, which a softmax
+            normalizes.
         labels: (n,) int64 in 0..C-1.
 
     Returns:

@@ -17,39 +17,39 @@ NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)
 
 
 def average_precision(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """AP: mean precision at the ranks of all relevant items of the gallery, or of those among the first K."""
+    """Compute AP: mean precision at the ranks of all relevant items of the gallery, or of those among the first K."""
     if cutoff is not None:
         return average_precision_at(ranking, cutoff)
     return ranking.per_query(precision_sums(ranking)) / ranking.relevant
 
 
 def average_precision_over_reachable(ranking: Ranking, *, cutoff: int) -> Values:
-    """AP over the first K items, divided by min(R, K); 1 for the best ranking."""
+    """Compute AP over the first K items, divided by min(R, K); 1 for the best ranking."""
     return average_precision_at(ranking, cutoff, "min(R,k)")
 
 
 def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
-    """AP over the first K items, divided by the hits among them; 1 for one early hit (DSCMR's released code)."""
+    """Compute AP over the first K items, divided by the hits among them; 1 for one early hit (DSCMR's code)."""
     return average_precision_at(ranking, cutoff, "hits")
 
 
 def average_precision_at_r(ranking: Ranking) -> Values:
-    """AP over the first R items, R being the number of relevant items: MAP@R (Musgrave et al., ECCV 2020)."""
+    """Compute AP over the first R items, for R relevant items: MAP@R (Musgrave et al., ECCV 2020)."""
     return average_precision_at(ranking, ranking.relevant)
 
 
 def precision(ranking: Ranking, *, cutoff: int) -> Values:
-    """Relevant items among the first K, over K."""
+    """Compute the number of relevant items among the first K, divided by K."""
     return hits_at(ranking, np.array([cutoff]))[:, 0] / cutoff
 
 
 def recall(ranking: Ranking, *, cutoff: int) -> Values:
-    """Relevant items among the first K, over all relevant items of the gallery."""
+    """Compute the number of relevant items among the first K, divided by that of the whole gallery."""
     return hits_at(ranking, np.array([cutoff]))[:, 0] / ranking.relevant
 
 
 def hit_rate(ranking: Ranking, *, cutoff: int) -> Values:
-    """Probability of a relevant item among the first K: the "recall@K" of instance retrieval."""
+    """Compute the probability of a relevant item among the first K: the "recall@K" of instance retrieval."""
     return hit_rate_at(ranking, np.array([cutoff]))[:, 0]
 
 
@@ -86,7 +86,7 @@ def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: No
             ranking), or the "hits" among the K items (DSCMR's released code; 1 for one early hit).
     """
     if normalizer not in NORMALIZERS:
-        raise InputError(f"no normalizer '{normalizer}'; {suggestion(normalizer, NORMALIZERS)}")
+        raise InputError(f"normalizer: '{normalizer}' is not a normalizer; {suggestion(normalizer, NORMALIZERS)}")
     limit = np.broadcast_to(np.asarray(cutoff, dtype=np.int64), (len(ranking),))
     places = np.clip(limit[ranking.query] - ranking.above, 0, ranking.size)
     sums = precision_sums(ranking, places)
@@ -113,7 +113,7 @@ def _per_hit(ranking: Ranking, places: Indices, sums: Values) -> Values:
 def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
     """Count the relevant items among the first K for increasing cutoffs (c,): (b, c).
 
-    The counts divided by K are precision@K, divided by R recall@K.
+    The counts divided by K are precision@K. Divided by R, they are recall@K.
     """
     slot = np.searchsorted(cutoffs, np.arange(ranking.items + 1))  # rank -> first cutoff that reaches it
     shape = len(ranking), len(cutoffs) + 1
@@ -146,7 +146,7 @@ def hit_rate_at(ranking: Ranking, cutoffs: Indices) -> Values:
 
 
 def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """One over the rank of the first relevant item; 0 if it is not among the first K."""
+    """Compute 1 / rank of the first relevant item; 0 if this item is not among the first K."""
     first = ranking.offsets[:-1]
     groups = np.stack([ranking.above[first], ranking.size[first], ranking.hits[first]])
     distinct, index = np.unique(groups, axis=1, return_inverse=True)
@@ -156,7 +156,7 @@ def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
 
 
 def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
-    """Sum of grades over log2(rank + 1), over the sum for the best order of all graded items (nDCG, linear gain)."""
+    """Compute nDCG with linear gain: sum of grade / log2(rank + 1), divided by this sum for the best order."""
     limit = ranking.items if cutoff is None else cutoff
     total = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, ranking.items + 1) + 1))])
     begun, end = np.minimum(ranking.above, limit), np.minimum(ranking.above + ranking.size, limit)
@@ -166,5 +166,5 @@ def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
 
 
 def best_rank(ranking: Ranking) -> Values:
-    """Rank, from 1, of the best relevant item."""
+    """Compute the rank, from 1, of the best relevant item."""
     return FirstRanks.of(ranking).expected

@@ -22,7 +22,7 @@ CHUNK = 1 << 20  # scores ranked at a time by one thread
 
 @dataclass(frozen=True)
 class Ranking:
-    """The rankings of b queries over n gallery items, as groups of tied items that hold a relevant one.
+    """The rankings of b queries over n gallery items, as groups of tied items that hold a relevant item.
 
     Attributes:
         items: n, the size of the gallery.

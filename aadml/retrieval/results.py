@@ -30,8 +30,8 @@ class Curves:
 
     Attributes:
         cutoffs: K.
-        precision: relevant items among the first K, over K.
-        recall: relevant items among the first K, over all relevant ones.
+        precision: relevant items among the first K, divided by K.
+        recall: relevant items among the first K, divided by all relevant items.
         hit_rate: share of queries with a relevant item among the first K.
     """
 
@@ -63,7 +63,7 @@ class ClassRow:
 
 @dataclass(frozen=True, repr=False)
 class DirectionResult:
-    """Result of one direction. All ties count by expectation over all orders of tied items.
+    """Result of one direction. With ties, every metric is its expectation over all orders of the tied items.
 
     Attributes:
         direction: (queries, gallery).
@@ -80,7 +80,7 @@ class DirectionResult:
         tie_rate: share of ranked items that share their score with another item of the same ranking.
         curves: precision@K, recall@K, hit rate@K.
         cutoffs: K of the tables.
-        figures: further means, by their place in the JSON.
+        figures: further mean metrics, by path in the JSON.
     """
 
     direction: Direction
@@ -248,7 +248,7 @@ class Evaluation:
         """Return the table that `aadml evaluate` prints.
 
         Args:
-            everything: all figures with their chance levels (`--all`).
+            everything: all metrics with their chance levels (`--all`).
             by_class: also the MAP of each class of queries (`--by-class`).
         """
         from aadml.retrieval.summary import class_table, summary
@@ -301,15 +301,15 @@ class Evaluation:
         )
 
     def to_json(self, *, queries: bool = False) -> JsonObject:
-        """Return every figure by name, ready for `json.dumps`; with `queries`, also the AP of each query."""
+        """Return every metric by name, ready for `json.dumps`; with `queries`, also the AP of each query."""
         return self.record(queries=queries).to_json()
 
     def to_dict(self) -> JsonObject:
-        """Return every figure by name, as `aadml evaluate --json` prints them."""
+        """Return every metric by name, as printed by `aadml evaluate --json`."""
         return self.to_json()
 
     def to_pandas(self) -> Any:
-        """Return all figures as a `pandas.DataFrame`, one row per figure and one column per direction.
+        """Return all metrics as a `pandas.DataFrame`, one row per metric and one column per direction.
 
         Raises:
             InputError: pandas is not installed.

@@ -42,7 +42,7 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int, seed: int) 
         InputError: `queries` is below two or above the number of queries, or the seed is below 0.
     """
     if seed < 0:
-        raise InputError(f"query_seed is {seed}; it must be at least 0")
+        raise InputError(f"query_seed: {seed} is negative; pass 0 or more")
     rows = np.sort(np.concatenate([way.queries for way in ways]))
     if not FEWEST <= queries <= len(rows):
         raise InputError(

@@ -125,21 +125,21 @@ def _digest(vectors: Tensor) -> Indices:
 
 
 def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Cosine of the angle; 0 for a zero vector."""
+    """Compute the cosine of the angle; 0 for a zero vector."""
     q, g = _nonzero(_lengths(queries)), _nonzero(_lengths(gallery))
     return (lambda a, b: queries[a:b].double() / q[a:b]), (lambda a, b: gallery[a:b].double() / g[a:b])
 
 
 def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Inner product (of posteriors: the probability of a common class), scaled by a power of two to at most 1."""
+    """Compute the inner product (of posteriors: chance of a common class), scaled by a power of two to at most 1."""
     q, g = _power(_lengths(queries).max()), _power(_lengths(gallery).max())
     return (lambda a, b: queries[a:b].double() * q), (lambda a, b: gallery[a:b].double() * g)
 
 
 def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Negative squared Euclidean distance, scaled by a power of two to at least -1.
+    """Compute the negative squared Euclidean distance, scaled by a power of two to at least -1.
 
-    The mean of the gallery is subtracted from both sets, which changes no distance and keeps small ones exact.
+    The mean of the gallery is subtracted from both sets, which changes no distance and keeps small distances exact.
     """
     center, scale = _center_and_scale(queries, gallery)
 
@@ -166,7 +166,7 @@ def _center_and_scale(queries: Tensor, gallery: Tensor) -> tuple[Tensor, float]:
 
 
 def hamming(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Agreement of sign codes, d minus twice the Hamming distance, scaled by a power of two; a bit is `x > 0`."""
+    """Compute d minus twice the Hamming distance of sign codes, scaled by a power of two; a bit is `x > 0`."""
     scale = _power(torch.tensor(float(queries.shape[1])))
 
     def query_rows(a: int, b: int) -> Tensor:
@@ -220,7 +220,7 @@ def score_source(
     sides = {"queries": queries, "gallery": gallery}
     for side, vectors in sides.items():
         if vectors.ndim != 2 or not vectors.numel():
-            raise InputError(f"{side}: vectors of shape {tuple(vectors.shape)}; pass (n, d) with n and d above 0")
+            raise InputError(f"{side}: the vectors have shape {tuple(vectors.shape)}; pass (n, d) with n and d above 0")
         if not all_finite(vectors):
             row = int((~torch.isfinite(vectors)).any(1).nonzero()[0])
             raise InputError(f"{side}: row {row} holds NaN or infinity; pass finite vectors")

@@ -72,7 +72,7 @@ class Difference:
         return replace(self, mean=-self.mean, low=-self.high, high=-self.low)
 
     def at_level(self, level: float) -> "Difference":
-        """Return the difference with its interval at error level `level` instead of 5 %."""
+        """Return the difference with its interval at significance level `level` instead of 5 %."""
         if np.isnan(self.freedom):
             return self
         factor = float(stdtrit(self.freedom, 1 - level / 2) / stdtrit(self.freedom, 1 - LEVEL / 2))
@@ -85,11 +85,11 @@ def spread(values: ArrayLike) -> Spread:
     """Return mean and standard deviation of the values of several seeds.
 
     Raises:
-        InputError: there are no values, or one is not finite.
+        InputError: there are no values, or a value is not finite.
     """
     array = _checked(values, "values")
     if array.ndim != 1 or not len(array):
-        raise InputError(f"values of shape {array.shape}; pass one value per seed")
+        raise InputError(f"the values have shape {array.shape}; pass one value per seed")
     sd = float(array.std(ddof=1)) if len(array) > 1 else float("nan")
     return Spread(float(array.mean()), sd, len(array))
 
@@ -103,7 +103,7 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
     """
     a, b = _checked(first, "first"), _checked(second, "second")
     if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
-        raise InputError(f"values of shapes {a.shape} and {b.shape}; pass two or more pairs")
+        raise InputError(f"the values have shapes {a.shape} and {b.shape}; pass two or more pairs")
     d = a - b
     error = float(d.std(ddof=1) / np.sqrt(len(d)))
     return _by_student(float(d.mean()), error, len(d) - 1, "seeds", len(d))
@@ -115,8 +115,8 @@ def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS
     The differences d (s, q) are decomposed by a two-way analysis of variance. The variance of their mean is the seed
     component over s, plus the query component over q, plus the residual over s q, with Satterthwaite's degrees of
     freedom (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). A negative component counts as zero. Two
-    seeds estimate the variance of seeds poorly. In this case the result is the larger p of this test and of the t test
-    over seeds, with the interval of that test. The shape of the interval is from a bootstrap over seeds and queries.
+    seeds estimate the variance of seeds poorly. The result is then the larger p value of this test and the t test over
+    seeds, with the interval of that test. The shape of the interval is from a bootstrap over seeds and queries.
     Its width is from the standard error and Student's t, because a bootstrap of few seeds varies too little. With one
     seed there is no test.
 
@@ -130,7 +130,10 @@ def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS
     """
     a, b = _checked(first, "first"), _checked(second, "second")
     if a.shape != b.shape or a.ndim != 2 or a.shape[0] < 1 or a.shape[1] < 2:
-        raise InputError(f"values of shapes {a.shape} and {b.shape}; pass equal shapes (seeds, queries >= 2)")
+        raise InputError(
+            f"the AP arrays have shapes {a.shape} and {b.shape}; pass two arrays of the same shape (seeds, queries) "
+            "with at least 2 queries"
+        )
     d = a - b
     if len(d) == 1:
         nan = float("nan")
@@ -199,13 +202,13 @@ def _by_student(mean: float, error: float, freedom: float, over: str, seeds: int
 
 
 def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
-    """Correct the p of many comparisons (Holm, 1979), so that 5 % of tables have a false positive at the 5 % level.
+    """Correct p values of many comparisons (Holm, 1979), so that 5 % of tables have a false positive at the 5 % level.
 
     Args:
-        probabilities: comparison -> p; NaN for untested comparisons, which stay NaN and do not count.
+        probabilities: comparison -> p value; NaN for untested comparisons, which stay NaN and do not count.
 
     Returns:
-        comparison -> corrected p, in the given order.
+        comparison -> corrected p value, in the given order.
     """
     ordered = sorted((n for n, p in probabilities.items() if not np.isnan(p)), key=lambda name: probabilities[name])
     corrected = dict(probabilities)
@@ -217,11 +220,11 @@ def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
 
 
 def corrected(differences: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
-    """Correct the p of differences and of their equivalence, and the intervals, for the number of comparisons.
+    """Correct p values and intervals for the number of comparisons.
 
-    The p are those of `holm`. The interval of a comparison has the error level of its step in that procedure (Serlin,
-    1993): 5 % over the number of comparisons that are left at its step. From the first step that is not significant,
-    the level stays the same.
+    The p values of the difference and of the equivalence test are corrected by `holm`. An interval has the significance
+    level of its step in Holm's procedure (Serlin, 1993): 5 % divided by the number of comparisons left. From the first
+    step that is not significant, the level stays the same.
     """
     p = holm({repr(pair): difference.p for pair, difference in differences.items()})
     equal = holm({repr(pair): difference.equal for pair, difference in differences.items()})
@@ -233,7 +236,7 @@ def corrected(differences: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
 
 
 def _levels(probabilities: Mapping[str, float]) -> dict[str, float]:
-    """Return the error level of each comparison in the procedure of Holm; 5 % for untested comparisons."""
+    """Return the significance level of each comparison in the procedure of Holm; 5 % for untested comparisons."""
     ordered = sorted((n for n, p in probabilities.items() if not np.isnan(p)), key=lambda name: probabilities[name])
     levels = dict.fromkeys(probabilities, LEVEL)
     remaining = len(ordered)

@@ -1,4 +1,4 @@
-"""Evaluations as tables of the main figures or of all figures."""
+"""Evaluations as tables of the main metrics or of all metrics."""
 
 import html
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def summary(evaluation: Evaluation, *, everything: bool = False) -> str:
 
     Args:
         evaluation: evaluation of any number of directions.
-        everything: all figures with their chance levels, instead of MAP with interval and chance, recall, tie rate.
+        everything: all metrics with their chance levels, instead of MAP with interval and chance, recall, tie rate.
     """
     lines = [f"protocol {evaluation.protocol}, split {evaluation.split}, similarity {evaluation.similarity}"]
     if evaluation.relevance != LABEL.name:
@@ -70,7 +70,7 @@ def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
 
 
 def figures_of(evaluation: Evaluation) -> dict[str, list[float]]:
-    """Return every figure by name, one value per direction."""
+    """Return every metric by name, with one value per direction."""
     return {name: values for name, values, _ in _rows(evaluation.directions)}
 
 
@@ -107,7 +107,7 @@ def class_table(result: DirectionResult) -> str:
 
 
 def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[float], str]]:
-    """Yield name, value per direction, and number format of every figure."""
+    """Yield the name, the value per direction and the number format of every metric."""
     records = [result.record() for result in results]
 
     def figures(*path: str) -> list[float]:

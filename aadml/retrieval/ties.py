@@ -61,7 +61,7 @@ def chance(relevant: Indices, items: int) -> Values:
 
 @lru_cache(maxsize=4096)
 def reciprocal_of_first(above: int, size: int, hits: int, limit: int) -> float:
-    """Compute the expectation of one over the rank of the first relevant item of a group; 0 beyond `limit`."""
+    """Compute the expectation of 1 / rank of the first relevant item of a group; 0 beyond `limit`."""
     last = min(size - hits + 1, limit - above)
     if last < 1:
         return 0.0

@@ -1,4 +1,4 @@
-"""Building and updating an index: embeds new and changed clips and deletes removed ones, in one transaction."""
+"""Build and update an index: embed new and changed clips and delete removed clips, in one transaction."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -95,7 +95,7 @@ def build(
         moments: keep features over time, so that a hit has its best moment; an index that has moments keeps them.
         allow_other_features: accept features of another extractor than the model was trained on.
         workers: decoding processes; None starts one per processor.
-        calibrate: a feature file whose validation clips the probabilities are fitted on; by default those of `source`.
+        calibrate: a feature file with validation clips for fitting probabilities; by default those of `source`.
         precision: share of best hits above the threshold that fit. If no hit reaches the threshold, a search reports
             that nothing fits.
         approximate: recall@10 of approximate search in a large index (see `aadml.search.ivf`). None searches exactly,
@@ -212,7 +212,9 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
     job = Work(work, choices.workers, choices.moments, choices.progress)
     if isinstance(encoder, ModelEncoder) and not any(encoder.facts.dimensions.values()):
         if choices.moments:
-            raise InputError("--moments: this model embeds clips as a whole, without features over time; leave it out")
+            raise InputError(
+                "--moments: this model embeds clips as a whole, without features over time; omit --moments"
+            )
         return of_raw_media(place, path, encoder, job)
     if encoder is not None:
         return of_media(place, path, extractors_of(encoder), job)

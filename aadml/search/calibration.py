@@ -2,8 +2,8 @@
 
 Every validation clip queries the index; if classes decide what fits, the clip itself is excluded. The curve is fitted
 on the scores of the best hits and on whether they fit: a logistic function (Platt, 1999) of the score of a hit and of
-the best score of its query. Of two hits of equal score, the one whose query has a lower best score fits less often.
-A posterior is used unchanged if neither function predicts better.
+the best score of its query. Of two hits of equal score, the hit whose query has a lower best score fits less often.
+A posterior is used unchanged if no fitted function predicts better.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Sample:
 
     @property
     def weights(self) -> Values:
-        """Weights of the hits (q, h): one over their rank, since people look at the first hits."""
+        """Weights of the hits (q, h): 1 / rank, since people look at the first hits."""
         return np.broadcast_to(1 / np.arange(1.0, self.scores.shape[1] + 1), self.scores.shape)
 
 

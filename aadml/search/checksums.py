@@ -38,7 +38,7 @@ def has_checksums(database: sqlite3.Connection) -> bool:
 
 
 class ChangedBlocks:
-    """Blocks that a transaction changes: each is verified before its first change, and sealed after the last one.
+    """Blocks that a transaction changes: each is verified before its first change, and sealed after its last change.
 
     Args:
         database: an index with all its tables, in a transaction that writes.

@@ -21,7 +21,7 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
 
     Args:
         encoder: encoder of the index.
-        inputs: `audio`, `visual`, `clip` and `text`, exactly one of which is not None.
+        inputs: `audio`, `visual`, `clip` and `text`; exactly one input is not None.
         to: modality of the items.
 
     Returns:
@@ -34,7 +34,7 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
     passed = {name: value for name, value in inputs.items() if value is not None}
     if len(passed) != 1:
         named = ", ".join(passed) or "none"
-        raise InputError(f"a query has exactly one of audio, visual, clip and text; {named} given; pass one of them")
+        raise InputError(f"query: {named} given; pass exactly one of audio, visual, clip and text")
     ((kind, value),) = passed.items()
     if kind != "clip":
         check(encoder, kind, to)
@@ -57,7 +57,7 @@ def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
     """Check that an encoder compares queries of a modality with items of a modality.
 
     Raises:
-        InputError: it does not; the message names the modalities that it compares.
+        InputError: the encoder does not compare them; the message names the modalities that the encoder compares.
     """
     if encoder.can_query(modality, to):
         return
@@ -68,7 +68,8 @@ def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
             f"{modality} to {to}: this index was built without a model, so {modality} is only compared with "
             f"{modality}; build an index with --model RUN"
         )
-    raise InputError(f"{modality}: the model of the index embeds only {', '.join(encoder.facts.modalities)}")
+    known = ", ".join(encoder.facts.modalities)
+    raise InputError(f"{modality}: the model of the index does not embed this modality; choose from {known}")
 
 
 def _embedded(encoder: IndexEncoder, modality: Modality, value: QueryInput) -> Tensor:

@@ -66,7 +66,7 @@ class ModelEncoder:
 
 @dataclass(frozen=True)
 class PlainEncoder:
-    """Extractors without a model: scaled features, of which each modality is searched by itself.
+    """Extractors without a model: scaled features; each modality is searched by itself.
 
     Features of the towers of one pretrained model (CLAP, CLIP, SigLIP, PE-AV) lie in one space. These features are not
     scaled, and their modalities are compared with each other. Text is a query in such a space even if no item has text.

@@ -49,7 +49,8 @@ def _parquet(
     further = list(columns_in(database))
     if VECTOR in further:
         raise InputError(
-            f"--format parquet: the manifest has a column '{VECTOR}', the name of the vectors' column; rename it"
+            f"--format parquet: the manifest has a column '{VECTOR}', the name of the vectors' column; "
+            "rename the column of the manifest"
         )
     names = ["id", "split", "label", *further]
     schema = pa.schema([*((key, pa.string()) for key in names), (VECTOR, pa.list_(pa.float32(), vectors.shape[1]))])

@@ -41,7 +41,9 @@ def matching(
         InputError: the condition is invalid, names an unknown column, does more than read columns, or takes too long.
     """
     if len(where) > LONGEST:
-        raise InputError(f"--where: the condition has {len(where)} characters; shorten it to at most {LONGEST}")
+        raise InputError(
+            f"--where: the condition has {len(where)} characters; shorten the condition to at most {LONGEST}"
+        )
     tables = tables_of(database)
     until = time.thread_time() + seconds
     largest = database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)

@@ -112,13 +112,15 @@ def read_calibrations(content: JsonObject, place: Path) -> dict[Query, Calibrati
     """
     curves = content.get("curves", ())
     if curves and content.get("form") != FORM:
-        raise InputError(f"{place}: another version of aadml fitted its probabilities; run `aadml index` to renew them")
+        raise InputError(
+            f"{place}: another version of aadml fitted the probabilities; run `aadml index` to fit them again"
+        )
     calibrations = [read_as(Calibration, curve, place) for curve in curves] if isinstance(curves, list) else []
     return {(calibration.asked, calibration.to): calibration for calibration in calibrations}
 
 
 def why_uncalibrated(content: JsonObject) -> str:
-    """Return why a kind of query has no calibration, in a few words.
+    """Return the reason why a kind of query has no calibration, in a few words.
 
     Args:
         content: the calibrations of an index.
@@ -143,7 +145,7 @@ def _previous_data(before: JsonObject, path: Path) -> str | None:
 
 
 def _origin(data: str | Path | None, path: Path) -> JsonObject:
-    """Return where validation clips come from: the path relative to the index, and the content of the file."""
+    """Return the origin of validation clips: the path relative to the index, and the content of the file."""
     if data is None or str(data).startswith(SYNTHETIC):
         return {"data": str(data or OF_INDEX)}
     stamp = stamp_of(str(data))
@@ -189,15 +191,15 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
 
 
 def _curves(index: IndexContent, queries: ValidationQueries, precision: float, name: str, note: Note) -> list[Json]:
-    """Fit a calibration for every kind of query; none, with a note, if there are too few validation clips.
+    """Fit a calibration for every kind of query. With too few validation clips, return an empty list and call `note`.
 
     Clips query the items of the index that have classes. If only the clips have classes, they query each other. If
-    neither has, a clip fits only its own partner.
+    neither clips nor items have classes, only its own partner is relevant to a clip.
     """
     if len(queries) < FEWEST:
         note(
             f"no probabilities: {name} has {len(queries)} of the {FEWEST} validation clips that are needed; "
-            "pass others by --calibrate"
+            "pass a file with more clips by --calibrate"
         )
         return []
     classes = any(queries.labels)
@@ -289,8 +291,8 @@ def summary(calibration: Calibration) -> str:
     fits = "a clip of the same class" if calibration.relevance == "class" else "the clip itself"
     words = (
         f"{'+'.join(calibration.asked)} to {calibration.to}: probabilities from {calibration.clips} validation clips "
-        f"({calibration.curve.kind} curve; {fits} fits), calibration error {calibration.error:.3f}, of which up to "
-        f"{calibration.band:.3f} is noise"
+        f"({calibration.curve.kind} curve; {fits} fits), calibration error {calibration.error:.3f}, with up to "
+        f"{calibration.band:.3f} from noise"
     )
     if calibration.threshold is None or calibration.reached is None:
         words += f"; a precision of {calibration.precision:g} is not reached, so there is no threshold"

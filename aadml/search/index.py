@@ -1,4 +1,4 @@
-"""Open index, for search, updates and export."""
+"""An open index, for search, updates and export."""
 
 import sqlite3
 import threading
@@ -100,7 +100,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 class Index:
-    """An index of clips. A search reads the latest state of the file; it is exact unless the index has cells.
+    """An index of clips. A search reads the latest state of the file, and is exact unless the index has cells.
 
     Args:
         path: path of the index.
@@ -394,7 +394,8 @@ class Index:
 
     def _gallery(self, modality: Modality) -> tuple[NDArray[np.int64], Gallery]:
         if modality not in self._state.galleries:
-            raise InputError(f"{modality}: this index has only {', '.join(self._state.galleries) or 'no vectors'}")
+            known = ", ".join(self._state.galleries) or "no modality"
+            raise InputError(f"{modality}: this index has no {modality} vectors; choose from {known}")
         return self._state.galleries[modality]
 
     def _target(self, to: Modality | None) -> Modality:
@@ -402,7 +403,7 @@ class Index:
         if to is None and len(modalities) != 1:
             raise InputError(f"--to is missing; choose from {', '.join(modalities)}")
         if to is not None and to not in modalities:
-            raise InputError(f"--to {to}: this index has only {', '.join(modalities)}")
+            raise InputError(f"--to {to}: this index has no {to} vectors; choose from {', '.join(modalities)}")
         return to or modalities[0]
 
     def _places(self, item: Item) -> dict[str, str]:

@@ -179,7 +179,7 @@ def _recall(cells: Cells, queries: Tensor, exact: list[set[int]]) -> float:
 
 
 def approximate_index(path: Path, recall: float | None, encoder: IndexEncoder, on_note: Note | None = None) -> None:
-    """Build the cells of an index in their own transaction, if the index has changed since the last ones.
+    """Build the cells of an index in their own transaction, if the index has changed since its last cells.
 
     Args:
         path: path of the index.
@@ -242,7 +242,7 @@ def _read(row: tuple[str, bytes, bytes], gallery: Gallery, place: Path) -> Cells
     count, rest = divmod(len(centers), 4 * max(facts.dimensions, 1))
     cells = np.frombuffer(cell_of, dtype="<i4") if len(cell_of) == 4 * len(gallery) else None
     if rest or not 1 <= facts.probes <= count or cells is None or not ((cells >= 0) & (cells < count)).all():
-        raise DamagedFileError(f"{place}: is damaged: its cells; build the index again")
+        raise DamagedFileError(f"{place}: the cells are damaged; build the index again")
     matrix = np.frombuffer(centers, dtype="<f4").reshape(count, facts.dimensions)
     return Cells(matrix.astype(np.float32), cells.astype(np.int32), facts.probes, facts.recall, gallery.similarity)
 

@@ -48,7 +48,7 @@ class Found:
         similarity: similarity of the vectors, by name.
         calibration: calibration of the probabilities; None if there are none.
         looked_at: number of items that were scored; fewer than `among` if the search was approximate.
-        uncalibrated: reason why there are no probabilities, in a few words; empty if there are.
+        uncalibrated: reason why there are no probabilities, in a few words; empty if there are probabilities.
     """
 
     hits: tuple[Hit, ...]

@@ -85,7 +85,7 @@ class Work:
 
 
 def is_media(place: str | Path) -> bool:
-    """Return whether a source is media, from which features are extracted: a manifest or a folder."""
+    """Return whether a source is media for extraction: a manifest or a folder."""
     path = Path(place)
     return path.suffix.lower() == ".csv" or (path.is_dir() and bool(_files(path)))
 
@@ -113,7 +113,9 @@ def of_features(
     )
     present = {m: _present(content, m, moments=moments) for m in MODALITIES if m in content.features}
     if moments and all(some.timeline is None for some in present.values()):
-        raise InputError(f"--moments: {place} has no features over time; extract it with `aadml extract --sequence`")
+        raise InputError(
+            f"--moments: {place} has no features over time; extract features with `aadml extract --sequence`"
+        )
     return IndexSource(items, present, content.provenance, content=content)
 
 
@@ -136,7 +138,10 @@ def accepted(
     if isinstance(encoder, ModelEncoder):
         if not present:
             known = ", ".join(encoder.facts.modalities)
-            raise InputError(f"{place}: has {', '.join(source.present)}, but the model embeds {known}")
+            raise InputError(
+                f"{place}: has {', '.join(source.present)}, but the model embeds {known}; "
+                "pass features of at least one modality of the model"
+            )
         assert source.content is not None
         check_features(encoder.model, source.content, place, allow=allow, on_note=on_note, modalities=list(present))
     return replace(source, present=present)
@@ -189,7 +194,9 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
             present[modality] = Present(order, values, _timeline(content, modality) if work.moments else None)
             origins[modality] = content.provenance[modality]
     if not present:
-        raise InputError(f"{place}: none of {len(manifest.rows)} clips can be read{_first(failures)}")
+        raise InputError(
+            f"{place}: none of {len(manifest.rows)} clips can be read{_first(failures)}; check the media files"
+        )
     return with_any(IndexSource(items, present, origins, tuple(failures)))
 
 
@@ -232,7 +239,7 @@ def _of_folder(folder: Path) -> Manifest:
         )
     names = [utf8(os.path.relpath(file, folder)) for file in files]
     if len(set(names)) < len(names):
-        raise InputError(f"{folder}: two files have equal names in UTF-8; rename one of them")
+        raise InputError(f"{folder}: two files have equal names in UTF-8; rename one file")
     rows = tuple(
         Row(id=name, media=dict.fromkeys(("audio", "visual"), str(file)), label="", split="test", columns={})
         for name, file in zip(names, files, strict=True)

@@ -143,7 +143,9 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
         if code == sqlite3.SQLITE_FULL:
             raise InputError(f"{path}: cannot be written ({error}); free some space or choose another path") from error
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise InUseError(f"{path}: is in use by another process; try again when it has finished") from error
+            raise InUseError(
+                f"{path}: is in use by another process; try again when that process has finished"
+            ) from error
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
             raise InputError(f"{path}: cannot be opened or written ({error}); check its permissions") from error
         raise DamagedFileError(f"{path}: cannot be read as an index ({error}); build the index again") from error
@@ -298,7 +300,7 @@ def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
     names = {name: name for name in OWN_COLUMNS}
     for name in values:
         if name.lower() in names:
-            raise InputError(f"column '{name}': an index has a column '{names[name.lower()]}' already; rename it")
+            raise InputError(f"column '{name}': an index already has a column '{names[name.lower()]}'; rename '{name}'")
         names[name.lower()] = name
     numbers = {name: [*map(_NUMBER.fullmatch, filter(None, column))] for name, column in values.items()}
     return {name: "NUMERIC" if matches and all(matches) else "TEXT" for name, matches in numbers.items()}

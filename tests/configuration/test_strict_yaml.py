@@ -36,7 +36,7 @@ PLAIN = st.recursive(
         ("a: 1\n---\nb: 2\n", "line 2: a second document"),
         ("[" * 3000, "nested mappings and lists"),
         ("{a: " * 3000, "nested mappings and lists"),
-        ("a: b: c\n", "line 1: not YAML"),
+        ("a: b: c\n", "line 1: the text is not YAML"),
         ("a: [1\n", "not YAML"),
         ("a: " + "9" * 5000, "5000 digits"),
         ('a: "\\0"\n', "lone surrogate"),
@@ -86,7 +86,7 @@ def test_any_mapping_is_resolved_or_refused_in_one_line(values):
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        (b"method: aadml\ntraining: {lr: \xff}\n", "c.yaml, line 2: not UTF-8"),
+        (b"method: aadml\ntraining: {lr: \xff}\n", "c.yaml, line 2: the text is not UTF-8"),
         (b"a: 1\n" * 300_000, "more than 1048576 bytes"),
         (b"", "is empty; pass a config"),
         (b"- 1\n", "is a list; pass a config"),

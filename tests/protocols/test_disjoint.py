@@ -9,7 +9,9 @@ from tests.protocols.conftest import clips
 
 def test_unseen_classes_are_those_that_the_model_was_not_trained_on_whatever_the_later_data_train(model):
     for names, seen in (("abc", "a, b, c"), ("cd", "c")):
-        with pytest.raises(InputError, match=f"unseen-classes: the model was trained on {seen} of the test split"):
+        with pytest.raises(
+            InputError, match=f"unseen-classes: the model was trained on the classes {seen} of the test split"
+        ):
             aadml.evaluate(model, data=clips(names), protocol="unseen-classes")
     assert aadml.evaluate(model, data=clips("de"), protocol="unseen-classes").protocol == "unseen-classes"
 

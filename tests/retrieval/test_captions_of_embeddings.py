@@ -76,7 +76,7 @@ def test_captions_follow_the_split_of_their_clip(tmp_path, vectors):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"label": np.arange(CLIPS) % 3}, "each clip is a label; remove 'label'"),
+        ({"label": np.arange(CLIPS) % 3}, "a separate class for each clip; remove 'label'"),
         ({"text_row": np.full(CLIPS * CAPTIONS, 99)}, "60 clip numbers from 0 to 11"),
         ({"id": np.arange(3)}, "3 id rows, but 12 audio rows"),
     ],

@@ -77,7 +77,7 @@ def test_labels_stay_positions_among_the_class_names_even_where_a_class_has_no_c
 
 def test_no_rows_are_refused(tmp_path):
     np.savez(tmp_path / "e.npz", audio=AUDIO[:0], visual=AUDIO[:0], label=np.arange(0))
-    with pytest.raises(InputError, match="audio: float64 of shape"):
+    with pytest.raises(InputError, match="audio: has type float64 and shape"):
         read_embeddings(tmp_path / "e.npz")
 
 
@@ -91,17 +91,17 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
     ("changes", "message"),
     [
         ({"audio": AUDIO * np.nan}, "the audio vectors hold NaN"),
-        ({"audio": AUDIO[:, 0]}, r"audio: float64 of shape \(4,\); pass numbers \(n, d\)"),
+        ({"audio": AUDIO[:, 0]}, r"audio: has type float64 and shape \(4,\); pass numbers of shape \(n, d\)"),
         ({"audio": AUDIO.astype(str)}, "audio: .* pass numbers"),
         ({"audio": AUDIO[:3]}, "4 visual rows, but 3 audio rows"),
         ({"visual": AUDIO[:3]}, "3 visual rows, but 4 audio rows"),
-        ({"label": np.arange(3)}, r"label: shape \(3,\); pass \(4,\)"),
+        ({"label": np.arange(3)}, r"label: has shape \(3,\); pass shape \(4,\)"),
         ({"label": np.array([0.5, 1, 2, 3])}, "holds fractions"),
         ({"id": np.array(["a", "b", "a", "c"])}, r"id holds 'a' 2 times"),
         ({"class_names": np.array(["x"] * 8)}, r"class_names holds 'x' 8 times"),
-        ({"audio": AUDIO.astype(complex)}, r"audio: complex128 of shape"),
+        ({"audio": AUDIO.astype(complex)}, r"audio: has type complex128 and shape"),
         ({"label": np.array([1, 2, 3, {}], dtype=object)}, "cannot be read as (npz|HDF5)"),
-        ({"id": np.array(["a"])}, "id: shape"),
+        ({"id": np.array(["a"])}, "id: has shape"),
     ],
 )
 def test_what_is_malformed_is_refused_with_the_name_of_the_file(tmp_path, changes, message):
@@ -176,7 +176,7 @@ def test_modalities_of_other_names_and_masks_are_read(tmp_path, kind):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"audio_present": np.array([True])}, r"audio_present: shape \(1,\); pass \(4,\), one value per row"),
+        ({"audio_present": np.array([True])}, r"audio_present: has shape \(1,\); pass shape \(4,\), one value per row"),
         ({"audio_present": np.array([0, 1, 2, 1])}, "pass n booleans"),
         ({"modalities": np.array(["a b"])}, "'a b' cannot be the name of a modality"),
     ],

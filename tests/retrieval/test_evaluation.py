@@ -184,7 +184,7 @@ def test_label_space_is_scored_only_where_there_is_one_dimension_a_class():
 @pytest.mark.parametrize(
     ("vectors", "options", "message"),
     [
-        ({"audio": torch.ones(3, 2)}, {}, "the embeddings have audio only; retrieval needs two modalities"),
+        ({"audio": torch.ones(3, 2)}, {}, "the embeddings have audio only; pass embeddings of two modalities"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 4)}, {}, "2 dimensions, but the gallery has 4"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"extra": ["runing"]}, "did you mean 'running'"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"directions": [("audio", "text")]}, "no modality"),
@@ -198,12 +198,12 @@ def test_what_cannot_be_evaluated_is_refused_by_name(vectors, options, message):
 
 def test_no_clips_at_all_are_refused():
     empty = Embeddings({m: torch.ones(0, 2) for m in ("audio", "visual")}, torch.zeros(0, dtype=torch.int64), ())
-    with pytest.raises(InputError, match="vectors of shape"):
+    with pytest.raises(InputError, match="the vectors have shape"):
         evaluate(empty)
 
 
 def test_scores_and_groups_of_different_counts_are_refused():
-    with pytest.raises(InputError, match="scores of 2 queries and 3 items, but relevance of 3 and 3"):
+    with pytest.raises(InputError, match="scores of 2 queries and 3 items given, but relevance of 3 and 3"):
         score_direction(MatrixScores(np.zeros((2, 3))), np.arange(3), np.arange(3))
 
 

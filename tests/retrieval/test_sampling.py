@@ -61,7 +61,7 @@ def test_refuses_more_queries_than_there_are_and_less_than_two(count):
 
 
 def test_refuses_a_seed_below_0():
-    with pytest.raises(InputError, match="query_seed is -1; it must be at least 0"):
+    with pytest.raises(InputError, match="query_seed: -1 is negative; pass 0 or more"):
         evaluate(embeddings(), queries=3, query_seed=-1)
 
 

@@ -246,7 +246,10 @@ def test_differences_are_corrected_for_the_number_of_comparisons():
         (lambda: spread([1.0, float("nan")]), "contains NaN"),
         (lambda: paired_t([1.0], [2.0]), "two or more pairs"),
         (lambda: paired_t([1.0, 2.0], [2.0]), "two or more pairs"),
-        (lambda: seeds_and_queries(np.ones((2, 3)), np.ones((3, 2))), r"pass equal shapes \(seeds, queries"),
+        (
+            lambda: seeds_and_queries(np.ones((2, 3)), np.ones((3, 2))),
+            r"pass two arrays of the same shape \(seeds, queries",
+        ),
     ],
 )
 def test_figures_that_cannot_be_compared_are_refused(call, message):

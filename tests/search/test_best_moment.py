@@ -65,7 +65,7 @@ def test_they_are_kept_by_updates_and_only_where_they_are_wanted(timed, timed_fe
 
 def test_a_file_without_descriptions_over_time_is_refused(timed, tmp_path):
     write_features(tmp_path / "f.h5", replace(timed, sequences={}))
-    with pytest.raises(InputError, match=r"--moments: .* has no features over time; extract it with"):
+    with pytest.raises(InputError, match=r"--moments: .* has no features over time; extract features with"):
         Index.build(tmp_path / "f.h5", tmp_path / "i", moments=True)
     assert [path.name for path in tmp_path.iterdir()] == ["f.h5"]  # no index, and no work that was not begun
 

@@ -12,14 +12,14 @@ from aadml.search import Index, embed_query
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ({}, "none given; pass one of them"),
-        ({"audio": "a.wav", "visual": "b.jpg"}, "audio, visual given; pass one"),
+        ({}, "none given; pass exactly one of"),
+        ({"audio": "a.wav", "visual": "b.jpg"}, "audio, visual given; pass exactly one"),
         ({"audio": "no such.wav"}, "no such file"),
         ({"audio": [1.0, 2.0]}, "one row of 6"),
         ({"audio": np.zeros((2, 6))}, "one row of 6"),
         ({"audio": np.zeros(6), "k": 0}, "not a positive whole number"),
         ({"audio": np.zeros(6), "where": "weather = 1"}, "no such column: weather; choose from id, split, label"),
-        ({"audio": np.zeros(6), "to": "text"}, "has only audio, visual"),
+        ({"audio": np.zeros(6), "to": "text"}, "has no text vectors; choose from audio, visual"),
     ],
 )
 def test_a_wrong_question_is_refused(features, tmp_path, question, says):

@@ -33,7 +33,7 @@ def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_
         written = meta_of(database)["calibration"]
     with writing(tmp_path / "i") as database:
         write_meta(database, {"calibration": {**written, "form": 1, "curves": [{"kind": "isotonic"}]}})
-    with pytest.raises(InputError, match="another version of aadml fitted its probabilities; run `aadml index`"):
+    with pytest.raises(InputError, match="another version of aadml fitted the probabilities; run `aadml index`"):
         Index(tmp_path / "i")
     with Index.build(easy, tmp_path / "i", model=model) as index:
         assert len(index._state.calibrations) == 6
@@ -70,7 +70,8 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
     write_features(bare, content.select(content.rows("test")))
     with Index.build(bare, tmp_path / "i", model=model, on_note=notes.append) as index:
         assert notes == [
-            "no probabilities: the index has 0 of the 30 validation clips that are needed; pass others by --calibrate"
+            "no probabilities: the index has 0 of the 30 validation clips that are needed; "
+            "pass a file with more clips by --calibrate"
         ]
         found = index.search(audio=content.features["audio"][0], to="visual")
         assert found.calibration is found.nothing_fits is found.hits[0].probability is None

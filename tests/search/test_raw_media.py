@@ -58,7 +58,9 @@ def test_words_find_sounds_as_the_model_ranks_them(tones, model, tmp_path):
         assert index.search(audio=sounds / "5.wav", k=1).hits[0].id == "5.wav"
         with pytest.raises(InputError, match="no words"):
             index.search(text="  ")
-        with pytest.raises(InputError, match="the model of the index embeds only audio, text"):
+        with pytest.raises(
+            InputError, match="the model of the index does not embed this modality; choose from audio, text"
+        ):
             index.search(visual="x.png")
         shutil.copy(sounds / "1.wav", sounds / "again.wav")
         (sounds / "2.wav").unlink()

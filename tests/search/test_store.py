@@ -82,7 +82,7 @@ def test_columns_that_sql_cannot_tell_apart_are_refused():
         "z": "TEXT",
     }
     for names in (["Label"], ["rowid"], ["x", "X"]):
-        with pytest.raises(InputError, match="rename it"):
+        with pytest.raises(InputError, match="; rename"):
             columns_of({name: ["v"] for name in names})
 
 

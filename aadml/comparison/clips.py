@@ -231,12 +231,17 @@ class Clips:
         return replace(self, features=features)
 
     @checked_call
-    def select(self, index: Tensor) -> "Clips":
+    def select(self, index: Tensor | NDArray[Any] | Sequence[int]) -> "Clips":
         """Return the clips `index` (m,), in that order.
 
         Raises:
             InputError: `index` is not a vector of row numbers of these clips.
         """
+        if not isinstance(index, Tensor):
+            rows = np.asarray(index)
+            if rows.size and rows.dtype.kind not in "iu":
+                raise InputError(f"select: index has type {rows.dtype}; pass row numbers, int64 (m,)")
+            index = torch.from_numpy(rows.astype(np.int64))
         if index.ndim != 1 or index.dtype not in (torch.int64, torch.int32):
             raise InputError(
                 f"select: index has type {index.dtype} and shape {tuple(index.shape)}; pass row numbers, int64 (m,)"

@@ -80,7 +80,7 @@ def test_printing_clips_prints_no_tensor():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda c: c.select([0, 1]), "select: index has type list; pass Tensor"),
+        (lambda c: c.select(["a"]), "select: index has type <U1; pass row numbers"),
         (
             lambda c: c.select(torch.zeros(2)),
             r"select: index has type torch.float32 and shape \(2,\); pass row numbers",

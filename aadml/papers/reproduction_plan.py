@@ -62,7 +62,7 @@ class ReproductionPlan(Execution):
         return replace(table, caption=" ".join([*self.warnings, table.caption]))
 
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
-        """Train the missing runs, or the missing runs of a shard, after a forecast; a merge trains none."""
+        """Train the missing runs, or the missing runs of a shard, after a forecast; a merge trains no runs."""
         return self.train(jobs, self._longest_first)
 
     def _longest_first(self, jobs: list[Job]) -> list[Job]:

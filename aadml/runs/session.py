@@ -84,7 +84,7 @@ class RunSession(Session):
         return super().best()
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Commit the state from which training continues after this epoch, unless `saving_share` skips it."""
+        """Commit the state that a continued training starts with, unless `saving_share` skips it."""
         started = time.monotonic()
         if started - self._saved_at < self._saving_share * self._saving_seconds:
             return
@@ -101,7 +101,7 @@ class RunSession(Session):
         self._saving_seconds = self._saved_at - started
 
     def resume(self) -> Checkpoint | None:
-        """Read the state from which training continues, and the log up to this state."""
+        """Read the last state, where training continues, and the log up to this state."""
         name = self._store.manifest.numbered("state")
         if name is None:
             return None

@@ -191,7 +191,9 @@ def train_into(
         check_cutoff(metric, len(prepared.splits[scoring.split]))
     with open_run(folder, wait=wait) if is_run(folder) else new_run(folder) as store:
         if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
-            raise InputError(f"{folder}: contains a run of a different config; remove it, or choose another folder")
+            raise InputError(
+                f"{folder}: contains a run of a different config; remove this run, or choose another folder"
+            )
         if is_finished(folder):
             _check_same_data(prepared, store)
             return load(folder, device=config.common.device)

@@ -124,7 +124,7 @@ def table_of(
     metrics: Sequence[str] = (),
     data_set: str = "",
 ) -> Table:
-    """Return the table of one kind: MAP over seeds, difference to a reference, cost, and the published figures.
+    """Return the table of one kind: MAP over seeds, difference to a reference, cost, and the published results.
 
     Args:
         rows: rows of methods, or rows of losses.
@@ -132,7 +132,7 @@ def table_of(
         reference: row with which the others are compared; None makes no comparisons.
         about: caption.
         metrics: metrics of further columns.
-        data_set: data set of the published figures; "" for no such figures.
+        data_set: data set of the published results; "" for no such results.
     """
     kind = rows[0].table
     names: list[Cell] = [row.name for row in rows]

@@ -71,7 +71,7 @@ def partition(
         InputError: too few items, unknown names, or more items share a code than there are batches.
     """
     if difficulty not in ("easy", "median", "hard"):
-        raise InputError(f"curriculum: no difficulty '{difficulty}'; choose from easy, median, hard")
+        raise InputError(f"curriculum: '{difficulty}' is not a difficulty; choose from easy, median, hard")
     check_partition(len(vectors), size, codes if difficulty == "hard" else (), seed=seed)
     used = _used_rows(len(vectors), size, seed)
     generator = torch.Generator().manual_seed(seed)

@@ -40,15 +40,15 @@ class Captions:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Always empty."""
+        """Failures of decoding, always empty."""
         return {}
 
     def decoded(self, numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
-        """Return the UTF-8 bytes of the captions of these numbers, each (m,)."""
+        """Return the UTF-8 bytes of the captions with indices `numbers`, each (m,)."""
         return [np.frombuffer(self.texts[i].encode() or b" ", dtype=np.uint8) for i in numbers]
 
     def sums(self, numbers: Sequence[int]) -> list[bytes]:
-        """Return the SHA-256 of the captions of these numbers."""
+        """Return the SHA-256 of the captions with indices `numbers`."""
         return [hashlib.sha256(self.texts[i].encode()).digest() for i in numbers]
 
 

@@ -52,7 +52,7 @@ class RunSession(Session):
 
     @property
     def seconds(self) -> float:
-        """Seconds spent fitting, in this process and earlier ones."""
+        """Seconds spent fitting, in this process and earlier processes."""
         return self._seconds_before + super().seconds
 
     def log(self, record: Record, weights: EpochWeights | None = None) -> None:
@@ -77,7 +77,7 @@ class RunSession(Session):
         self._best_is_stored = False
 
     def best(self) -> Checkpoint | None:
-        """Return the best weights, of this process or an earlier one."""
+        """Return the best weights, of this process or an earlier process."""
         stored = self._store.manifest.numbered("best")
         if super().best() is None and stored is not None:
             super().keep_best(self._read(stored))

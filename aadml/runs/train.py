@@ -168,7 +168,7 @@ def train_into(
     splits: Splits | None = None,
     on_note: Note | None = None,
 ) -> Model:
-    """Train a config into a folder: a new run, or the rest of an interrupted one; see `train_run`.
+    """Train a config into a folder: a new run, or the rest of an interrupted run; see `train_run`.
 
     Args:
         config: complete config.
@@ -201,7 +201,7 @@ def train_into(
 
 
 def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
-    """Commit config and environment of a new run; check the data of an interrupted one."""
+    """Commit config and environment of a new run; check the data of an interrupted run."""
     if ENVIRONMENT in store.manifest.files:
         before = _check_same_data(prepared, store)
         if before.processes != group.count():

@@ -64,7 +64,7 @@ def compare(
         with_controls: whether anchor-aware rows get their control rows.
         with_rivals: whether anchor-aware rows also get rows of simpler replacements of the proxy: cross-batch memory,
             class means, the uniform mean of the neighbors, an affine map.
-        baseline: row with which the others are compared; by default aadml, or the first row.
+        baseline: row that the others are compared with; by default aadml, or the first row.
         trials: number of points of the config's `tuning` section that every row tries, selected on validation clips.
         seeds: number of seeds per row.
         metrics: metrics of further columns.

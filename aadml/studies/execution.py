@@ -143,7 +143,7 @@ def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> 
     """Run the jobs that others need, then the others, each once; skip jobs whose needed job failed.
 
     Args:
-        jobs: the jobs, some of which may need other jobs.
+        jobs: the jobs; a job may need other jobs.
         workers: number of worker processes.
         work: function that runs jobs.
 

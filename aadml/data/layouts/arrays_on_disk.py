@@ -83,7 +83,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         place: source of the labels, for messages.
 
     Raises:
-        InputError: another shape, fractions, NaN, or rows with no class or more than one.
+        InputError: another shape, fractions, NaN, or rows with no class or several classes.
     """
     flat = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if flat.ndim == 2:

@@ -85,7 +85,7 @@ def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]
     Args:
         captions: cleaned captions.
         encode: texts -> token ids of each text.
-        longest: largest number of tokens; longer captions lose tokens before the last one, with a warning.
+        longest: largest number of tokens; longer captions lose tokens before the last token, with a warning.
 
     Returns:
         The ids of all captions; a caption without tokens has the id of the padding.

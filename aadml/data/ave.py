@@ -33,7 +33,7 @@ AVE15: dict[str, tuple[int, int, int]] = {
 }
 """The 15 classes of the audio-visual retrieval papers in their order, with numbers of train, validation and test clips.
 
-The splits are the official splits, except that the papers use 100 of the 160 clips of Clock and do not list these clips.
+The splits are the official splits, but the papers use 100 of the 160 clips of Clock and do not list these clips.
 """
 
 CLOCK, CLOCK_LIMIT = "Clock", 100

@@ -164,7 +164,7 @@ def with_drawn_clock(content: FeatureFile, seed: int, limit: int = CLOCK_LIMIT) 
         raise InputError(f"there is no class {CLOCK}, so its clips cannot be drawn")
     clock = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
     if len(clock) <= limit:
-        raise InputError(f"{CLOCK} has only {len(clock)} clips, so {limit} of its clips cannot be drawn")
+        raise InputError(f"{CLOCK} has {len(clock)} clips, but a draw of {limit} needs more clips")
     rows = {split: [int(row) for row in clock if content.splits[row] == split] for split in _SHARES}
     left_out = set(clock.tolist()) - drawn_clock(rows, limit, seed)
     return content.select(np.asarray([row for row in range(len(content.ids)) if row not in left_out], dtype=np.int64))

@@ -33,7 +33,7 @@ AVE15: dict[str, tuple[int, int, int]] = {
 }
 """The 15 classes of the audio-visual retrieval papers in their order, with numbers of train, validation and test clips.
 
-The splits are the official ones, except that the papers use 100 of the 160 clips of Clock. Which 100 is not known.
+The splits are the official splits, but the papers use 100 of the 160 clips of Clock and do not list these clips.
 """
 
 CLOCK, CLOCK_LIMIT = "Clock", 100
@@ -75,11 +75,13 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as AVE's annotations ({error})") from error
+        raise InputError(
+            f"{path}: cannot be read as AVE's annotations ({error}); pass AVE's Annotations.txt"
+        ) from error
     parts = [line.split("&") for line in lines if line and not line.startswith("Category&")]
     for row, words in enumerate(parts):
         if len(words) != 5:
-            raise InputError(f"{path}: line {row + 1} has {len(words)} fields; write class&video&quality&start&end")
+            raise InputError(f"{path}: line {row + 1} has {len(words)} fields; write 5: class&video&quality&start&end")
     if not parts:
         raise InputError(f"{path}: holds no annotations; pass AVE's Annotations.txt")
     repeats = Counter(words[1] for words in parts)
@@ -162,7 +164,7 @@ def with_drawn_clock(content: FeatureFile, seed: int, limit: int = CLOCK_LIMIT) 
         raise InputError(f"there is no class {CLOCK}, so its clips cannot be drawn")
     clock = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
     if len(clock) <= limit:
-        raise InputError(f"{CLOCK} has {len(clock)} clips; drawing {limit} needs more")
+        raise InputError(f"{CLOCK} has {len(clock)} clips, but a draw of {limit} needs more clips")
     rows = {split: [int(row) for row in clock if content.splits[row] == split] for split in _SHARES}
     left_out = set(clock.tolist()) - drawn_clock(rows, limit, seed)
     return content.select(np.asarray([row for row in range(len(content.ids)) if row not in left_out], dtype=np.int64))

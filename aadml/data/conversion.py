@@ -103,7 +103,7 @@ def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> Feat
     """Write drawn features in the layout of the papers' files."""
     if layout != RELEASED:
         raise InputError(
-            f"--layout {layout}: drawn features cannot be written in it; pass --layout {RELEASED}, or leave it out"
+            f"--layout {layout}: drawn features cannot be written in it; pass --layout {RELEASED}, or omit --layout"
         )
     if os.path.lexists(target):
         raise InputError(f"{target}: exists and is not overwritten; pass another output")
@@ -116,7 +116,9 @@ def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     """Return the clips with random splits; the provenance has a note."""
     kind, _, shares = rule.partition(":")
     if kind != "random":
-        raise InputError(f"--split {rule}: write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2")
+        raise InputError(
+            f"--split {rule}: is not a random division; write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2"
+        )
     labels = [() if label == UNLABELLED else (content.class_names[label],) for label in content.labels]
     splits = tuple(divide(labels, content.ids, shares_of(shares), seed))
     counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)

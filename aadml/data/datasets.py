@@ -15,4 +15,4 @@ DATASETS: Registry[Any] = Registry(
         **MANIFESTS.places,
     },
 )
-"""Layouts of feature files, and data sets with media: the sample clips and those of `aadml manifest`."""
+"""Layouts of feature files, and data sets with media: the sample clips and the data sets of `aadml manifest`."""

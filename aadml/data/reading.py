@@ -95,7 +95,7 @@ def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[s
     for option, value in options.items():
         if value:
             raise InputError(
-                f"{place}: {owner} no {option.replace('_', ' ')} to choose, but {value} is given; leave it out"
+                f"{place}: {owner} no {option.replace('_', ' ')} to choose, but {value} is given; leave out this option"
             )
 
 
@@ -144,13 +144,13 @@ def recognize(path: Path) -> str:
     if path.is_dir():
         return _best(path, "folder", [entry.name for entry in path.iterdir()])
     if "\0" in str(path):
-        raise InputError(f"{str(path)!r}: no such file or folder")
+        raise InputError(f"{str(path)!r}: no such file or folder; check the path")
     if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
+        raise InputError(f"{path}: no such file or folder; check the path")
     if not path.is_file():
         raise InputError(f"{path}: is a device or a pipe; pass a file or a folder")
     if path.stat().st_size == 0:
-        raise InputError(f"{path}: the file is empty")
+        raise InputError(f"{path}: the file is empty; pass a file with features")
     if is_archive(path):
         return _best(path, "npz", list(npz_keys(path)))
     if path.suffix.lower() == ".csv":
@@ -181,7 +181,7 @@ def _share(layout: Layout, path: Path, keys: Sequence[str]) -> float:
 
 def _check_kind(path: Path, kind: str) -> None:
     if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
+        raise InputError(f"{path}: no such file or folder; check the path")
     if path.is_dir() != (kind == "folder"):
         raise InputError(
             f"{path}: is a {'folder' if path.is_dir() else 'file'}; "

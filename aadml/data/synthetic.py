@@ -87,7 +87,7 @@ def synthetic(
     rows = [_counts(counts[split], classes, split) for split in SPLITS]
     labels = np.concatenate([np.repeat(np.arange(classes), row) for row in rows]).astype(np.int64)
     if not len(labels):
-        raise InputError("synthetic: train, valid and test are 0; pass a number of clips for one of them")
+        raise InputError("synthetic: train, valid and test are 0; pass a number of clips for at least one split")
     order = np.random.default_rng(children[0]).permutation(len(labels))
     splits = np.repeat(SPLITS, [sum(row) for row in rows])[order]
     labels = labels[order]

@@ -84,7 +84,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
 
 
 def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) -> Config:
-    """Return the config with which the runs on a data set start."""
+    """Return the starting config of the runs on a data set."""
     narrow = place is None or plan.quick
     preset = open_config(plan.config or starting_config(name, None if narrow else dataset))
     base = with_sample_data(assembled(preset, {"data": place, "device": plan.device}, plan.settings), plan.note)
@@ -102,7 +102,7 @@ def _table(name: str, data_set: str, dataset: str, runs: list[PaperRun], plan: R
 
 
 def _part(name: str, data_set: str, table: Table) -> StudyPart:
-    """Return the section of a data set: our figures, then both ours and the published figures."""
+    """Return the section of a data set: our results, then our results next to the published results."""
     paper = PAPER_TABLES[name]
     beside = [column for figure in paper.figures for column in (figure, f"published {figure}")]
     content = page.table(table, [column for column in table.columns if not column.startswith("published ")])

@@ -29,7 +29,7 @@ class PaperRow:
         method: name in METHODS.
         changes: keys and values that differ from the starting config.
         changes_on: data set -> further changes.
-        published: data set -> published figures, in the order of the columns, separated by spaces.
+        published: data set -> published results, in the order of the columns, separated by spaces.
         weights: whether the row has published weights; it is left out if no weights are configured.
         stage: stage whose best weights are scored, if several rows share one run; "" is the last stage.
     """
@@ -54,7 +54,7 @@ class PaperTable:
     Attributes:
         title: short title of the paper.
         source: paper, tables and unit, as text.
-        configs: data set with published figures -> preset of the published sizes.
+        configs: data set with published results -> preset of the published sizes.
         narrow: preset of narrow networks.
         naming: columns that name a row.
         digits: decimal places.
@@ -72,7 +72,7 @@ class PaperTable:
     rows: tuple[PaperRow, ...]
 
     def printed_on(self, dataset: str) -> str:
-        """Return the data set of the published figures: `dataset`, or else the first data set of the paper."""
+        """Return the data set of the published results: `dataset`, or else the first data set of the paper."""
         return dataset if dataset in self.configs else next(iter(self.configs))
 
 
@@ -80,7 +80,7 @@ PAPER_TABLES = {name: read_as(PaperTable, read_paper(name), f"{name}.yaml") for 
 
 
 def starting_config(name: str, dataset: str | None) -> str:
-    """Return the preset with which the rows start: published sizes, or narrow networks if `dataset` is None."""
+    """Return the starting preset of the rows: published sizes, or narrow networks if `dataset` is None."""
     table = PAPER_TABLES[name]
     return table.narrow if dataset is None else table.configs[table.printed_on(dataset)]
 
@@ -127,7 +127,7 @@ def refuse_overridden(name: str, keys: Iterable[str], dataset: str) -> None:
 def laid_out(
     name: str, rows: Sequence[PaperRow], results: Sequence[Sequence[EvaluationRecord]], *, dataset: str, data: str
 ) -> Table:
-    """Return a table: our figures over the seeds, epochs and steps, and the published figures.
+    """Return a table: our results over the seeds, epochs and steps, and the published results.
 
     Args:
         name: a key of PAPER_TABLES.

@@ -1,4 +1,4 @@
-"""Draws of the class Clock: the paper's AVE set has 100 of its 160 clips, without stating which."""
+"""Draws of the class Clock: the paper's AVE set has 100 of its 160 clips, which the paper does not list."""
 
 from pathlib import Path
 

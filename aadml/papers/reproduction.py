@@ -48,7 +48,7 @@ def reproduce(
     confirm: Confirm = lambda forecast: None,
     on_note: Note | None = None,
 ) -> SweepResult:
-    """Reproduce the tables and figures of a paper on its data sets, on one page next to the published figures.
+    """Reproduce the tables and figures of a paper on its data sets, on one page next to the published results.
 
     A repeated call continues an interrupted study and keeps finished runs. A failed run does not stop the others.
 

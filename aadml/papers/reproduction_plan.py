@@ -17,7 +17,7 @@ from aadml.studies.sweep import SweepOutcome, worker_count
 STEPS = 60
 """Steps of a shortened training, rounded up to whole epochs."""
 LEAST_EPOCHS = {"3cmlf": 3}
-"""Method -> number of its stages, each of which needs at least one epoch."""
+"""Method -> number of its stages; every stage needs at least one epoch."""
 NOTE = (
     f"SHORTENED (--quick): every training stops after {STEPS} steps, or after one epoch if an epoch has more steps, "
     "which is a fraction of the paper's schedule. The results show only that all parts run."
@@ -62,7 +62,7 @@ class ReproductionPlan(Execution):
         return replace(table, caption=" ".join([*self.warnings, table.caption]))
 
     def reproduce(self, jobs: Sequence[Job]) -> list[SweepOutcome]:
-        """Train the missing runs, or the missing runs of a shard, after a forecast; a merge trains none."""
+        """Train the missing runs, or the missing runs of a shard, after a forecast; a merge trains no runs."""
         return self.train(jobs, self._longest_first)
 
     def _longest_first(self, jobs: list[Job]) -> list[Job]:
@@ -74,7 +74,7 @@ class ReproductionPlan(Execution):
 
 
 def shortened(config: Config, clips: int) -> Config:
-    """Return a config with fewer epochs, each of which is logged completely.
+    """Return a config with fewer epochs and a complete log of every epoch.
 
     Args:
         config: complete config.

@@ -19,7 +19,7 @@ from aadml.studies.job import Job
 SELECTION = "legacy:test-selection"
 """The leak that needs no further evaluation: the best test MAP in the log of a run."""
 LEAKS = tuple(name for name in PROTOCOLS if name.startswith("legacy:") and name != SELECTION)
-"""The other leaks, under which every row of a table is also scored."""
+"""The other leaks; every row of a table is also scored under each leak."""
 LOOKS = 40
 """Number of scores of the test clips in a training, used only in the log; figure 5 has a score after every epoch."""
 

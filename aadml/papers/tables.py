@@ -1,4 +1,4 @@
-"""The tables of the AADML paper: our results next to the published figures, and under each leak."""
+"""The tables of the AADML paper: our results next to the published results, and under each leak."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

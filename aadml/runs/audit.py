@@ -57,9 +57,11 @@ def audit(
         InputError: not exactly one of run, encoder and command is passed, or the passed argument cannot be found.
     """
     require_seconds("time limit", time_limit)
-    if sum(subject is not None for subject in (run, encoder, command)) != 1:
+    count = sum(subject is not None for subject in (run, encoder, command))
+    if count != 1:
         raise InputError(
-            "audit: pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)"
+            f"audit: {count} runs or encoders given; "
+            "pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)"
         )
     if retrain and (run is None or data is not None):
         raise InputError("audit: --retrain applies only to a run on its own data; leave out --retrain")
@@ -94,7 +96,7 @@ def _function(encoder: str | Function | None, data: str | Path | Splits) -> Func
     if encoder is not None and not isinstance(encoder, str):
         return FunctionPipeline(encoder)
     if not is_place(encoder):
-        raise InputError(f"--encoder {encoder}: not the name of a function; pass module:function")
+        raise InputError(f"--encoder {encoder}: is not the name of a function; pass module:function")
     if not isinstance(data, Splits):
         search_beside(Path(data))
     return FunctionPipeline(imported_with_consent(str(encoder), "encoder"))

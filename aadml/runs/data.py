@@ -168,7 +168,7 @@ def starting_config(
 
 
 def _labels_of(data: str | Path | Splits | Clips) -> tuple[bool, bool]:
-    """Return whether clips have at most one class each, and whether some training clips have none.
+    """Return whether clips have at most one class each, and whether some training clips have no class.
 
     The features of a feature file are not read.
     """

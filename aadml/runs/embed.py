@@ -36,7 +36,7 @@ def embed_file(
     trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> tuple[int, str]:
-    """Embed every clip of a feature file, each item of each modality on its own.
+    """Embed every clip of a feature file, each item of each modality separately.
 
     The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/<modality>_present` if clips lack the
     modality, `/id`, `/split`, `/label` (unless the clips have no labels), `/class_names` and the attributes

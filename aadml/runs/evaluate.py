@@ -74,14 +74,14 @@ def evaluate(
         data: data to score; None for the training data of a run. All of `Clips` are scored.
         split: "train", "valid" or "test"; None is test, or all clips of `Clips` or an embeddings file without splits.
         protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own. For embeddings, the name
-            of the protocol under which they were made: they are scored unchanged.
+            of the protocol in which the embeddings were made; embeddings are scored unchanged.
         allow_other_features: score features of a different extractor than that of the training features.
         similarity: similarity to use instead of that of the embeddings.
         metrics: further metrics of `aadml list metrics` ("recall@3").
         relevance: relevance rule: "own" (partner), "label", "labels", "labels-graded", or a file of judgments; None
             for the rule of the run or the data.
         once: modalities of external embeddings that have one row per caption; one row per label is ranked.
-        precision: precision of the scores, "float32" or "float64"; scores that are equal in it are ties.
+        precision: precision of the scores, "float32" or "float64"; scores that are equal in this precision are ties.
         exclude_partner: remove each query's own clip from the gallery and from the relevant items.
         disjoint: halve the clips by one fixed draw, class by class if there are classes; queries of each half rank the
             other half.
@@ -115,11 +115,14 @@ def evaluate(
         query_seed=query_seed, gallery="without-partner" if exclude_partner else "disjoint" if disjoint else "full",
     )  # fmt: skip
     if (model is None) == (embeddings is None):
-        raise InputError("evaluate: pass either a model (a run, a model folder) or embeddings")
+        count = "neither a model nor" if model is None else "both a model and"
+        raise InputError(
+            f"evaluate: {count} embeddings given; pass either a model (a run, a model folder) or embeddings"
+        )
     if model is not None and options.once:
-        raise InputError("evaluate: once applies only to embeddings; leave it out for a model")
+        raise InputError("evaluate: once applies only to embeddings; leave out once")
     if data is not None and model is None:
-        raise InputError("evaluate: data applies only to a model; leave it out for embeddings")
+        raise InputError("evaluate: data applies only to a model; leave out data")
     if allow_other_features and (model is None or data is None):
         raise InputError("evaluate: allow_other_features applies only to a model on other data; pass data as well")
     rule = relevance_name(relevance)

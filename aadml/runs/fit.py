@@ -191,7 +191,7 @@ def resume_run(
         with open_run(place) as store:  # opened for a finished run too: a killed process may have left files
             if prepared is not None and not is_finished(place):
                 return train_run(prepared, store, callbacks=callbacks, on_note=note)
-    note(f"{place} is finished; nothing to resume")
+    note(f"{place} is finished, so there is nothing to resume")
     return load(place)
 
 
@@ -238,7 +238,8 @@ def check_processes(prepared: Prepared) -> None:
     for name, value in group.by_first(lambda: inputs).items():
         if inputs[name] != value:
             raise InputError(
-                f"{prepared.splits.name}: the {name} of this process differs from that of the job's first process"
+                f"{prepared.splits.name}: the {name} of this process differs from that of the job's first process; "
+                f"pass the same {name} to every process"
             )
 
 

@@ -67,7 +67,7 @@ def read_manifest(folder: Path) -> RunManifest:
     manifest = read_as(RunManifest, values, path)
     for name in manifest.files:
         if name.startswith("/") or ".." in Path(name).parts:
-            raise InputError(f"{path}: lists the file '{name}', which is not in the folder of the run")
+            raise InputError(f"{path}: lists the file '{name}', which is outside the run folder; copy the run again")
     return manifest
 
 
@@ -89,7 +89,7 @@ def read_file(folder: Path, name: str, manifest: RunManifest | None = None) -> b
     """
     manifest, path = manifest or read_manifest(folder), folder / name
     if name not in manifest.files:
-        raise InputError(f"{path}: no such file in this run; its training was not finished")
+        raise InputError(f"{path}: no such file in this run; its training was not finished, so resume the training")
     data = _bytes_of(path)
     manifest.files[name].check(data, path)
     return data
@@ -112,7 +112,7 @@ def _bytes_of(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise DamagedFileError(
-            f"{path}: cannot be read ({error.strerror}), but the manifest of the run lists it"
+            f"{path}: cannot be read ({error.strerror}), but the manifest of the run lists it; restore the file"
         ) from error
 
 

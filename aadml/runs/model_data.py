@@ -50,7 +50,7 @@ def read_for(
     if reads_sound != is_captioned(path):
         kind = "features, not captioned sound" if reads_sound else "captioned sound"
         needed = "captioned sound" if reads_sound else f"features of {', '.join(model.modalities)} (`aadml extract`)"
-        raise InputError(f"{path}: is {kind}; the model reads {needed}")
+        raise InputError(f"{path}: is {kind}, but the model reads {needed}; pass such data")
     if reads_sound:
         return read_captioned(path, options)
     content = open_data(path)
@@ -67,7 +67,7 @@ def check_features(
     on_note: Note | None = None,
     modalities: Collection[Modality] | None = None,
 ) -> None:
-    """Check that features match those on which a model was trained.
+    """Check that features match the training features of a model.
 
     Args:
         model: the trained model.
@@ -84,10 +84,15 @@ def check_features(
     arrays = {m: values for part in parts for m, values in part.items() if isinstance(values, np.ndarray | Matrix)}
     for modality in model.modalities if modalities is None else modalities:
         if modality not in arrays:
-            raise InputError(f"{place}: has no {modality} features, which the model needs; it has {', '.join(arrays)}")
+            raise InputError(
+                f"{place}: has no {modality} features, which the model needs (found: {', '.join(arrays)}); add features"
+            )
         width, expected_width = arrays[modality].shape[1], model.facts.dimensions[modality]
         if width != expected_width:
-            raise InputError(f"{place}: {modality} has {width} dimensions; the model was trained on {expected_width}")
+            raise InputError(
+                f"{place}: {modality} has {width} dimensions, but the model was trained on {expected_width}; "
+                "pass features of the same extractor"
+            )
         expected = model.facts.features.get(modality)
         origin = fingerprint(content.provenance.get(modality, {}))
         if expected and origin and not allow and (other := difference(expected, origin)):

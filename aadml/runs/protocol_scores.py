@@ -100,7 +100,7 @@ def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
                     remove_leftovers(folder / name)
                 store.commit(files, flush=True)
     except InputError as error:
-        note(f"warning: not added to the run: {error}")
+        note(f"warning: the results were not added to the run: {error}")
 
 
 def _scored(subject: Subject, protocol: str, split: str, options: Options) -> Evaluation:

@@ -12,10 +12,10 @@ from aadml.retrieval import Evaluation
 from aadml.retrieval.intervals import bootstrap_interval
 
 RAN_AWAY = 10.0
-"""Ratio of the last loss to the loss of the first batch above which a training counts as diverged."""
+"""Largest ratio of the last loss to the loss of the first batch without a warning that the training diverged."""
 
 FEWEST_EPOCHS = 5
-"""Number of epochs below which the chosen epoch is not judged: such trainings are trials."""
+"""Smallest number of epochs for a warning on the chosen epoch; shorter trainings are trials."""
 
 
 def result_warnings(evaluation: Evaluation, train: Clips, history: Sequence[Record], facts: Facts) -> list[str]:

@@ -52,7 +52,7 @@ class RunSession(Session):
 
     @property
     def seconds(self) -> float:
-        """Seconds spent fitting, in this process and earlier ones."""
+        """Seconds spent fitting, in this process and earlier processes."""
         return self._seconds_before + super().seconds
 
     def log(self, record: Record, weights: EpochWeights | None = None) -> None:
@@ -77,14 +77,14 @@ class RunSession(Session):
         self._best_is_stored = False
 
     def best(self) -> Checkpoint | None:
-        """Return the best weights, of this process or an earlier one."""
+        """Return the best weights, of this process or an earlier process."""
         stored = self._store.manifest.numbered("best")
         if super().best() is None and stored is not None:
             super().keep_best(self._read(stored))
         return super().best()
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Commit the state from which training continues after this epoch, unless `saving_share` skips it."""
+        """Commit the state that a continued training starts with, unless `saving_share` skips it."""
         started = time.monotonic()
         if started - self._saved_at < self._saving_share * self._saving_seconds:
             return
@@ -101,7 +101,7 @@ class RunSession(Session):
         self._saving_seconds = self._saved_at - started
 
     def resume(self) -> Checkpoint | None:
-        """Read the state from which training continues, and the log up to this state."""
+        """Read the last state, where training continues, and the log up to this state."""
         name = self._store.manifest.numbered("state")
         if name is None:
             return None

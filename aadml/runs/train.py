@@ -168,7 +168,7 @@ def train_into(
     splits: Splits | None = None,
     on_note: Note | None = None,
 ) -> Model:
-    """Train a config into a folder: a new run, or the rest of an interrupted one; see `train_run`.
+    """Train a config into a folder: a new run, or the rest of an interrupted run; see `train_run`.
 
     Args:
         config: complete config.
@@ -191,7 +191,9 @@ def train_into(
         check_cutoff(metric, len(prepared.splits[scoring.split]))
     with open_run(folder, wait=wait) if is_run(folder) else new_run(folder) as store:
         if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
-            raise InputError(f"{folder}: contains a run of a different config; remove it, or choose another folder")
+            raise InputError(
+                f"{folder}: contains a run of a different config; remove this run, or choose another folder"
+            )
         if is_finished(folder):
             _check_same_data(prepared, store)
             return load(folder, device=config.common.device)
@@ -199,7 +201,7 @@ def train_into(
 
 
 def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
-    """Commit config and environment of a new run; check the data of an interrupted one."""
+    """Commit config and environment of a new run; check the data of an interrupted run."""
     if ENVIRONMENT in store.manifest.files:
         before = _check_same_data(prepared, store)
         if before.processes != group.count():

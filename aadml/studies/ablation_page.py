@@ -91,7 +91,7 @@ def _summary(ablation: Ablation, scores: Scores, about: str) -> str:
 
 
 def _figures(ablation: Ablation, scores: Scores) -> list[StudyPart]:
-    """Return the sections with figures; only the first, without figures, if matplotlib is not installed."""
+    """Return the sections with figures; only the first section, without figures, if matplotlib is not installed."""
     paired = "Paired over seeds and queries; bars are standard errors, not corrected for the number of comparisons."
     curve, minus = _over_axis(ablation, scores)
     first = [

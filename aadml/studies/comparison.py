@@ -64,7 +64,7 @@ def compare(
         with_controls: whether anchor-aware rows get their control rows.
         with_rivals: whether anchor-aware rows also get rows of simpler replacements of the proxy: cross-batch memory,
             class means, the uniform mean of the neighbors, an affine map.
-        baseline: row with which the others are compared; by default aadml, or the first row.
+        baseline: row that the others are compared with; by default aadml, or the first row.
         trials: number of points of the config's `tuning` section that every row tries, selected on validation clips.
         seeds: number of seeds per row.
         metrics: metrics of further columns.
@@ -128,8 +128,8 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
     for name in listed(losses):
         if prefix := proxy_prefix_of(name):
             raise InputError(
-                f"--losses {name}: names a loss with AA proxies; pass {name.removeprefix(prefix)}, as every loss is "
-                "run with and without AA proxies, and with --rivals also with their simpler replacements"
+                f"--losses {name}: names a loss with AA proxies; pass {name.removeprefix(prefix)}, because every "
+                "loss is run with and without AA proxies"
             )
     method_rows = rows_of.chosen(methods, rows_of.method_names(), rows_of.known_methods(), "method or config")
     loss_rows = rows_of.chosen(losses, rows_of.loss_names(), JoinedRegistry(LOSSES, RECIPES), "loss")
@@ -139,7 +139,8 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
         )
     if audio_text := rows_of.sound_only(method_rows):
         raise InputError(
-            f"--methods {audio_text[0]}: trains on captioned sound; leave it out, as compare trains on feature files"
+            f"--methods {audio_text[0]}: trains on captioned sound, but compare trains on feature files; "
+            "leave out this method"
         )
     return method_rows, loss_rows
 

@@ -51,7 +51,7 @@ def write_comparison(
         scores: scores by name of the cell.
         seeds: seeds of every row.
         execution: execution of the study, with folder and command.
-        baseline: row with which others are compared; by default the default method, or the first row of a table.
+        baseline: row that others are compared with; by default the default method, or the first row of a table.
         notes: notes on the rows.
         metrics: metrics of further columns of the tables.
 
@@ -96,7 +96,7 @@ def _summary(rows: Sequence[ComparisonRow], scores: Scores, against: ComparisonR
 
 
 def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow | None:
-    """Return the row with which others are compared; None if the baseline is in another table."""
+    """Return the row that others are compared with; None if the baseline is in another table."""
     named = {row.name: row for row in rows}
     return named.get(DEFAULT_METHOD, rows[0]) if baseline is None else named.get(baseline)
 
@@ -124,15 +124,15 @@ def table_of(
     metrics: Sequence[str] = (),
     data_set: str = "",
 ) -> Table:
-    """Return the table of one kind: MAP over seeds, difference to a reference, cost, and the published figures.
+    """Return the table of one kind: MAP over seeds, difference to a reference, cost, and the published results.
 
     Args:
         rows: rows of methods, or rows of losses.
         scores: scores by name of the cell.
-        reference: row with which the others are compared; None makes no comparisons.
+        reference: row that the others are compared with; None makes no comparisons.
         about: caption.
         metrics: metrics of further columns.
-        data_set: data set of the published figures; "" for no such figures.
+        data_set: data set of the published results; "" for no such results.
     """
     kind = rows[0].table
     names: list[Cell] = [row.name for row in rows]

@@ -167,7 +167,7 @@ def named_rows(
             rows += _rows("losses", NONE, {"": none}, tuning_space(settings.base))
     for key, names in refused.items():
         if len(set(names)) >= len([*methods, *losses]) + bool(losses):
-            raise InputError(f"--set {key}: no row has this key, or every row sets its own; leave it out")
+            raise InputError(f"--set {key}: no row has this key, or every row sets its own; leave out this setting")
     notes = [
         f"{key} was not set for rows that lack the key or set their own value: {', '.join(dict.fromkeys(names))}"
         for key, names in refused.items()
@@ -252,7 +252,7 @@ def fitted_config(
         values: values of the config.
         row: name of the row.
         settings: settings shared by all rows.
-        refused: rejected settings with their rows, to which this row is added.
+        refused: rejected settings with their rows; this row is added.
         own_keys: keys whose values the row keeps.
     """
     values = with_setting(values, "data", settings.data)
@@ -283,7 +283,7 @@ def cells_of_rows(rows: Iterable[ComparisonRow]) -> list[Cell]:
     cells: dict[str, Cell] = {}
     for row in rows:
         if cells.setdefault(row.cell.name, row.cell).config != row.cell.config:
-            raise InputError(f"compare: two rows are called '{row.cell.name}'; leave out one of them")
+            raise InputError(f"compare: two rows are called '{row.cell.name}'; leave out one row")
     return list(cells.values())
 
 

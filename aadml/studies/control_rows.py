@@ -26,8 +26,8 @@ def controls(config: Config) -> dict[str, Config]:
     """Return the controls of a config with an anchor-aware proxy, by name; empty for other configs.
 
     The controls are the loss without proxy, and the proxy over random neighbors of the class, which isolates the effect
-    of the graph. If there is a label loss, two more are the loss at half its weight, because a proxy may help by
-    weakening a harmful loss, and no metric loss.
+    of the graph. With a label loss, the metric loss at half its weight and no metric loss are further controls, because
+    a proxy may help by weakening a harmful loss.
     """
     proxy = config.section("proxy")
     if proxy is None or not config.prefix:
@@ -44,9 +44,9 @@ def controls(config: Config) -> dict[str, Config]:
 def rivals(config: Config) -> dict[str, Config]:
     """Return simpler replacements of an anchor-aware proxy, by name; empty for configs without such a proxy.
 
-    The replacements are cross-batch memory on the same bank, which isolates the effect of a bank; the mean of the
-    clip's class; the mean of the same neighbors, without attention; and attention with the anchor as every value
-    (reading R1), which is an affine map of the anchor with as many parameters.
+    Cross-batch memory on the same bank isolates the effect of a bank. Other replacements are the mean of the clip's
+    class, and the mean of the same neighbors without attention. The last replacement is attention with the anchor as
+    every value (reading R1), an affine map of the anchor with as many parameters.
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":

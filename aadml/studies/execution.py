@@ -74,7 +74,7 @@ class Execution:
 
     @property
     def locked(self) -> Path:
-        """Folder that no other process may use meanwhile; each shard has a folder of its own."""
+        """Folder that no other process may use during the study; each shard has a folder of its own."""
         return self.folder / f"shard-{self.shard[0]}-of-{self.shard[1]}" if self.shard else self.folder
 
     def result(
@@ -88,7 +88,7 @@ class Execution:
         return list(jobs[self.shard[0] :: self.shard[1]]) if self.shard else list(jobs)
 
     def train(self, jobs: Sequence[Job], order: Callable[[list[Job]], list[Job]] = list) -> list[SweepOutcome]:
-        """Train the runs of this shard, or all runs if there are no shards; a merge trains none.
+        """Train the runs of this shard, or all runs if there are no shards; a merge trains no runs.
 
         Args:
             jobs: all runs of the study.
@@ -118,7 +118,7 @@ def shard_of(shard: str | None, *, merge: bool) -> tuple[int, int] | None:
         InputError: the text is not a shard, or a shard is combined with a merge.
     """
     if shard and merge:
-        raise InputError("--shard and --merge: both given, but --merge trains no runs; pass only one of them")
+        raise InputError("--shard and --merge: both given, but --merge trains no runs; pass only one option")
     return read_shard(shard) if shard else None
 
 
@@ -143,7 +143,7 @@ def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> 
     """Run the jobs that others need, then the others, each once; skip jobs whose needed job failed.
 
     Args:
-        jobs: the jobs, some of which may need other jobs.
+        jobs: the jobs; a job may need other jobs.
         workers: number of worker processes.
         work: function that runs jobs.
 

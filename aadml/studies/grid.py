@@ -84,7 +84,10 @@ def parse_axis(text: str) -> Axis:
     """
     key, sign, listed = (part.strip() for part in text.partition("="))
     if not sign or not key or not listed:
-        raise InputError(f"--over {text}: not key=values; pass for example proxy.k=1..7 or loss=triplet,aa-triplet")
+        raise InputError(
+            f"--over {text}: does not have the form key=values; pass, for example, proxy.k=1..7 or "
+            "loss=triplet,aa-triplet"
+        )
     try:
         content = strict_yaml.load(f"[{listed}]")
     except InputError as error:
@@ -132,13 +135,15 @@ def set_again(changed: JsonObject, axes: Sequence[Axis]) -> JsonObject:
     keys = [axis.key for axis in axes]
     for key in keys:
         if key in changed:
-            raise InputError(f"--over {key}: {key} is also set for all runs, without effect; leave out one of them")
+            raise InputError(
+                f"--over {key}: the axis overrides the value of {key} that is set for all runs; leave out that value"
+            )
     replaced = tuple(f"{key}." for key in keys)
     return {key: value for key, value in changed.items() if key.startswith(replaced)}
 
 
 def applied(base: JsonObject, settings: JsonObject) -> JsonObject:
-    """Apply settings: the loss after the proxy, which it may remove, and options of the loss after the loss."""
+    """Apply settings in order: the proxy, the loss (which may remove the proxy), and options of the loss."""
     for key in sorted(settings, key=lambda key: [key == late or key.startswith(late) for late in _LATER]):
         base = with_setting(base, key, settings[key])
     return base

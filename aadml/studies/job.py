@@ -33,7 +33,7 @@ class Job:
         config: config of the run.
         split: scored split: "test", or "valid" for a trial of a search.
         metrics: metrics in addition to those of every evaluation.
-        protocols: further protocols under which the trained model is scored.
+        protocols: further protocols for scoring the trained model.
         diagnosis: epochs between two scores of the test clips, used only in figures; see `Scoring`.
         needs: run of the pretrained model that the method needs; None trains that model in the folder of this run.
     """

@@ -175,7 +175,7 @@ def differences(scores: Mapping[str, CellScores], pairs: Iterable[Pair]) -> dict
 
 
 def in_words(tested: Difference | None) -> str:
-    """Return a difference as text: mean, 95 % interval, p, and its mark; "" for None."""
+    """Return a difference as text: mean, 95 % interval, p value and mark; "" for None."""
     if tested is None:
         return ""
     mean = signed(tested.mean)
@@ -187,7 +187,7 @@ def in_words(tested: Difference | None) -> str:
 
 
 def mark(tested: Difference) -> str:
-    """Return "*" for a significant difference and "≈" for an equivalent one; "" for neither."""
+    """Return "*" for a significant difference and "≈" for an equivalent difference; "" for others."""
     return "*" * tested.significant + "≈" * tested.equivalent
 
 

@@ -50,7 +50,7 @@ class ResultColumns(dict[str, list[Cell]]):
         self.update({name: [cell.cost(name) for cell in self._cells] for name in names})
 
     def add_published(self, kind: str, items: Sequence[str], data_set: str, prefix: str = "") -> None:
-        """Add the published figures of methods or losses on a data set; empty cells for other names."""
+        """Add the published results of methods or losses on a data set; empty cells for other names."""
         printed = [published(kind).get(item, {}).get(data_set, {}) for item in items]
         for figure in FIGURES:
             self[f"{prefix}published {figure.replace('_', '-')}"] = [figures.get(figure) for figures in printed]
@@ -62,7 +62,7 @@ class ResultColumns(dict[str, list[Cell]]):
             about: caption.
             tested: differences in the table, whose test the first note states.
             notes: further notes.
-            best: column whose largest figure is bold.
+            best: column whose largest value is bold.
         """
         rows = tuple(zip(*self.values(), strict=True))
         return Table(tuple(self), rows, about, (*how_tested(tested), *notes), best=(best,) if best else ())
@@ -247,7 +247,7 @@ def verdict(differences: Mapping[str, Difference], what: str) -> str:
 
 
 def result_tables(shown: Table, key_columns: int = 1, figure: str = "") -> str:
-    """Return a wide table as several tables in HTML: the results, the published figures next to ours, and the cost.
+    """Return a wide table as several tables in HTML: the results, the published results next to ours, and the cost.
 
     Args:
         shown: the table.

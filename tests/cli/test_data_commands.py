@@ -155,7 +155,7 @@ def test_embeddings_without_a_split_are_trained_on_after_one_was_drawn(tmp_path)
     trained = call("train", "--data", tmp_path / "f.h5", "--method", "cca", "--runs", tmp_path / "runs", "--set",
                    "method.dimension=2")  # fmt: skip
     assert trained.exit_code == 0
-    with pytest.raises(InputError, match="--split half: write random"):
+    with pytest.raises(InputError, match="--split half: is not a random division; write random"):
         call("convert", tmp_path / "e.npz", tmp_path / "g.h5", "--split", "half")
 
 

@@ -122,7 +122,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
         (["--ave", "AVE", "--only", "table-2"], "pass --vegas F.h5"),
         (["--ave", "AVE", "--only", "tabel-3"], "did you mean 'table-3'"),
         (["--ave", "AVE", "--shard", "2/2"], "--shard 2/2"),
-        (["--ave", "AVE", "--shard", "0/2", "--merge"], "pass only one of them"),
+        (["--ave", "AVE", "--shard", "0/2", "--merge"], "pass only one option"),
         (["--ave", "absent.h5"], "no such file"),
         (["--ave", "AVE", "--set", "netwrk.hidden=[3]"], "no row has this key"),
     ],

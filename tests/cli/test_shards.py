@@ -41,7 +41,7 @@ def without_seconds(table):
     ("more", "reason"),
     [
         (["--shard", "2/2"], "pass I/N"),
-        (["--shard", "0/2", "--merge"], "pass only one of them"),
+        (["--shard", "0/2", "--merge"], "pass only one option"),
         (["--shard", "0/2", "--trials", "3"], "leave out --shard and --merge"),
     ],
 )

@@ -123,7 +123,8 @@ def test_what_a_feature_file_does_not_follow_is_refused(tmp_path, options, said)
 @pytest.mark.parametrize("options", [{"layout": "flat"}, {"audio": "x"}, {"test_fold": 1}, {"class_names": ("a",)}])
 def test_drawn_features_leave_nothing_to_choose(options):
     with pytest.raises(
-        InputError, match=r"^synthetic:pairs: drawn features have no .* to choose, but .* is given; leave it out$"
+        InputError,
+        match=r"^synthetic:pairs: drawn features have no .* to choose, but .* is given; leave out this option$",
     ):
         open_data("synthetic:pairs", **options)
 

@@ -106,7 +106,7 @@ def test_an_encoder_is_a_function_or_the_name_of_one_beside_the_data(other_file,
     (tmp_path / "encoder_of_this_test.py").write_text("def same(features, labels):\n    return features\n")
     aadml.audit(encoder="encoder_of_this_test:same", data=other_file())
     assert asked[0].function({"audio": 1}, None) == {"audio": 1}
-    with pytest.raises(InputError, match="--encoder same: not the name of a function; pass module:function"):
+    with pytest.raises(InputError, match="--encoder same: is not the name of a function; pass module:function"):
         aadml.audit(encoder="same", data=other_file())
 
 

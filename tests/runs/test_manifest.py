@@ -46,6 +46,6 @@ def test_a_manifest_that_names_a_file_outside_its_folder_is_refused(tmp_path, na
     content = {"format": FORMAT, "version": VERSION, "run": "r", "generation": 1, "seconds": 0.0}
     sums = {"log": vars(FileSum.of(b"")), "files": {name: vars(FileSum.of(b"p"))}}
     (tmp_path / "run" / MANIFEST).write_bytes(seal(content | sums))
-    with pytest.raises(InputError, match="not in the folder of the run"), open_run(tmp_path / "run"):
+    with pytest.raises(InputError, match="outside the run folder"), open_run(tmp_path / "run"):
         pass
     assert (tmp_path / "precious").read_bytes() == b"p"

@@ -96,11 +96,11 @@ def test_what_an_evaluation_would_not_follow_is_refused(model, options, said):
     [
         (
             {"features": {"audio": CONTENT.features["audio"]}},
-            r"has no visual features, which the model needs; it has audio",
+            r"has no visual features, which the model needs \(found: audio\); add features",
         ),
         (
             {"features": {"audio": CONTENT.features["visual"], "visual": CONTENT.features["visual"]}},
-            "audio has 8 dimensions; the model was trained on 6",
+            "audio has 8 dimensions, but the model was trained on 6; pass features of the same extractor",
         ),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_split_without_clips_is_refused_with_what_there_is(random_model, other
 
 def test_captioned_sound_and_features_are_told_apart(random_model, monkeypatch):
     monkeypatch.setattr(model_data, "is_captioned", lambda path: True)
-    with pytest.raises(InputError, match="is captioned sound; the model reads features of audio, visual"):
+    with pytest.raises(InputError, match="is captioned sound, but the model reads features of audio, visual"):
         read_for(random_model, "sound.csv")
     facts = replace(
         random_model.facts,
@@ -158,5 +158,5 @@ def test_captioned_sound_and_features_are_told_apart(random_model, monkeypatch):
     monkeypatch.setattr(model_data, "read_captioned", lambda path, options: (path, options.captions))
     assert read_for(reads, "sound.csv") == ("sound.csv", 5)
     monkeypatch.setattr(model_data, "is_captioned", lambda path: False)
-    with pytest.raises(InputError, match="is features, not captioned sound; the model reads captioned sound"):
+    with pytest.raises(InputError, match="is features, not captioned sound, but the model reads captioned sound"):
         read_for(reads, "features.h5")

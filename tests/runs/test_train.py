@@ -29,7 +29,9 @@ def test_a_run_continued_by_other_processes_says_that_it_is_equal_up_to_rounding
 def test_a_folder_of_another_config_or_of_other_data_is_not_trained_into(config, tmp_path):
     first = train_into(config(), tmp_path / "run")
     assert train_into(config(), tmp_path / "run").evaluation == first.evaluation
-    with pytest.raises(InputError, match="contains a run of a different config; remove it, or choose another folder"):
+    with pytest.raises(
+        InputError, match="contains a run of a different config; remove this run, or choose another folder"
+    ):
         train_into(config(seed=1), tmp_path / "run")
     write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8), seed=5))
     with pytest.raises(InputError, match=r"the data changed since .* was begun; start a new run"):

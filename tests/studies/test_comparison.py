@@ -3,10 +3,7 @@ from click.testing import CliRunner
 
 from aadml.cli import cli
 
-AA_LOSS = (
-    "names a loss with AA proxies; pass triplet, as every loss is run with and without AA proxies, and with --rivals "
-    "also with their simpler replacements"
-)
+AA_LOSS = "names a loss with AA proxies; pass triplet, because every loss is run with and without AA proxies"
 
 
 @pytest.mark.parametrize(

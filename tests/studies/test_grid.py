@@ -77,7 +77,7 @@ def test_bad_values_of_keys_are_told_too(over, hint):
 
 
 def test_a_setting_that_no_run_would_have_is_refused():
-    with pytest.raises(InputError, match=r"--over training.epochs: training.epochs is also set for all runs"):
+    with pytest.raises(InputError, match=r"--over training.epochs: the axis overrides the value"):
         set_again({"training.epochs": 3}, [parse_axis("training.epochs=1,2")])
     with pytest.raises(InputError, match="seed: every run has its own"):
         set_again({"seed": 3}, [parse_axis("training.epochs=1,2")])

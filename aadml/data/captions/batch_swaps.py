@@ -76,7 +76,7 @@ def _sweep(vectors: Tensor, batches: Tensor, pairs: Tensor, sense: int, codes: C
 
 
 def _clashes(codes: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Return the mask (p, i, j) of the swaps after which j of `right` or i of `left` has a duplicate in its batch."""
+    """Return the mask (p, i, j) of swaps that put i of `left` or j of `right` into a batch with its duplicate."""
     cross = conflicts(codes, left, right)  # (p, i, j)
     j_duplicates = cross.sum(1, keepdim=True) - cross.long()  # duplicates of j in left, other than i
     i_duplicates = cross.sum(2, keepdim=True) - cross.long()
@@ -102,7 +102,7 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
 
 
 def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
-    """Swap an item with an item of another batch so that neither has a duplicate; return whether a swap was made."""
+    """Swap an item with an item of another batch if both then have no duplicate; return whether a swap was made."""
     batch = batches[number : number + 1]
     item = batch[:, place]
     others = torch.cat([batch[:, :place], batch[:, place + 1 :]], 1)

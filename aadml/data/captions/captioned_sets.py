@@ -67,7 +67,7 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
     absent = [name for name in PARTS if name not in parts]
     if absent:
         raise InputError(
-            f"{place}: no captions of the split {absent[0]} (found: {', '.join(parts) or 'none'}); add them"
+            f"{place}: has no captions of the split {absent[0]} (found: {', '.join(parts) or 'none'}); add captions"
         )
     notes: list[str] = []
     clips = {name: _clips(part, name, clean, captions, str(place), notes) for name, part in parts.items()}
@@ -96,7 +96,8 @@ def _parts(place: Path) -> dict[str, CaptionedPart]:
     if place.is_file() and place.suffix == ".csv":
         return _of_manifest(place)
     if not place.is_dir():
-        raise InputError(f"{place}: {'is not a folder or manifest' if place.exists() else 'no such file or folder'}")
+        problem = "is not a folder or manifest" if place.exists() else "no such file or folder"
+        raise InputError(f"{place}: {problem}; pass a folder or a manifest of captioned sound")
     packs = dict(_packs(place))
     if packs:
         return {name: _of_pack(pack) for name, pack in packs.items()}
@@ -111,7 +112,7 @@ def _tables(place: Path) -> Iterator[tuple[str, Path]]:
             tables = sorted(table for table in folder.glob("*") if form.fullmatch(table.name))
             if len(tables) > 1:
                 shown = ", ".join(table.name for table in tables)
-                raise InputError(f"{folder}: several tables for the split {part}: {shown}; keep only one")
+                raise InputError(f"{folder}: has several tables of the split {part} ({shown}); keep one table")
             if tables:
                 yield part, tables[0]
                 break
@@ -163,19 +164,22 @@ def _of_pack(path: Path) -> CaptionedPart:
         with open_hdf5(path) as file:
             for key in ("audio_name", "caption", "waveform"):
                 if key not in file:
-                    raise InputError(f"{path}: holds no '{key}'; keys found: {', '.join(file) or 'none'}")
+                    raise InputError(
+                        f"{path}: holds no '{key}' (keys found: {', '.join(file) or 'none'}); "
+                        "pass a packed file of Mei et al."
+                    )
             names = file["audio_name"].asstr()[()].tolist()
             written = file["caption"].asstr()[()]
             rows = written.reshape(len(written), -1).tolist()
             if not len(names) == len(rows) == len(file["waveform"]):
                 raise InputError(
-                    f"{path}: {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
+                    f"{path}: holds {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
                     f"{len(file['waveform'])} rows in 'waveform'; the numbers must be equal"
                 )
     except (TypeError, AttributeError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{path}: 'audio_name' and 'caption' must hold UTF-8 text, and 'waveform' a row per clip "
-            f"({' '.join(str(error).split())})"
+            f"{path}: cannot be read as captioned sound ({' '.join(str(error).split())}); 'audio_name' and 'caption' "
+            "must hold UTF-8 text, and 'waveform' must hold a row per clip"
         ) from error
     files = [CaptionedFile(name, tuple(row)) for name, row in zip(names, rows, strict=True)]
     return CaptionedPart(tuple(files), packed=str(path))
@@ -191,7 +195,8 @@ def _clips(
     usable = [i for i, file in enumerate(part.files) if file.name not in missing and spoken[i]]
     if not usable:
         raise InputError(
-            f"{place}: none of the {len(part.files)} sound files of the split {name} can be read: {_named(missing)}"
+            f"{place}: none of the {len(part.files)} sound files of the split {name} can be read: {_named(missing)}; "
+            "restore these files"
             if len(missing) == len(part.files)
             else f"{place}: no clip of the split {name} has sound and words; add clips with a sound file and a caption"
         )

@@ -1,7 +1,7 @@
 """Batches of a chosen difficulty (3CMLF, Equations 2 and 3): partitions of the training pairs.
 
 A batch is hard if its items resemble each other. Let e_i be unit vectors and s_m their sum over batch m. The sum of
-all similarities within batches is  sum_m |s_m|^2 - n;  easy batches minimize and hard ones maximize it.
+all similarities within batches is  sum_m |s_m|^2 - n;  easy batches minimize the sum, and hard batches maximize it.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ def partition(
         InputError: too few items, unknown names, or more items share a code than there are batches.
     """
     if difficulty not in ("easy", "median", "hard"):
-        raise InputError(f"curriculum: no difficulty '{difficulty}'; choose from easy, median, hard")
+        raise InputError(f"curriculum: '{difficulty}' is not a difficulty; choose from easy, median, hard")
     check_partition(len(vectors), size, codes if difficulty == "hard" else (), seed=seed)
     used = _used_rows(len(vectors), size, seed)
     generator = torch.Generator().manual_seed(seed)

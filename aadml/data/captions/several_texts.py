@@ -22,7 +22,7 @@ def every_text(clips: Clips) -> Clips:
         clips: n clips with m texts.
 
     Returns:
-        The n clips, and a row for each further text; the same clips if none has several texts.
+        The n clips, and a row for each further text; the same clips if no clip has several texts.
     """
     texts = clips.texts
     if texts is None:
@@ -45,7 +45,7 @@ def pair_a_text(clips: Clips) -> Clips:
         clips: n clips with m texts.
 
     Returns:
-        The rows; the same clips if none has several texts.
+        The rows; the same clips if no clip has several texts.
     """
     texts = clips.texts
     if texts is None:

@@ -39,14 +39,14 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     """
     header, rows = read_table(path)
     if any(not is_utf8(cell) for _, row in rows for cell in row.values()):
-        raise InputError(f"{path}: is not UTF-8; save it as CSV in UTF-8")
+        raise InputError(f"{path}: is not UTF-8; save the file as CSV in UTF-8")
     if {"youtube_id", "caption"} <= set(header):
         return _released_audiocaps(rows, path)
     places = caption_columns(header)
     if "file_name" not in header or not places:
         raise InputError(
-            f"{path}: its columns are {', '.join(header)}; use file_name,caption | file_name,caption_1,... | "
-            "audiocap_id,youtube_id,start_time,caption"
+            f"{path}: its columns are {', '.join(header)}; rename the columns to file_name,caption or "
+            "file_name,caption_1,... or audiocap_id,youtube_id,start_time,caption"
         )
     files = [CaptionedFile(row["file_name"], tuple(row[place] for place in places if row[place])) for _, row in rows]
     _check(files, [line for line, _ in rows], path)

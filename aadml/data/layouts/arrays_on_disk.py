@@ -38,7 +38,7 @@ def assemble(
     codes, values = _classes(arrays, class_names, str(place))
     if len(codes) != len(arrays.splits):
         raise InputError(
-            f"{place}: {len(codes)} labels, but {len(arrays.splits)} rows of features; the numbers must be equal"
+            f"{place}: holds {len(codes)} labels, but {len(arrays.splits)} rows of features; the numbers must be equal"
         )
     hashes = {Path(source).name: file_hash(source) for source in (arrays.sources or (place,))}
     origin: JsonObject = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(arrays.notes)}
@@ -83,7 +83,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         place: source of the labels, for messages.
 
     Raises:
-        InputError: another shape, fractions, NaN, or rows with no class or more than one.
+        InputError: another shape, fractions, NaN, or rows with no class or several classes.
     """
     flat = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if flat.ndim == 2:
@@ -157,7 +157,7 @@ def read_split_column(values: NDArray[Any], names: Mapping[str, str], place: str
     for row, word in enumerate(map(text, values.ravel().tolist())):
         split = names.get(word.lower().removesuffix(".0"))
         if split is None:
-            raise InputError(f"{place}: '{word}' in row {row} is not a split; use one of {', '.join(names)}")
+            raise InputError(f"{place}: '{word}' in row {row} is not a split; choose from {', '.join(names)}")
         splits.append(split)
     return splits
 
@@ -177,12 +177,14 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: cannot be read as a list of class names (not UTF-8)") from error
+        raise InputError(f"{path}: cannot be read as a list of class names; save the file in UTF-8") from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read as a list of class names ({error.strerror})") from error
+        raise InputError(
+            f"{path}: cannot be read as a list of class names ({error.strerror}); pass a text file"
+        ) from error
     names = tuple(line.strip() for line in lines if line.strip())
     if not names:
-        raise InputError(f"{path}: holds no class names; write one per line")
+        raise InputError(f"{path}: holds no class names; write one name per line")
     if len(set(names)) < len(names):
         raise InputError(f"{path}: repeats a class name; all names must differ")
     return names
@@ -194,7 +196,7 @@ def _from_one_hot(rows: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tu
     wrong = np.flatnonzero(rows.sum(axis=1) != 1)
     if len(wrong):
         raise InputError(
-            f"{place}: row {wrong[0]} has {int(rows[wrong[0]].sum())} classes; each clip needs exactly one"
+            f"{place}: row {wrong[0]} has {int(rows[wrong[0]].sum())} classes; each clip needs exactly one class"
         )
     columns, codes = np.unique(rows.argmax(axis=1), return_inverse=True)
     return codes.astype(np.int64), tuple(str(column) for column in columns.tolist())

@@ -33,7 +33,7 @@ def read_ave_h5(path: Path, options: ReadOptions) -> LayoutArrays:
     for pattern, matches in files.items():
         if len(matches) > 1 or (not matches and pattern != KEYS[2]):
             names = ", ".join(file.name for file in matches) or "none"
-            raise InputError(f"{path}: one file '{pattern}' is needed; found: {names}")
+            raise InputError(f"{path}: one file '{pattern}' is needed (found: {names}); add or remove files")
     sources = {name: file[0] for name, file in zip(("audio", "label", "visual"), files.values(), strict=True) if file}
     features = {name: _pooled(file) for name, file in sources.items()}
     shares = features.pop("label")
@@ -61,7 +61,9 @@ def _pooled(file: Path) -> NDArray[np.float32]:
     """Return the mean over every axis between the first and the last (n, d), computed by blocks of clips."""
     with open_hdf5(file) as store:
         if "avadataset" not in store:
-            raise InputError(f"{file}: holds no 'avadataset'; keys found: {', '.join(store) or 'none'}")
+            raise InputError(
+                f"{file}: holds no 'avadataset' (keys found: {', '.join(store) or 'none'}); pass AVE's files"
+            )
         data: Any = store["avadataset"]
         if not isinstance(data, h5py.Dataset) or data.ndim < 2 or data.dtype.kind not in "fiub":
             kind = f"{data.dtype} {data.shape}" if isinstance(data, h5py.Dataset) else "a group"
@@ -72,7 +74,7 @@ def _pooled(file: Path) -> NDArray[np.float32]:
             for start in range(0, len(data), _BLOCK)
         ]
     if not blocks:
-        raise InputError(f"{file}: holds no clips")
+        raise InputError(f"{file}: holds no clips; pass AVE's files")
     return np.concatenate(blocks).astype(np.float32)
 
 

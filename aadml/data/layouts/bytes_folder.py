@@ -39,7 +39,9 @@ def read_bytes_folder(path: Path, options: ReadOptions) -> LayoutArrays:
     if unlisted:
         notes.append(f"{len(unlisted)} clips were left out because no fold lists them: {first_five(unlisted)}")
     if not names:
-        raise InputError(f"{path}: no id of the folds has all three of its files; {len(absent)} ids are incomplete")
+        raise InputError(
+            f"{path}: no id of the folds has all three of its files ({len(absent)} ids are incomplete); add the files"
+        )
     return LayoutArrays(
         {modality: _stacked([path / part / f"{name}.npy" for name in names]) for modality, part in _PARTS.items()},
         np.stack([_class_of(path / "classes" / f"{name}.npy") for name in names]),
@@ -55,7 +57,9 @@ def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
     rows = [_pooled(file) for file in files]
     for file, row in zip(files, rows, strict=True):
         if len(row) != len(rows[0]):
-            raise InputError(f"{file}: has {len(row)} dimensions, but {files[0]} has {len(rows[0])}")
+            raise InputError(
+                f"{file}: has {len(row)} dimensions, but {files[0]} has {len(rows[0])}; the numbers must be equal"
+            )
     return np.stack(rows)
 
 

@@ -40,7 +40,7 @@ class LayoutArrays:
         class_names: names of the classes in the order of the sorted label values; by default these values.
         positional: labels are positions among `class_names`, or `UNLABELLED`.
         notes: remarks on the data, one sentence each.
-        present: modality -> (n,) mask of the clips that have it, if some lack it; other features are ignored.
+        present: modality -> (n,) mask of the clips with the modality; other features are ignored.
         texts: all texts, if clips have several; the features of `text` then hold the first text of each clip.
         sources: the files whose SHA-256 is recorded; by default the path that was read.
     """
@@ -80,7 +80,7 @@ def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) 
     """Check that all arrays have the same number of rows.
 
     Raises:
-        InputError: two arrays differ in length; the message names them.
+        InputError: two arrays differ in length; the message names the arrays.
     """
     counts = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
     first = next(iter(counts))

@@ -24,7 +24,7 @@ RIDGE = 1e-4
 
 
 def like_released(content: FeatureFile) -> FeatureFile:
-    """Return features that are distributed like the released ones: audio non-negative and sparse, visual whitened.
+    """Return features that are distributed like the released features: audio non-negative and sparse, visual whitened.
 
         audio_ij = max(0, x_ij - q_j),   q_j the train clips' ZEROS-quantile of column j
         visual   = (x - mean) V / sqrt(eigenvalues + RIDGE),   of the train clips' covariance

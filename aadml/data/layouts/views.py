@@ -1,4 +1,4 @@
-"""npz with a key for each part and view: `<view>_train`, `<view>_test`, and `label_train`, `label_test` or none."""
+"""npz with a key for each part and view: `<view>_train`, `<view>_test`, and optionally `label_train`, `label_test`."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -13,8 +13,8 @@ def ave(
 ) -> Listing:
     """List AVE with its official train, validation and test splits (Tian et al., ECCV 2018).
 
-    The papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock (80, 10 and 10). Which 100 is
-    not known; `seed` draws them. Without the limit the listing has 2,015 clips.
+    The papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock (80, 10 and 10). The papers
+    do not list the 100 clips; `seed` draws them. Without the limit the listing has 2,015 clips.
 
     Args:
         source: the folder with `Annotations.txt`, `train_order.h5`, `val_order.h5`, `test_order.h5`.
@@ -46,7 +46,7 @@ def ave(
             notes.append(f"{clock_limit} clips of {CLOCK} were kept (drawn by seed {seed}), {len(left_out)} left out")
     folder = source / "AVE" if media is None else media
     if media is not None and not media.is_dir():
-        raise InputError(f"{media}: is not a folder of videos")
+        raise InputError(f"{media}: is not a folder of videos; pass --media FOLDER")
     videos = {file.stem: file for file in media_files(folder)} if folder.is_dir() else {}
     entries = tuple(
         ListedClip(

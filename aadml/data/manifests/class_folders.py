@@ -26,7 +26,7 @@ def class_folders(source: Path, *, valid: float = 0.1, test: float = 0.2, seed: 
         seed: seed of the division; equal seeds give equal splits.
 
     Raises:
-        InputError: no such folder, no media, or shares that leave none for train.
+        InputError: no such folder, no media, or shares that leave no clips for train.
     """
     if min(valid, test) < 0 or valid + test >= 1:
         raise InputError(
@@ -58,7 +58,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
         InputError: no such folder, or no media in it.
     """
     if not source.is_dir():
-        raise InputError(f"{source}: is not a folder")
+        raise InputError(f"{source}: is not a folder; pass a folder of media")
     folders_of = {file: file.relative_to(source).parts[:-1] for file in media_files(source)}
     tops = {folders[0] for folders in folders_of.values() if folders}
     divided = {"train", "test"} <= tops <= set(_SPLIT_FOLDERS)
@@ -66,7 +66,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     labelled = any(class_of.values()) and not no_labels
     files = [file for file, labels in class_of.items() if labels or not labelled]
     if not files:
-        raise InputError("; ".join([f"{source}: holds no media", *left_aside(source)]))
+        raise InputError("; ".join([f"{source}: holds no media", *left_aside(source), "add sound or video files"]))
     equal = equal_files(files)
     entries = tuple(
         ListedClip(
@@ -116,4 +116,4 @@ def unique_names(files: Sequence[Path], source: Path) -> list[str]:
         names = [utf8(name) for name in form]
         if max(Counter(names).values(), default=1) == 1:
             return names
-    raise InputError(f"{source}: two files have names that are the same as UTF-8; rename one")
+    raise InputError(f"{source}: two files have names that are equal as UTF-8; rename one file")

@@ -68,7 +68,7 @@ class Listing:
     Args:
         entries: the clips, in order.
         notes: remarks on the listing, one sentence each.
-        hashes: SHA-256 of the files from which the listing was read.
+        hashes: SHA-256 of the files that define the listing.
         absent: names of videos of the data set with neither a file nor an entry.
     """
 
@@ -118,14 +118,14 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
     """Write a manifest: `id,media,label,split` and further columns; paths below its folder are relative to the folder.
 
     If the picture is in another file, the columns are `audio,visual` instead of `media`. If clips have several labels,
-    the column is `labels` instead of `label`; without labels there is neither.
+    the column is `labels` instead of `label`; without labels, both columns are absent.
 
     Raises:
         InputError: no entries, an id that repeats, labels that cannot be listed, or a path that cannot be written.
     """
     rows = list(entries)
     if not rows:
-        raise InputError(f"{path}: there are no clips to list")
+        raise InputError(f"{path}: there are no clips to list; pass at least one clip")
     repeats = [name for name, count in Counter(entry.id for entry in rows).items() if count > 1]
     if repeats:
         raise InputError(f"{path}: the id '{repeats[0]}' names more than one clip; ids must be unique")
@@ -156,7 +156,7 @@ def _label_column(rows: Sequence[ListedClip], place: str) -> list[str]:
     wrong = [label for entry in rows for label in entry.labels if LABELS_SEPARATOR in label]
     if wrong:
         raise InputError(
-            f"{place}: the label '{wrong[0]}' holds '{LABELS_SEPARATOR}', which separates labels; rename it"
+            f"{place}: the label '{wrong[0]}' holds '{LABELS_SEPARATOR}', which separates labels; rename the label"
         )
     return ["labels"]
 
@@ -201,7 +201,7 @@ def equal_files(files: Iterable[Path]) -> dict[Path, str]:
     try:
         hashes = {file: file_hash(file) for group in by_size.values() if len(group) > 1 for file in group}
     except OSError as error:
-        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
     counts = Counter(hashes.values())
     return {file: digest for file, digest in hashes.items() if counts[digest] > 1}
 
@@ -225,7 +225,7 @@ def _is_link(path: Path) -> bool:
 
 
 def _refuse(error: OSError) -> None:
-    raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
+    raise InputError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
 
 
 def _some(names: list[str]) -> str:

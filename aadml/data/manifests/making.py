@@ -83,12 +83,14 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
     if len(places) == 2:
         return str(places[0]), Path(places[1])
     if len(places) != 1:
-        raise InputError("manifest: pass a folder or a table, or the name of a data set and its folder")
+        raise InputError(
+            f"manifest: {len(places)} places given; pass a folder or a table, or the name of a data set and its folder"
+        )
     source = Path(places[0])
     if str(source) in MANIFESTS and not source.exists():
         raise InputError(f"manifest: '{source}' is the name of a data set; pass its folder as well")
     if not source.exists():
-        raise InputError(f"{source}: no such file or folder")
+        raise InputError(f"{source}: no such file or folder; check the path")
     if (source / "manifest.csv").is_file() and _is_manifest(source / "manifest.csv"):
         raise InputError(f"{source}: holds manifest.csv, which is a manifest already; pass it to `aadml extract`")
     return "folder" if source.is_dir() else "table", source
@@ -138,7 +140,9 @@ def _without_missing(listing: Listing, source: Path, *, skip: bool) -> Listing:
     files = first_five([str(file) for entry in missing for file in entry.files if not file.is_file()])
     counts = f"{len(missing)} of {len(listing.entries)} clips have no media file"
     if not skip:
-        raise InputError(f"{source}: {counts} ({files}); pass --skip-missing to leave them out, or --media FOLDER")
+        raise InputError(
+            f"{source}: {counts} ({files}); pass --skip-missing to leave out these clips, or --media FOLDER"
+        )
     excluded = {entry.id for entry in missing}
     entries = tuple(entry for entry in listing.entries if entry.id not in excluded)
     return replace(listing, entries=entries, notes=(*listing.notes, f"{counts} and were left out ({files})"))

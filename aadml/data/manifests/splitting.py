@@ -42,7 +42,9 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
     elif not rule:
         return _checked(listing, by)
     else:
-        raise InputError(f"--split {rule}: write random:TRAIN/VALID/TEST, as in {DEFAULT}, or column:NAME")
+        raise InputError(
+            f"--split {rule}: is not a division; write random:TRAIN/VALID/TEST, as in {DEFAULT}, or column:NAME"
+        )
     entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
     return _checked(replace(listing, entries=entries, notes=(*listing.notes, f"the split is {how}")), by)
 
@@ -92,12 +94,12 @@ def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
 
 
 def _checked(listing: Listing, by: str | None) -> Listing:
-    """Return the listing; raise InputError if a clip has no split, or clips with the same cell of `by` have two."""
+    """Return the listing; raise InputError if a clip has no split, or a cell of `by` is in several splits."""
     lacking = [entry.id for entry in listing.entries if entry.split not in SPLITS]
     if lacking:
         raise InputError(
             f"{len(lacking)} of {len(listing.entries)} clips have no split, or a word other than {', '.join(SPLITS)} "
-            f"('{lacking[0]}'); correct the column 'split', or draw one: --split {DEFAULT}"
+            f"('{lacking[0]}'); correct the column 'split', or draw a split: --split {DEFAULT}"
         )
     splits_of: dict[str, set[str]] = {}
     for entry, cell in zip(listing.entries, _column(listing.entries, by, "--split-by ") if by else (), strict=False):

@@ -31,7 +31,7 @@ def table(
     first_label: bool = False,
     no_labels: bool = False,
 ) -> Listing:
-    """List the clips of a table; manifest columns are those of the same name, or those that `columns` maps.
+    """List the clips of a table whose columns have the names of manifest columns, or names that `columns` maps.
 
     Args:
         source: a CSV file, UTF-8; the separator of its columns is detected in its first line.
@@ -43,7 +43,7 @@ def table(
         no_labels: leave the labels out.
 
     Returns:
-        The clips; if the table has no splits, those of the clips are empty.
+        The clips; if the table has no splits, the splits of the clips are empty.
 
     Raises:
         InputError: the table cannot be read, lacks a column, or has invalid rows.
@@ -52,7 +52,7 @@ def table(
     names = _mapped(header, columns, str(source))
     folder = source.parent if media is None else media
     if not folder.is_dir():
-        raise InputError(f"{media}: is not a folder of media")
+        raise InputError(f"{media}: is not a folder of media; pass --media FOLDER")
     roles = set(names.values()) & set(_ROLES)
     separator = labels_separator or (LABELS_SEPARATOR if "labels" in roles else None)
     label = None if no_labels else next((role for role in ("label", "labels") if role in roles), None)
@@ -90,9 +90,9 @@ def read_table(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror}); pass a readable CSV file") from error
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4096]:
-        raise InputError(f"{path}: is UTF-16 or holds zero bytes; save it as CSV in UTF-8")
+        raise InputError(f"{path}: is UTF-16 or holds zero bytes; save the table as CSV in UTF-8")
     text = data.decode("utf-8-sig", errors="surrogateescape")
     first = next((line for line in text.splitlines() if line.strip()), "")
     separator = max(SEPARATORS, key=lambda candidate: len(next(csv.reader([first], delimiter=candidate))))
@@ -100,18 +100,20 @@ def read_table(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
     try:
         rows = [(lines.line_num, [cell.strip() for cell in line]) for line in lines if any(map(str.strip, line))]
     except csv.Error as error:
-        raise InputError(f"{path}: line {lines.line_num} is not CSV ({error})") from error
+        raise InputError(f"{path}: line {lines.line_num} is not CSV ({error}); correct the line") from error
     if len(rows) < 2:
-        raise InputError(f"{path}: {'has a header but no rows' if rows else 'the file is empty'}")
+        raise InputError(f"{path}: {'has a header but no rows' if rows else 'the file is empty'}; add a row per clip")
     (_, header), *rows = rows
     doubled = [name for name, count in Counter(header).items() if name and count > 1]
     if doubled:
-        raise InputError(f"{path}: column '{doubled[0]}' occurs twice; rename one")
+        raise InputError(f"{path}: column '{doubled[0]}' occurs twice; rename one column")
     for line, row in rows:
         nameless = any(cell for name, cell in zip(header, row, strict=False) if not name)
         if len(row) < len(header) or any(row[len(header) :]) or nameless:
             named = sum(map(bool, header))
-            raise InputError(f"{path}: line {line} has {len(row)} cells, but the first line names {named} columns")
+            raise InputError(
+                f"{path}: line {line} has {len(row)} cells, but the first line names {named} columns; correct the line"
+            )
     return header, [(line, {name: cell for name, cell in zip(header, row, strict=False) if name}) for line, row in rows]
 
 
@@ -126,7 +128,9 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
     for part in filter(None, (part.strip() for part in columns.split(","))):
         new, equals, old = (word.strip() for word in part.partition("="))
         if not equals or not new or not old:
-            raise InputError(f"--columns {part}: write NEW=COLUMN, for example media=filename,label=class")
+            raise InputError(
+                f"--columns {part}: does not have the form NEW=COLUMN; write, for example, media=filename,label=class"
+            )
         if old not in names:
             raise InputError(f"{place}: has no column '{old}'; {suggestion(old, known)}")
         if new in new_names:
@@ -142,14 +146,14 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
     wrong = [name for name in names.values() if "/" in name or name in (".", "..") or not name.isprintable()]
     if wrong:
         raise InputError(
-            f"{place}: {wrong[0]!r} cannot name a column of a manifest; rename it with --columns NEW=COLUMN"
+            f"{place}: {wrong[0]!r} cannot name a column of a manifest; rename the column with --columns NEW=COLUMN"
         )
     if not ("media" in names.values() or {"audio", "visual"} <= set(names.values())):
         guesses = {role: _guess(role, known) for role in _GUESSES}
         advice = ",".join(f"{role}={name}" for role, name in guesses.items() if name)
         raise InputError(
             f"{place}: has no column 'media'; its columns are {', '.join(known)}; "
-            f"choose from them: --columns {advice if guesses['media'] else 'media=COLUMN,label=COLUMN'}"
+            f"choose from these columns: --columns {advice if guesses['media'] else 'media=COLUMN,label=COLUMN'}"
         )
     return names
 
@@ -168,11 +172,11 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
         raise InputError(f"{place}: {_lines(foreign)}: the cells are not UTF-8; save the table as CSV in UTF-8")
     empty = [line for line, clip in rows if Path() in clip.files]
     if empty:
-        raise InputError(f"{place}: no media file in {_lines(empty)}; fill in the cells")
+        raise InputError(f"{place}: has no media file in {_lines(empty)}; fill in the cells")
     bare = [line for line, clip in rows if labelled and not clip.labels]
     if bare:
         raise InputError(
-            f"{place}: no label in {_lines(bare)}; fill in the cells, or leave all labels out: --no-labels"
+            f"{place}: has no label in {_lines(bare)}; fill in the cells, or leave all labels out: --no-labels"
         )
     lines_of: dict[str | Path, list[int]] = defaultdict(list)
     for line, clip in rows:

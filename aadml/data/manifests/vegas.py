@@ -22,7 +22,7 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         InputError: no such folder, no media, or folds that list none of the videos.
     """
     if not source.is_dir():
-        raise InputError(f"{source}: is not a folder")
+        raise InputError(f"{source}: is not a folder; pass the folder of VEGAS")
     files = [file for file in media_files(source) if len(file.relative_to(source).parts) > 1]
     if not files:
         raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
@@ -46,7 +46,9 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         notes.append(f"{len(without_video)} ids of the folds have no video")
         hashes = {file.name: file_hash(file) for file in sorted(folds.iterdir()) if file.is_file()}
         if len(unlisted) == len(names):
-            raise InputError(f"{folds}: the folds list none of the {len(names)} videos, such as '{names[0]}'")
+            raise InputError(
+                f"{folds}: the folds list none of the {len(names)} videos, such as '{names[0]}'; pass their folds"
+            )
     entries = tuple(
         ListedClip(id=name, media=file, labels=(utf8(label),), split=splits[name], source=equal.get(file, ""))
         for name, file, label in zip(names, files, labels, strict=True)

@@ -59,7 +59,7 @@ class Event:
 
 
 def beats(generator: np.random.Generator, scene: Scene, period: float, *, jitter: float = 0.0) -> list[float]:
-    """Return times in seconds, about `period` apart; the first one is before the start of the clip.
+    """Return times in seconds, about `period` apart; the first time is before the start of the clip.
 
     Args:
         generator: draws phase and jitter.

@@ -42,7 +42,7 @@ class Setting:
         noise: kind of the background noise, one of `NOISES`.
         noise_level: level of the noise relative to the event, in decibel.
         loudness: level of the whole clip, in decibel.
-        tilt: power of frequency by which high frequencies are lowered (positive) or raised, as by a microphone.
+        tilt: exponent of the fall of the amplitude with frequency; a negative tilt raises high frequencies.
         clutter: number of objects in the background.
         grain: standard deviation of the camera's noise, in levels of 255.
         light: factor on the picture's brightness.

@@ -36,7 +36,7 @@ def hiss(generator: np.random.Generator, seconds: float, low: float, high: float
         seconds: length.
         low: lower edge in Hz.
         high: upper edge in Hz.
-        tilt: power of frequency by which the amplitude falls: 0 white, 0.5 pink, 1 brown.
+        tilt: exponent of the fall of the amplitude with frequency: 0 white, 0.5 pink, 1 brown.
     """
     count = round(seconds * RATE)
     spectrum = np.fft.rfft(generator.standard_normal(count))

@@ -67,7 +67,7 @@ class LogMels:
         return [file for file in self.items[index].unique().tolist() if file not in self.cached]
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
-        """Return the spectrograms (t, bands) of the files of these numbers, with None if decoding fails.
+        """Return the spectrograms (t, bands) of the files with indices `files`; None if decoding fails.
 
         If the device computes spectrograms, return the sounds (s,) instead.
         """
@@ -85,7 +85,7 @@ class LogMels:
         return [arrays[file] for file in files]
 
     def batch(self, index: Tensor) -> Padded | SoundBatch:
-        """Return the spectrograms (b, t, bands) of the items `index` (b,), or the sounds from which to compute them."""
+        """Return the spectrograms (b, t, bands) of the items `index` (b,), or sounds for the device."""
         missing = self.missing(index)
         rest = [file for file in missing if file not in self.ahead]
         self.ahead.update(zip(rest, self.decoded(rest), strict=True))
@@ -113,7 +113,7 @@ class LogMels:
             )
 
     def _keys(self, files: Sequence[int]) -> list[str]:
-        """Return one key per file with everything on which its spectrogram depends; empty for an unreadable file."""
+        """Return a key for each file that identifies its spectrogram; empty for an unreadable file."""
         assert isinstance(self.sounds, Waveforms)
         fingerprint = f"log-mel {Sound.edition} {torch.__version__} {self.settings!r} {self.sounds.seconds:g}"
         return [f"{fingerprint} {content.hex()}" if content else "" for content in self.sounds.sums(files)]

@@ -50,7 +50,7 @@ class MediaFiles(ItemSource):
         yield place.numpy().tobytes()
 
     def sums(self, files: Sequence[int]) -> list[bytes]:
-        """Return the SHA-256 of the files of these numbers; empty for an unreadable file."""
+        """Return the SHA-256 of the files with indices `files`; empty for an unreadable file."""
         paths = [self.paths[i] for i in files]
         missing = [path for path in dict.fromkeys(paths) if path not in self.known]
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -62,7 +62,7 @@ class MediaFiles(ItemSource):
         return self.decoded(self.items[index].tolist())
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
-        """Return the samples (s,) or frames (t, h, w, 3) of the files of these numbers, with None if decoding fails."""
+        """Return the samples (s,) or frames (t, h, w, 3) of the files with indices `files`; None if decoding fails."""
         used = list(dict.fromkeys(files))
         keys = [self._key(content) for content in self.sums(used)] if self.cache is not None else [""] * len(used)
         with ThreadPoolExecutor(max(1, min(_THREADS, len(used)))) as pool:

@@ -33,7 +33,7 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
         InputError: not a manifest, or a manifest without a column for a modality.
     """
     if not is_manifest(path):
-        raise InputError(f"{path}: networks (towers) are trained on media; pass a manifest, which is a CSV file")
+        raise InputError(f"{path}: is not a CSV file, but networks (towers) are trained on media; pass a manifest")
     manifest = read_manifest(path)
     for modality in modalities:
         if modality not in manifest.rows[0].media:

@@ -14,7 +14,7 @@ class Padded:
     Attributes:
         values: (b, t, ...), zero after the end of each sequence.
         lengths: (b,) int64, at least 1.
-        present: (b,) bool; False for a missing sequence, which zeros replace.
+        present: (b,) bool; False for a missing sequence, whose values are zeros.
     """
 
     values: Tensor

@@ -38,10 +38,10 @@ class PrefetchDecoder(Protocol):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Path -> why it could not be decoded."""
+        """Path -> reason why it could not be decoded."""
 
     def decoded(self, numbers: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the arrays of the files of these numbers."""
+        """Return the arrays of the files with indices `numbers`."""
 
 
 @runtime_checkable
@@ -53,7 +53,7 @@ class Decodable(Protocol):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Path -> why it could not be decoded."""
+        """Path -> reason why it could not be decoded."""
 
     def missing(self, index: Tensor) -> list[int]:
         """Return the files of the rows `index` (b,) that are not in memory."""

@@ -40,15 +40,15 @@ class Captions:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Always empty."""
+        """Failures of decoding, always empty."""
         return {}
 
     def decoded(self, numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
-        """Return the UTF-8 bytes of the captions of these numbers, each (m,)."""
+        """Return the UTF-8 bytes of the captions with indices `numbers`, each (m,)."""
         return [np.frombuffer(self.texts[i].encode() or b" ", dtype=np.uint8) for i in numbers]
 
     def sums(self, numbers: Sequence[int]) -> list[bytes]:
-        """Return the SHA-256 of the captions of these numbers."""
+        """Return the SHA-256 of the captions with indices `numbers`."""
         return [hashlib.sha256(self.texts[i].encode()).digest() for i in numbers]
 
 
@@ -85,7 +85,7 @@ def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]
     Args:
         captions: cleaned captions.
         encode: texts -> token ids of each text.
-        longest: largest number of tokens; longer captions lose tokens before the last one, with a warning.
+        longest: largest number of tokens; longer captions lose tokens before the last token, with a warning.
 
     Returns:
         The ids of all captions; a caption without tokens has the id of the padding.

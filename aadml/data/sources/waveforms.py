@@ -52,7 +52,7 @@ class Waveforms(ItemSource):
         yield from MediaFiles(self.paths, self.items).content()
 
     def sums(self, files: Sequence[int]) -> list[bytes]:
-        """Return the SHA-256 of the files of these numbers; empty for an unreadable file."""
+        """Return the SHA-256 of the files with indices `files`; empty for an unreadable file."""
         return MediaFiles(self.paths, self.items, known=self.known).sums(files)
 
     def at(self, rate: int) -> "Waveforms":
@@ -64,7 +64,7 @@ class Waveforms(ItemSource):
         return _padded(self.items[index], self.sounds)
 
     def sounds(self, files: Sequence[int]) -> list[Tensor | None]:
-        """Return the samples (s,) of the files of these numbers, with None for a file that cannot be decoded."""
+        """Return the samples (s,) of the files with indices `files`; None for a file that cannot be decoded."""
         with ThreadPoolExecutor(max(1, min(_THREADS, len(files)))) as pool:
             return list(pool.map(self._sound, [self.paths[i] for i in files]))
 
@@ -110,11 +110,11 @@ class PackedWaveforms(ItemSource):
         return self
 
     def sums(self, files: Sequence[int]) -> list[bytes]:
-        """Return the SHA-256 of the samples of the rows of these numbers."""
+        """Return the SHA-256 of the samples of the rows with indices `files`."""
         return [hashlib.sha256(sound.tobytes()).digest() for sound in self.decoded(files)]
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[np.float32]]:
-        """Return the rows of these numbers, each (s,) without its padding."""
+        """Return the rows with indices `files`, each (s,) without its padding."""
         return [sound.numpy() for sound in self.sounds(files)]
 
     def batch(self, index: Tensor) -> Padded:
@@ -122,7 +122,7 @@ class PackedWaveforms(ItemSource):
         return _padded(self.items[index], self.sounds)
 
     def sounds(self, files: Sequence[int]) -> list[Tensor]:
-        """Return the rows of these numbers, each (s,) without its padding."""
+        """Return the rows with indices `files`, each (s,) without its padding."""
         with open_hdf5(self.path) as file:
             waveforms, lengths = file["waveform"], file.get("audio_length")
             sounds = []

@@ -21,7 +21,7 @@ _LEAST = 1e-6  # smallest change of the cost that counts
 
 
 def shares_of(text: str) -> tuple[float, float, float]:
-    """Return the shares of train, valid and test in "0.7/0.1/0.2".
+    """Parse the shares of train, valid and test, such as "0.7/0.1/0.2".
 
     Raises:
         InputError: not three numbers, a negative share, a sum other than 1, or no share for train.
@@ -29,9 +29,13 @@ def shares_of(text: str) -> tuple[float, float, float]:
     try:
         train, valid, test = (float(part) for part in text.split("/"))
     except ValueError as error:
-        raise InputError(f"shares '{text}': write train/valid/test, for example 0.7/0.1/0.2") from error
+        raise InputError(
+            f"shares '{text}': are not three numbers; write train/valid/test, for example, 0.7/0.1/0.2"
+        ) from error
     if not (min(train, valid, test) >= 0 and train > 0 and abs(train + valid + test - 1) < 1e-6):
-        raise InputError(f"shares '{text}': none may be negative, train must be above 0, and their sum must be 1")
+        raise InputError(
+            f"shares '{text}': cannot divide the clips; pass shares of at least 0 with the sum 1, and train above 0"
+        )
     return train, valid, test
 
 
@@ -123,7 +127,7 @@ class _Counts:
         self._of = {label: [0, 0, 0] for label in self._wanted}
 
     def change(self, group: _Group, old: int, new: int) -> float:
-        """Return the change of the cost if a group moves from a split (-1: none yet) to another."""
+        """Return the change in the cost if a group moves from a split (-1: none yet) to another."""
         total = self._terms(self._all, self._clips, group.clips, old, new)
         for label, count in group.labels:
             counts, wanted = self._of[label], self._wanted[label]
@@ -154,7 +158,7 @@ class _Counts:
 
 
 def _improve(table: Sequence[_Group], counts: _Counts, place: dict[int, int], order: Sequence[int]) -> float:
-    """Move and swap groups as long as that lowers the cost; return the change of the cost."""
+    """Move and swap groups as long as that lowers the cost; return the change in the cost."""
     total = 0.0
     for _ in range(_ROUNDS):
         before = total

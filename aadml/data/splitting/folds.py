@@ -19,14 +19,14 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str]]:
         InputError: no such folder, no ids, or a file that is not text.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: is not a folder of folds")
+        raise InputError(f"{folder}: is not a folder of folds; pass a folder of text files of ids")
     fold_of: dict[str, str] = {}
     repeats = []
     for file in sorted(file for file in folder.iterdir() if file.is_file()):
         try:
             words = file.read_text(encoding="utf-8").split()
         except UnicodeDecodeError as error:
-            raise InputError(f"{file}: is not a text file of ids") from error
+            raise InputError(f"{file}: is not a text file of ids; remove or replace the file") from error
         for name in (Path(word).name.removesuffix(".npy").removesuffix(".mp4") for word in words):
             repeats += [name] if name in fold_of else []
             fold_of.setdefault(name, file.name)
@@ -49,7 +49,9 @@ def chosen_fold(fold_of: dict[str, str], number: int | None, place: Path) -> tup
     folds = sorted(set(fold_of.values()))
     number = len(folds) if number is None else number
     if not 1 <= number <= len(folds):
-        raise InputError(f"{place}: test fold {number} given; there are folds 1 to {len(folds)}")
+        raise InputError(
+            f"{place}: test fold {number} given; there are folds 1 to {len(folds)}, so pass one of these numbers"
+        )
     return folds[number - 1], f"fold {number} of {len(folds)} ('{folds[number - 1]}') is the test split"
 
 

@@ -13,7 +13,7 @@ SHARE = 0.15
 """Rows nearer than this share of the usual distance between nearest neighbors count as duplicates."""
 
 SAMPLE = 1000
-"""Number of rows of a set from which the usual distance is computed. The number is reduced, but not below `_FEWEST`, if
+"""Number of rows of a set for the computation of the usual distance. The number is reduced, but not below `_FEWEST`, if
 more than `_DISTANCES` distances would be needed."""
 _FEWEST, _DISTANCES = 100, 100_000_000
 _BLOCK = 512
@@ -33,7 +33,7 @@ def near_duplicates(
     Args:
         rows: (n, d) rows of the split in question.
         known: (m, d) rows of the other split.
-        share: share of the usual distance below which two rows are duplicates.
+        share: two rows are duplicates if their distance is below this share of the usual distance.
         scaled: whether columns are scaled to one spread.
         among: (k, d) rows that define the usual distance; by default `known`, whose rows are far apart if it is small.
 

@@ -14,7 +14,7 @@ from aadml.data.splitting.near_duplicates import SHARE, near_duplicates, usual_d
 from aadml.feature_extraction.feature_file import FeatureFile
 
 FINGERPRINT_SHARES = {"audio": 0.2, "visual": 0.12}
-"""Shares of the usual distance below which two fingerprints count as equal; `BOTH_SHARE` if both modalities are
+"""Two fingerprints count as equal below these shares of the usual distance; `BOTH_SHARE` if both modalities are
 compared together. Distances in a hard case of similar clips, 2,000 spoken and handwritten digits (audio, visual, both):
 nearest unrelated clips 0.38, 0.13, 0.53; re-encoded clips 0.5, 0.07, 0.25; clips with 10 dB noise 0.7, 0.25, 0.34."""
 
@@ -54,7 +54,7 @@ def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64
 
     Args:
         content: the data.
-        limit: if a search of all clips would take more than minutes, return a random share (seed `SAMPLE_SEED`).
+        limit: if a search of all clips would take many minutes, return a random share (seed `SAMPLE_SEED`).
     """
     dimensions = sum(values.shape[1] for values in content.features.values())
     dimensions += sum(prints.shape[1] for prints in content.fingerprints.values())
@@ -129,8 +129,8 @@ def _compared(
     """Yield the kinds of similarity.
 
     Yields:
-        Name, values (n, d), mask of the clips with values (n,), the share below which two clips are duplicates, and
-        whether columns are scaled.
+        Name, values (n, d), mask of the clips with values (n,), the largest share of the usual
+        distance between duplicates, and whether columns are scaled.
     """
     for modality, values in content.features.items():
         yield modality, StoredRows.of(values), _nonzero(values), SHARE, True
@@ -151,6 +151,6 @@ def _compared(
 
 
 def _nonzero(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return the mask (n,) of the rows that are not all zero; only these are compared."""
+    """Return the mask (n,) of the rows that are not all zero; only these rows are compared."""
     blocks = (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
     return np.concatenate([np.empty(0, np.bool_), *(block.any(axis=1) for block in blocks)])

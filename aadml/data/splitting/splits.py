@@ -40,7 +40,7 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
     missing = _incomplete_classes(content, place)
     if missing:
         raise InputError(
-            f"{place}: class {_described(content, missing)}; add some, or leave such classes out with "
+            f"{place}: class {_described(content, missing)}; add clips, or leave such classes out with "
             "`aadml convert IN OUT --incomplete-classes drop`"
         )
     notes = list(content.notes())
@@ -48,7 +48,9 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
     if not (splits == "valid").any():
         chosen = stratified(content.labels, content.rows("train"), validation, seed)
         if not len(chosen):
-            raise InputError(f"{place}: no class has two train clips, so none can be set aside for validation")
+            raise InputError(
+                f"{place}: no class has two train clips, so no clip can be set aside for validation; add train clips"
+            )
         splits[chosen] = "valid"
         how = "stratified" if content.class_names else "at random"
         notes.append(f"{len(chosen)} train clips were set aside for validation ({how}, seed {seed})")
@@ -62,7 +64,7 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
 
 
 def stratified(labels: NDArray[np.int64], rows: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
-    """Draw about `share` of the `rows` of each class: at least one and never all, but none of a class with one row.
+    """Draw about `share` of the `rows` of each class: at least one row and never all; a single row is not drawn.
 
     Args:
         labels: (n,) classes of all clips.
@@ -94,7 +96,9 @@ def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[Featur
         return content, []
     if len(set(content.labels.tolist()) - {UNLABELLED} - set(missing)) < 2:
         names = _described(content, missing)
-        raise InputError(f"{place}: fewer than two classes have both train and test clips: {names}")
+        raise InputError(
+            f"{place}: fewer than two classes have both train and test clips ({names}); add clips of these classes"
+        )
     note = f"incomplete classes were left out: {_described(content, missing)}"
     return without_classes(content, list(missing)), [note]
 

@@ -35,7 +35,7 @@ def test_missing_media_are_counted_and_left_out_only_if_asked(media):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"split": "random:0.9/0.2/0.2"}, "their sum must be 1"),
+        ({"split": "random:0.9/0.2/0.2"}, "pass shares of at least 0 with the sum 1"),
         ({"split": "half"}, "write random:TRAIN/VALID/TEST"),
         ({"split": "column:fold"}, "--split column:fold: no such column"),
         ({"split": "column:note"}, "40 of 40 cells are not splits ('x' 40 times)"),

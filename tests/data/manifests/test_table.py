@@ -75,10 +75,10 @@ def test_sound_and_picture_may_be_two_files(media):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("filename,class\na,b\n", {}, "choose from them: --columns media=filename,label=class"),
+        ("filename,class\na,b\n", {}, "choose from these columns: --columns media=filename,label=class"),
         ("media,label\na,b\n", {"columns": "label=clas"}, "has no column 'clas'; choose from media, label"),
         ("media,class\na,b\n", {"columns": "label=clas"}, "has no column 'clas'; did you mean 'class'?"),
-        ("media,label\na,b\n", {"columns": "label"}, "write NEW=COLUMN"),
+        ("media,label\na,b\n", {"columns": "label"}, "does not have the form NEW=COLUMN"),
         ("file,x,media\na,b,c\n", {"columns": "media=file"}, "--columns media=file,old_media=media"),
         ("a,b\n1,2\n", {"columns": "media=a,media=b"}, "'media' is named twice"),
         ("media,media\na,b\n", {}, "column 'media' occurs twice"),

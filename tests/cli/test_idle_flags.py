@@ -34,7 +34,6 @@ def test_of_evaluate(aadml, embeddings, arguments, says):
     ("arguments", "says"),
     [
         (["--seed", "4"], "seed 4 has an effect only with a new division; pass --split"),
-        (["--test-fold", "2"], "a feature file has no test fold to choose, but 2 is given"),
         (["--audio", "x"], "a feature file has no views to choose, but audio=x is given"),
     ],
 )

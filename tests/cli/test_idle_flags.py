@@ -20,7 +20,6 @@ def embeddings(tmp_path):
     [
         (["--data", "f.h5"], "data applies only to a model"),
         (["--allow-other-features"], "allow_other_features applies only to a model on other data"),
-        (["--query-seed", "3"], "query_seed is 3, but no queries are drawn"),
         (["--per-query"], "--per-query applies to --json only"),
     ],
 )

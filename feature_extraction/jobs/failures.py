@@ -41,8 +41,7 @@ def deciding_reason(reasons: Collection[str], modalities: int) -> str:
         reasons: one reason for each absent modality.
         modalities: number of requested modalities.
     """
-    lacks_some = len(reasons) < modalities and set(reasons) <= set(ABSENT.values())
-    if not reasons or lacks_some:
+    if len(reasons) < modalities and set(reasons) <= set(ABSENT.values()):
         return ""
     return min(reasons, key=list(REASONS).index)
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import click
 
-GENERAL, TRAINING, PROXY = (
+GENERAL, TRAINING = (
     "aadml.configuration.config:Common",
     "aadml.methods.training.settings:Training",
-    "aadml.proxies.correlation:GraphOptions",
 )
 """Classes that declare the keys that have their own option."""
 

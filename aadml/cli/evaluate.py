@@ -63,6 +63,7 @@ from aadml.cli.trust import trust_option
     help="Use N random queries of each direction against the whole gallery, to estimate MAP in less time.",
 )
 @click.option("--all", "everything", is_flag=True, help="Print all figures with their chance levels.")
+@click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--per-query", is_flag=True, help="With --json: also print the average precision of each query.")
 @trust_option
@@ -80,6 +81,7 @@ def command(
     disjoint: bool,
     queries: int | None,
     everything: bool,
+    by_class: bool,
     as_json: bool,
     per_query: bool,
 ) -> None:
@@ -101,13 +103,13 @@ def command(
         relevance=relevance, allow_other_features=allow_other_features, exclude_partner=exclude_partner,
         disjoint=disjoint, queries=queries, on_note=note,
     )  # fmt: skip
-    _print(evaluation, everything=everything, as_json=as_json, per_query=per_query)
+    _print(evaluation, everything=everything, by_class=by_class, as_json=as_json, per_query=per_query)
 
 
-def _print(evaluation: Any, *, everything: bool, as_json: bool, per_query: bool) -> None:
+def _print(evaluation: Any, *, everything: bool, by_class: bool, as_json: bool, per_query: bool) -> None:
     if as_json:
         import json
 
         click.echo(json.dumps(evaluation.to_json(queries=per_query), indent=2))
         return
-    click.echo(evaluation.table(everything=everything))
+    click.echo(evaluation.table(everything=everything, by_class=by_class))

@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
-GENERAL, TRAINING = (
+GENERAL, TRAINING, PROXY = (
     "aadml.configuration.config:Common",
     "aadml.methods.training.settings:Training",
+    "aadml.proxies.correlation:GraphOptions",
 )
 """Classes that declare the keys that have their own option."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from aadml.cli.settings import GENERAL, TRAINING, config_options, key_flag
+from aadml.cli.settings import GENERAL, PROXY, TRAINING, config_options, key_flag
 from aadml.cli.trust import trust_option
 
 
@@ -14,9 +14,11 @@ from aadml.cli.trust import trust_option
 @key_flag("--data", "data", GENERAL)
 @click.option("--method", help="Method of `aadml list methods`, with the preset configs/METHOD.yaml.")
 @click.option("--loss", help="Loss of `aadml list losses`; aa-LOSS replaces anchors by anchor-aware proxies.")
+@key_flag("--k", "proxy.k", PROXY, int)
 @config_options
 @key_flag("--seed", "seed", GENERAL, int)
 @key_flag("--epochs", "training.epochs", TRAINING, int)
+@key_flag("--criterion", "training.criterion", TRAINING)
 @key_flag("--relevance", "relevance", GENERAL)
 @key_flag("--modalities", "modalities", GENERAL)
 @key_flag("--device", "device", GENERAL)

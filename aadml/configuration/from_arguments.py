@@ -19,10 +19,12 @@ def assemble(
     data: str | None = None,
     method: str | None = None,
     loss: str | None = None,
+    k: int | None = None,
     config: str | None = None,
     settings: Settings = (),
     seed: int | None = None,
     epochs: int | None = None,
+    criterion: str | None = None,
     relevance: str | None = None,
     modalities: Sequence[str] | str | None = None,
     device: str | None = None,
@@ -34,10 +36,12 @@ def assemble(
         data: path of the data.
         method: a key of METHODS.
         loss: a loss or recipe, with or without the prefix "aa-".
+        k: neighbors of the anchor-aware proxy.
         config: path of a YAML file, or the name of a preset.
         settings: values of any keys of the config.
         seed: see `Common`.
         epochs: `training.epochs`.
+        criterion: `training.criterion`.
         relevance: see `Common`.
         modalities: see `Common`.
         device: see `Common`.
@@ -50,13 +54,14 @@ def assemble(
         search_beside(Path(data))
     flags: dict[str, Json] = {
         "loss": loss,
+        "proxy.k": k,
         "data": data,
         "seed": seed,
         "relevance": relevance,
         "device": device,
-        "modalities": modalities if modalities is None or isinstance(modalities, str) else list(modalities),
-        "training.epochs": epochs,
     }
+    chosen = modalities if modalities is None or isinstance(modalities, str) else list(modalities)
+    flags |= {"modalities": chosen, "training.epochs": epochs, "training.criterion": criterion}
     return assembled(starting_file(config, method, sample=sample), flags, settings)
 
 

@@ -244,15 +244,17 @@ class Evaluation:
     def __repr__(self) -> str:
         return self.table()
 
-    def table(self, *, everything: bool = False) -> str:
+    def table(self, *, everything: bool = False, by_class: bool = False) -> str:
         """Return the table that `aadml evaluate` prints.
 
         Args:
             everything: all figures with their chance levels (`--all`).
+            by_class: also the MAP of each class of queries (`--by-class`).
         """
-        from aadml.retrieval.summary import summary
+        from aadml.retrieval.summary import class_table, summary
 
-        return summary(self, everything=everything)
+        classes = [class_table(result) for result in self.directions] if by_class else []
+        return "\n\n".join([summary(self, everything=everything), *classes])
 
     def _repr_html_(self) -> str:
         from aadml.retrieval.summary import html_table

@@ -99,6 +99,13 @@ def in_words(sample: QuerySample) -> str:
     return f"a random sample: {sample.queries} of {queries} queries (seed {sample.seed}) against the whole gallery"
 
 
+def class_table(result: DirectionResult) -> str:
+    """Return the MAP of each class of queries as text."""
+    table = [[result.name, "queries", "MAP", "chance"]]
+    table += [[row.name, str(row.queries), f"{row.map:.4f}", f"{row.chance:.4f}"] for row in result.by_class]
+    return "\n".join(aligned(table))
+
+
 def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[float], str]]:
     """Yield name, value per direction, and number format of every figure."""
     records = [result.record() for result in results]

@@ -42,10 +42,12 @@ def fit(
     *,
     method: str | None = None,
     loss: str | None = None,
+    k: int | None = None,
     config: str | Path | None = None,
     settings: Settings = (),
     seed: int | None = None,
     epochs: int | None = None,
+    criterion: str | None = None,
     relevance: str | Path | None = None,
     modalities: Sequence[str] | str | None = None,
     device: str | None = None,
@@ -69,11 +71,13 @@ def fit(
             the sample clips.
         method: a name of `aadml list methods`; its preset is the starting point.
         loss: a name of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
+        k: neighbors of the anchor-aware proxy.
         config: a YAML file or the name of a preset; the default is the preset of the method, else "aadml", or "pairs"
             if the clips do not have exactly one class each.
         settings: values of any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
         seed: seed of weights, order, draws, and of a validation split drawn from train.
         epochs: passes over the training clips.
+        criterion: validation metric that selects the epoch, for example "recall@10"; by default the method's own.
         relevance: relevance rule of the scores: "own", "label", "labels", "labels-graded", or a file of
             judgments; by default the rule of the data.
         modalities: modalities of the data to read, ["audio", "visual"] or "audio,visual"; by default all.
@@ -95,8 +99,8 @@ def fit(
         InputError: data, names or settings do not fit; the message lists the choices.
 
     Example:
-        >>> small = {"network.hidden": [16], "training.batch": 100, "proxy.k": 2}
-        >>> model = aadml.fit("synthetic:ave", loss="aa-triplet", epochs=1, settings=small)
+        >>> small = {"network.hidden": [16], "training.batch": 100}
+        >>> model = aadml.fit("synthetic:ave", loss="aa-triplet", k=2, epochs=1, settings=small)
         >>> model
         <Model aa-triplet: audio 128-d, visual 1024-d, 15 classes, cosine, test MAP ...>
         >>> model.evaluation["protocol"], model.facts.clips
@@ -108,9 +112,9 @@ def fit(
         raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
     config = starting_config(data, config, method, note)
     complete = assemble(
-        data=data_location(data) if isinstance(data, str | Path) else None, method=method, loss=loss,
+        data=data_location(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
         config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
-        relevance=relevance_name(relevance), modalities=modalities, sample=data is None,
+        criterion=criterion, relevance=relevance_name(relevance), modalities=modalities, sample=data is None,
     )  # fmt: skip
     complete = with_sample_data(complete, note) if data is None else complete
     for message in config_warnings(complete):

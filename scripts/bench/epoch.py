@@ -25,6 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--loss", default="aa-triplet")
     parser.add_argument("--shape", default="vegas", choices=list(SHAPES))
+    parser.add_argument("--k", type=int, default=None)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
@@ -32,7 +33,7 @@ def main() -> None:
     whole = {"train": 22_482, "valid": 100} if arguments.shape == "vegas" else {}
     splits = to_splits(synthetic(**(shape | whole)))
     config = assemble(
-        config=f"aadml_{arguments.shape}", loss=arguments.loss, epochs=arguments.rounds + 1,
+        config=f"aadml_{arguments.shape}", loss=arguments.loss, k=arguments.k, epochs=arguments.rounds + 1,
         device=arguments.device,
     )  # fmt: skip
     device = torch.device(arguments.device)

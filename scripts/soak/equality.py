@@ -51,7 +51,7 @@ LOSSES = (
 """Each is trained with and without the prefix `aa-`."""
 
 NETWORK = ("network.hidden=[8]", "training.batch=12", "training.learning_rate=0.01")
-PAIRS = ("--set", "training.criterion=map", "--set", "method.dimension=8")
+PAIRS = ("--criterion", "map", "--set", "method.dimension=8")
 CLOSED_FORMS = ("cca", "kcca", "c-cca", "random", "zero-shot")
 Entry = Callable[[Path], dict[str, Any]]
 
@@ -144,7 +144,7 @@ def of_method(name: str, folder: Path) -> dict[str, Any]:
 
 def of_loss(name: str, folder: Path) -> dict[str, Any]:
     """Train the network of the paper with a loss."""
-    neighbors = ["--set", "proxy.k=2"] if name.startswith("aa-") else []
+    neighbors = ["--k", "2"] if name.startswith("aa-") else []
     data = str(FILES / "one_label.h5")
     return training("--data", data, "--loss", name, *neighbors, "--epochs", "2", *sets(NETWORK), folder=folder)
 

@@ -16,7 +16,7 @@ FUNCTIONS = {
 } | {"list": "aadml.configuration.catalog:listing"}
 """Command -> name in `aadml`; `list` has its function in a room, and `demo` calls other commands."""
 
-PRINTING = {"as_json", "everything", "per_query"}
+PRINTING = {"as_json", "by_class", "everything", "per_query"}
 """What decides how a result is printed, not what is done."""
 
 OTHER_NAMES = {

@@ -44,12 +44,15 @@ def test_json_of_embeddings_made_elsewhere(aadml, embeddings_file):
     assert len(one["per_query"]["average_precision"]) == 30
 
 
-def test_a_table_for_people(aadml, embeddings_file):
-    code, out, err = aadml("evaluate", "--embeddings", embeddings_file, "--split", "train", "--protocol", "bank")
+def test_a_table_for_people_with_classes(aadml, embeddings_file):
+    code, out, err = aadml(
+        "evaluate", "--embeddings", embeddings_file, "--split", "train", "--by-class", "--protocol", "bank"
+    )
     assert code == 0, err
     assert out.startswith("protocol bank, split train, similarity cosine\n")
     assert "aadml: protocol bank: describes how the embeddings were made; they are scored unchanged\n" in err
     assert "chance level of MAP" in out
+    assert out.count("chance\n") == 2
 
 
 @pytest.mark.parametrize(

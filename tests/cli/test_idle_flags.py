@@ -98,6 +98,6 @@ def test_of_audit_and_report(features, tmp_path):
 
 @pytest.mark.parametrize("method", ["cca", "dscmr"])
 def test_of_train_where_a_method_knows_no_proxy(aadml, features, method):
-    code, _, err = aadml("train", "--data", features, "--method", method, "--set", "proxy.k=2")
+    code, _, err = aadml("train", "--data", features, "--method", method, "--k", "2")
     assert code == 2
     assert f"proxy: method {method} has no such key" in err

@@ -69,7 +69,7 @@ def test_a_wrong_metric_is_refused_before_anything_runs(aadml, features, tmp_pat
 
 @pytest.mark.slow
 def test_the_criterion_of_a_run_chooses_its_epoch_and_the_audit_knows_it(aadml, features, tmp_path):
-    flags = ["--epochs", 6, "--set", "training.criterion=hit-rate@1", "--runs", tmp_path / "runs", *SMALL]
+    flags = ["--epochs", 6, "--criterion", "hit-rate@1", "--runs", tmp_path / "runs", *SMALL]
     code, out, err = aadml("train", "--data", features, *flags)
     assert code == 0, err
     run = tmp_path / "runs" / out.strip().splitlines()[-1].rsplit("/", 1)[-1]
@@ -80,5 +80,5 @@ def test_the_criterion_of_a_run_chooses_its_epoch_and_the_audit_knows_it(aadml, 
     _, out, _ = aadml("audit", run, "--json")
     (finding,) = [finding for finding in json.loads(out) if finding["check"] == "kept epoch"]
     assert "best validation hit-rate@1" in finding["evidence"]
-    code, _, err = aadml("train", "--data", features, *flags, "--set", "training.criterion=median-rank")
+    code, _, err = aadml("train", "--data", features, *flags, "--criterion", "median-rank")
     assert (code, "better when smaller" in err) == (2, True)

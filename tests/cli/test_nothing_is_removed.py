@@ -43,8 +43,6 @@ def test_a_trained_run_survives_the_loss_of_its_data(aadml, own_run, features):
 
 
 def test_a_new_run_that_cannot_begin_leaves_no_folder(aadml, features, tmp_path):
-    code, _, _ = aadml(
-        "train", "--data", features, "--runs", tmp_path / "runs", "--loss", "aa-triplet", "--set", "proxy.k=1000"
-    )
+    code, _, _ = aadml("train", "--data", features, "--runs", tmp_path / "runs", "--loss", "aa-triplet", "--k", 1000)
     assert code == 2
     assert not (tmp_path / "runs").exists()

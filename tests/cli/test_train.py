@@ -131,7 +131,7 @@ def bad(name, tmp_path):
         return path, [], "test"
     write_features(path, whole)
     return {
-        "k larger than every class": (path, ["--loss", "aa-triplet", "--set", "proxy.k=1000"], "k"),
+        "k larger than every class": (path, ["--loss", "aa-triplet", "--k", 1000], "k"),
         "heads that do not divide": (path, ["--loss", "aa-triplet", "--set", "proxy.heads=2"], "heads"),
         "an unknown loss": (path, ["--loss", "tripelt"], "triplet"),
         "an unknown key": (path, ["--set", "loss.margn=1"], "margin"),
@@ -322,10 +322,9 @@ def test_an_empty_argument_is_not_left_to_its_default(aadml, tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["--loss", "aa-triplet", "--set", "proxy.k=1000"],
+        (["--loss", "aa-triplet", "--k", 1000],
          "proxy.k: 1000 given, but the largest class has 20 clips; pass at most 19"),
-        (["--set", "training.criterion=recall@16"],
-         "metric recall@16: the gallery holds 15 items; use a cutoff up to 15, or map"),
+        (["--criterion", "recall@16"], "metric recall@16: the gallery holds 15 items; use a cutoff up to 15, or map"),
         (["--config", "pairs", "--set", "neighbors.positives=own", "--set", "neighbors.k=60"],
          "neighbors.k: 60 given, but there are 60 clips; pass at most 59"),
     ],

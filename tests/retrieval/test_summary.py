@@ -2,7 +2,7 @@ import torch
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.retrieval import evaluate
-from aadml.retrieval.summary import summary
+from aadml.retrieval.summary import class_table, summary
 
 
 def evaluation(**options):
@@ -44,3 +44,9 @@ def test_one_direction_has_no_mean_column():
     text = summary(evaluation(directions=[("audio", "visual")]))
     assert "mean" not in text.splitlines()[4]
     assert len(row(text, "MAP ")) == 1
+
+
+def test_the_table_by_class_names_every_class():
+    lines = class_table(evaluation()["audio-visual"]).splitlines()
+    assert [line.split()[0] for line in lines] == ["audio-visual", "rain", "dog", "car"]
+    assert lines[1].split()[1] == "10"

@@ -1,6 +1,6 @@
 """Tests of the weight files in the cache against published checksums and published statistics of their outputs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,12 +54,12 @@ def examine(name: str) -> WeightCheck:
     return WeightCheck(name, path, True, True, f"{source}; {detail}")
 
 
-def vggish_statistics(weights: str, pca: str | None = None) -> dict[str, tuple[float, float]]:
+def vggish_statistics(weights: str, variants: Iterable[str]) -> dict[str, tuple[float, float]]:
     """Compute the statistics of the VGGish authors' smoke test.
 
     Args:
         weights: option `weights` of the VGGish extractor.
-        pca: option `pca` of the VGGish extractor; None to leave out the quantized variant.
+        variants: variants of the VGGish extractor.
 
     Returns:
         Variant -> mean and standard deviation over all values of the three patches.
@@ -67,19 +67,16 @@ def vggish_statistics(weights: str, pca: str | None = None) -> dict[str, tuple[f
     time = np.arange(3 * 16_000) / 16_000
     sine = np.sin(2 * np.pi * 1000.0 * time).astype(np.float32)
     statistics = {}
-    for variant in VGGISH_STATISTICS if pca else ("pre-activation",):
-        options = {"variant": variant, "weights": weights, "device": "cpu"}
-        if pca and "pca" in variant:
-            options["pca"] = pca
-        rows = _described("vggish", "audio", options, sine)
+    for variant in variants:
+        rows = _described("vggish", "audio", {"variant": variant, "weights": weights, "device": "cpu"}, sine)
         statistics[variant] = (float(rows.mean()), float(rows.std()))
     return statistics
 
 
 def _vggish(name: str) -> str:
-    pca = "vggish-pca" if (weights_folder() / WEIGHTS["vggish-pca"].file).is_file() else None
+    has_pca = (weights_folder() / WEIGHTS["vggish-pca"].file).is_file()
     lines = []
-    for variant, statistics in vggish_statistics(name, pca).items():
+    for variant, statistics in vggish_statistics(name, VGGISH_STATISTICS if has_pca else ("pre-activation",)).items():
         expected = VGGISH_STATISTICS[variant]
         line = "{}: mean {:.3g}, deviation {:.3g} (published {:.3g}, {:.3g})".format(variant, *statistics, *expected)
         if not np.allclose(statistics, expected, rtol=TOLERANCE, atol=0.0):

@@ -304,7 +304,7 @@ def test_none_is_no_setting_as_an_empty_mapping_is(splits):
     assert all(np.array_equal(one, vectors[0]) for one in vectors)
     plain, named = (aadml.evaluate(found[0], data=splits, metrics=metrics) for metrics in (["recall@3"], "recall@3"))
     assert plain.to_json() == named.to_json()
-    assert aadml.evaluate(found[0], data=splits, metrics=None, once=None).map_mean == plain.map_mean
+    assert aadml.evaluate(found[0], data=splits, metrics=None).map_mean == plain.map_mean
 
 
 @pytest.mark.parametrize("settings", ["proxy.k=1", 5, [5], {1, 2}])

@@ -20,7 +20,6 @@ import click
     help="View to use as another modality, such as flow=raft. Repeatable.",
 )
 @click.option("--class-names", type=click.Path(), help="File with the class names, one per line, in label order.")
-@click.option("--test-fold", type=click.IntRange(min=1), help="Fold to use as the test split.  [default: the last]")
 @click.option(
     "--incomplete-classes",
     type=click.Choice(["keep", "drop"]),

@@ -17,12 +17,6 @@ from aadml.cli.trust import trust_option
     help="npz or HDF5 file with audio, visual (or text), label, and optionally id, split; several captions per clip as "
     "text (n, c, d), or (m, d) with text_row (m,).",
 )
-@click.option(
-    "--once",
-    multiple=True,
-    metavar="MODALITY",
-    help="With --embeddings of one row per caption: the modality whose items are ranked once. Repeatable.",
-)
 @click.option("--data", help="Data to score the model on, instead of the data of the run.")
 @click.option(
     "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
@@ -69,10 +63,6 @@ from aadml.cli.trust import trust_option
     metavar="N",
     help="Use N random queries of each direction against the whole gallery, to estimate MAP in less time.",
 )
-@click.option("--query-seed", type=int, default=0, show_default=True, help="Random seed of --queries.")
-@click.option(
-    "--precision", default="float32", show_default=True, help="Number type of the scores: float32 or float64."
-)
 @click.option("--all", "everything", is_flag=True, help="Print all metrics with their chance levels.")
 @click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -81,7 +71,6 @@ from aadml.cli.trust import trust_option
 def command(
     run: Path | None,
     embeddings: Path | None,
-    once: tuple[str, ...],
     data: str | None,
     allow_other_features: bool,
     split: str | None,
@@ -92,8 +81,6 @@ def command(
     exclude_partner: bool,
     disjoint: bool,
     queries: int | None,
-    query_seed: int,
-    precision: str,
     everything: bool,
     by_class: bool,
     as_json: bool,
@@ -111,16 +98,12 @@ def command(
     if (run is None) == (embeddings is None):
         given = "neither RUN nor --embeddings" if run is None else "both RUN and --embeddings"
         raise click.UsageError(f"{given} given; pass either a run or model folder, or --embeddings FILE")
-    if once and embeddings is None:
-        raise click.UsageError(
-            "--once applies to --embeddings only, since a run stores which items have several rows; omit --once"
-        )
     if per_query and not as_json:
         raise click.UsageError("--per-query applies to --json only; pass --json as well")
     evaluation = aadml.evaluate(
         run, embeddings=embeddings, data=data, split=split, protocol=protocol, similarity=similarity, metrics=metrics,
-        relevance=relevance, allow_other_features=allow_other_features, once=once, precision=precision,
-        exclude_partner=exclude_partner, disjoint=disjoint, queries=queries, query_seed=query_seed, on_note=note,
+        relevance=relevance, allow_other_features=allow_other_features, exclude_partner=exclude_partner,
+        disjoint=disjoint, queries=queries, on_note=note,
     )  # fmt: skip
     _print(evaluation, everything=everything, by_class=by_class, as_json=as_json, per_query=per_query)
 

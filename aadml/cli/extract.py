@@ -9,7 +9,6 @@ import click
 from aadml.feature_extraction.ground.json_values import Json
 
 if TYPE_CHECKING:
-    from aadml.feature_extraction.feature_file import Incomplete
     from aadml.feature_extraction.jobs.extract import ExtractionOutcome
 
 
@@ -50,13 +49,6 @@ if TYPE_CHECKING:
 )
 @click.option("--retry-failed", is_flag=True, help="Retry the clips that failed before.")
 @click.option("--sequence", is_flag=True, help="Also store the features over time, beside the pooled features.")
-@click.option(
-    "--incomplete",
-    type=click.Choice(["keep", "drop"]),
-    default="keep",
-    show_default=True,
-    help="Keep clips with a missing modality, masked, or drop them as failed.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(
     manifest: str,
@@ -74,7 +66,6 @@ def command(
     shard: str,
     retry_failed: bool,
     sequence: bool,
-    incomplete: "Incomplete",
     as_json: bool,
 ) -> None:
     """Turn a MANIFEST of media into a feature file.
@@ -110,7 +101,7 @@ def command(
         outcome = aadml.extract(
             rows, output, **names, recipe=recipe, options=options, weights=weights, engine=engine,
             workers=workers, time_limit=time_limit, max_seconds=max_seconds, shard=part,
-            retry_failed=retry_failed, sequence=sequence, incomplete=incomplete, command=command_line(),
+            retry_failed=retry_failed, sequence=sequence, command=command_line(),
             progress=lambda done, failed: bar.show(done, failures(failed)),
         )  # fmt: skip
     _print(outcome, output, as_json)

@@ -29,16 +29,15 @@ import click
 )
 @click.option("--classes", type=int, help="ave: 15 (the retrieval papers, default) or 28 (all).")
 @click.option("--clock-limit", help="ave: number of clips of Clock, or none for no limit.  [default: 100]")
-@click.option("--folds", type=click.Path(), help="vegas: folder with one text file of ids per fold.")
-@click.option("--test-fold", type=click.IntRange(min=1), help="vegas: fold used for testing.  [default: the last]")
-@click.option("--valid", type=float, help="class-folders: share of each class used for validation.  [default: 0.1]")
-@click.option("--test", type=float, help="class-folders: share of each class used for testing.  [default: 0.2]")
+@click.option(
+    "--folds", type=click.Path(), help="vegas: folder with one text file of ids per fold; the last fold is for test."
+)
 def command(places: tuple[str, ...], **options: Any) -> None:
     """Write a manifest of the media in a folder or table, for `aadml extract`, and print its path.
 
     FOLDER holds media without labels or in one folder per class, also below train, valid and test. TABLE.csv has one
-    row per clip and any columns, separated by comma, semicolon or tab. DATASET (ave, vegas, class-folders) is the
-    layout of a data set. Missing and repeated clips, and clips in two splits, are reported on stderr.
+    row per clip and any columns, separated by comma, semicolon or tab. DATASET is ave or vegas, the layout of a data
+    set. Missing and repeated clips, and clips in two splits, are reported on stderr.
     """
     import aadml
 

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypedDict
@@ -83,7 +83,8 @@ class TrainingProgress:
             return
         figures = {key: value for key, value in record.items() if not isinstance(value, str)}
         shown = {"loss": f"{figures['loss']:.4g}"}
-        maps = [figures["valid map_mean"]] if "valid map_mean" in figures else _maps(figures)
+        directions = [value for key, value in figures.items() if key.startswith("valid map ")]
+        maps = [figures["valid map_mean"]] if "valid map_mean" in figures else directions
         if maps:
             shown["MAP"] = f"{sum(maps) / len(maps):.4f}"
         self._figures = ", ".join(f"{key} {value}" for key, value in shown.items())
@@ -131,8 +132,3 @@ class JobBar:
 def failures(count: int) -> str:
     """Return "3 failed" for the bar, or an empty text."""
     return f"{count} failed" if count else ""
-
-
-def _maps(figures: Mapping[str, float]) -> list[float]:
-    """Return the MAP of each direction of a method that selects its epoch by another metric."""
-    return [value for key, value in figures.items() if key.startswith("valid map ")]

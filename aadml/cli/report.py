@@ -22,7 +22,6 @@ from aadml.cli.trust import trust_option
     "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
 @click.option("--queries", type=int, metavar="N", help="Use N random queries of each direction instead of all queries.")
-@click.option("--query-seed", type=int, default=0, show_default=True, help="Random seed of --queries.")
 @trust_option
 def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None:
     """Write one self-contained HTML page about each of RUNS: curves, classes, map of the embeddings, queries."""

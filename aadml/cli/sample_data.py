@@ -10,9 +10,8 @@ import click
 @click.option("--clips", default=200, show_default=True, help="Number of clips, shared equally among the ten events.")
 @click.option("--seconds", default=2.0, show_default=True, help="Length of a clip.")
 @click.option("--seed", default=0, show_default=True, help="Random seed; the same seed gives the same clips.")
-@click.option("--difficulty", default="normal", show_default=True, help="easy, normal, hard, or a number from 0 to 1.")
 @click.option("--workers", type=click.IntRange(min=1), help="Worker processes.  [default: one per core]")
-def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str, workers: int | None) -> None:
+def command(folder: str, clips: int, seconds: float, seed: int, workers: int | None) -> None:
     """Render sample clips of ten everyday events (MP4 files with sound) and their manifest into DIR.
 
     The last line printed is the path of the manifest, for `aadml extract`.
@@ -23,7 +22,7 @@ def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str,
 
     with continues(), Bar(clips, "clip", "rendering") as bar:
         manifest = aadml.sample_data(
-            folder, clips=clips, seconds=seconds, seed=seed, difficulty=difficulty, workers=workers,
+            folder, clips=clips, seconds=seconds, seed=seed, workers=workers,
             progress=lambda more: bar.show(bar.done + more),
         )  # fmt: skip
     with manifest.open(encoding="utf-8", newline="") as file:

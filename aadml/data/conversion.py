@@ -29,7 +29,6 @@ def convert(
     text: str | None = None,
     views: Views = (),
     class_names: str | os.PathLike[str] | None = None,
-    test_fold: int | None = None,
     incomplete_classes: Literal["keep", "drop"] = "keep",
     first_label: bool = False,
     split: str | None = None,
@@ -50,7 +49,6 @@ def convert(
         text: the view of text, if the layout does not define it.
         views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: a file with the names of the classes, one per line, in the order of the labels.
-        test_fold: number of the fold that is the test split; the last by default.
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
         first_label: reduce the labels of each clip to the first.
         split: "random:0.7/0.1/0.2": divide the clips again (train, valid, test), class by class.
@@ -77,7 +75,7 @@ def convert(
     names = read_class_names(class_names) if class_names else None
     content = open_data(
         source, layout=layout, audio=audio, visual=visual, text=text, views=views, class_names=names,
-        test_fold=test_fold, undivided=split is not None,
+        undivided=split is not None,
     )  # fmt: skip
     steps: list[Callable[[FeatureFile], tuple[FeatureFile, list[str]]]] = []
     if split is not None:

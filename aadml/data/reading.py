@@ -42,7 +42,6 @@ def open_data(
     text: str | None = None,
     views: Views = (),
     class_names: tuple[str, ...] | None = None,
-    test_fold: int | None = None,
     undivided: bool = False,
 ) -> FeatureFile:
     """Read features of any known layout: the feature file, or one of `LAYOUTS`.
@@ -56,7 +55,6 @@ def open_data(
         text: the view of text, if the layout does not define it.
         views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of their values; by default the values.
-        test_fold: number of the test fold, if there are folds; the last by default.
         undivided: accept a file without splits; all of its clips count as train.
 
     Returns:
@@ -66,10 +64,7 @@ def open_data(
         InputError: no such file, no known layout, or content that contradicts itself.
     """
     place, named = Path(path), named_views(audio, visual, text, views)
-    chosen = {
-        "views": ", ".join(f"{name}={view}" for name, view in named.items()),
-        "test_fold": "" if test_fold is None else str(test_fold),
-    }
+    chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
     if str(path).startswith(SYNTHETIC):
         _refuse_unused(
             path, "drawn features have", chosen | {"layout": layout, "class_names": ", ".join(class_names or ())}
@@ -84,9 +79,9 @@ def open_data(
         return content
     reader = lookup(LAYOUTS, name, "layout")
     _check_kind(place, reader.kind)
-    unused = {option: value for option, value in chosen.items() if option not in reader.takes}
-    _refuse_unused(place, f"the layout {name} has", unused)
-    arrays = reader.read(place, ReadOptions(named, test_fold, undivided))
+    if not reader.takes_views:
+        _refuse_unused(place, f"the layout {name} has", chosen)
+    arrays = reader.read(place, ReadOptions(named, undivided))
     return with_official_validation(assemble(place, reader.name, arrays, class_names))
 
 

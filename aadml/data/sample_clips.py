@@ -20,9 +20,6 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 
-DIFFICULTIES = {"easy": 0.2, "normal": 0.5, "hard": 0.8}
-"""Name -> difficulty, 0 to 1."""
-
 COLUMNS = ("id", "media", "label", "split", *(f"caption_{number + 1}" for number in range(CAPTIONS)))
 """The columns of the manifest."""
 
@@ -38,17 +35,15 @@ class SampleClips:
         clips: number of clips; clip i shows event i modulo 10 and does not depend on this number.
         seconds: length of a clip.
         seed: seed of all randomness.
-        difficulty: 0 (clear, one event) to 1 (small, in noise, with other events).
     """
 
     clips: int = 200
     seconds: float = 2.0
     seed: int = 0
-    difficulty: float = DIFFICULTIES["normal"]
 
     def __post_init__(self) -> None:
         """Raise InputError for a parameter out of its range."""
-        for name, low, high in (("clips", 1, inf), ("seconds", 0.5, 60), ("seed", 0, inf), ("difficulty", 0, 1)):
+        for name, low, high in (("clips", 1, inf), ("seconds", 0.5, 60), ("seed", 0, inf)):
             value = getattr(self, name)
             if not low <= value <= high:
                 possible = f"a number from {low:g} to {high:g}" if high < inf else f"{low:g} or more"
@@ -68,7 +63,7 @@ class SampleClips:
 
     def render(self, index: int) -> RenderedClip:
         """Return the arrays of clip `index`."""
-        return render_clip(self.label(index), index, seconds=self.seconds, seed=self.seed, difficulty=self.difficulty)
+        return render_clip(self.label(index), index, seconds=self.seconds, seed=self.seed)
 
 
 def sample_data(
@@ -77,7 +72,6 @@ def sample_data(
     clips: int = 200,
     seconds: float = 2.0,
     seed: int = 0,
-    difficulty: str | float = "normal",
     workers: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Path:
@@ -88,7 +82,6 @@ def sample_data(
         clips: number of clips; each event has a tenth of them.
         seconds: length of a clip.
         seed: seed of all randomness; equal seeds give equal clips.
-        difficulty: a key of DIFFICULTIES, or a number from 0 to 1.
         workers: number of processes; by default one per core.
         progress: called with the number of clips done since the last call.
 
@@ -98,13 +91,7 @@ def sample_data(
     Raises:
         InputError: the folder cannot be written, or a parameter is out of its range.
     """
-    try:
-        amount = DIFFICULTIES[difficulty] if difficulty in DIFFICULTIES else float(difficulty)
-    except ValueError as error:
-        raise InputError(
-            f"difficulty: '{difficulty}' given; pass {', '.join(DIFFICULTIES)} or a number from 0 to 1"
-        ) from error
-    sample = SampleClips(clips=clips, seconds=seconds, seed=seed, difficulty=amount)
+    sample = SampleClips(clips=clips, seconds=seconds, seed=seed)
     return write_sample_clips(folder, sample, workers=workers, progress=progress)
 
 

@@ -90,7 +90,7 @@ def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
     for result in evaluation.directions:
         direction, sample = result.direction, evaluation.sample
         sides = sides_of(embeddings, direction, evaluation.gallery)
-        queries = drawn(sides, direction, sample.queries, sample.seed) if sample else None
+        queries = drawn(sides, direction, sample.queries) if sample else None
         running = partial(
             running_average_precisions, embeddings, direction, queries=queries, similarity=evaluation.similarity
         )

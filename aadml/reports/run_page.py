@@ -46,7 +46,6 @@ def write_report(
     output: str | Path | None = None,
     allow_other_features: bool = False,
     queries: int | None = None,
-    query_seed: int = 0,
     trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> Path:
@@ -59,7 +58,6 @@ def write_report(
         output: path of the page; by default `report.html` in the folder, or `report-NAME.html` for data named NAME.
         allow_other_features: accept features of a different extractor than that of the training features.
         queries: number of queries in each direction, drawn at random; None uses all test clips.
-        query_seed: seed of the draw of queries.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
 
@@ -85,9 +83,7 @@ def write_report(
         model, verdicts, place = load(folder), [], str(data)
         splits = read_for(model, data, allow_other_features=allow_other_features, on_note=on_note)
     embeddings = model.embed_clips(nonempty_split(splits, "test"))
-    evaluation = evaluate(
-        embeddings, protocol=model.facts.protocol, split="test", queries=queries, query_seed=query_seed
-    )
+    evaluation = evaluate(embeddings, protocol=model.facts.protocol, split="test", queries=queries)
     summary = _summary(evaluation, model, failed_checks(folder), verdicts, splits.notes)
     records = read_records(folder) if data is None else []
     parts = [_training(records, model.facts), _scope(evaluation), _classes(evaluation, embeddings)]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Direction, Modality
+from aadml.comparison.features import Direction
 from aadml.comparison.relevance import LABEL, Relevant
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import require_entry
@@ -22,7 +22,7 @@ from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.results import DirectionResult, Evaluation, both_ways
-from aadml.retrieval.sampling import QuerySample, drawn, restricted
+from aadml.retrieval.sampling import SEED, QuerySample, drawn, restricted
 from aadml.retrieval.scores import Indices, MatrixScores, ScoreSource, score_source
 from aadml.retrieval.ties import Values
 
@@ -69,11 +69,8 @@ def evaluate(
     split: str = "test",
     extra: Collection[str] = (),
     cutoffs: Sequence[int] = CUTOFFS,
-    precision: str = "float32",
-    once: Collection[Modality] | None = None,
     gallery: Gallery = "full",
     queries: int | None = None,
-    query_seed: int = 0,
     threads: int | None = None,
 ) -> Evaluation:
     """Score embeddings in every direction.
@@ -86,14 +83,9 @@ def evaluate(
         split: name of the split, for the record.
         extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
         cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above the gallery size is dropped.
-        precision: of the scores, "float32" or "float64"; scores that are equal in this precision are ties.
-        once: modalities in which one item per label is ranked, by default those of the embeddings. Sound with five
-            captions per clip has five rows per clip, and the clip is the label: `once=("audio",)` ranks n clips against
-            5 n captions.
         gallery: items ranked by each query: all clips ("full"), all clips except its own, which is then not relevant
             either ("without-partner"), or the half of the clips without the query, both halves in turn ("disjoint").
         queries: number of queries drawn at random in each direction; each ranks the whole gallery. None uses all.
-        query_seed: seed of that draw.
         threads: number of threads; by default that of torch.
 
     Raises:
@@ -106,26 +98,23 @@ def evaluate(
         raise InputError(f"the embeddings have {modalities} only; pass embeddings of two modalities")
     require_entry(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity
-    embeddings = embeddings if once is None else replace(embeddings, once=tuple(once))
-    task = _Task(embeddings, gallery, chosen, precision, tuple(extra), tuple(cutoffs), threads)
-    rows, sample = _sample(embeddings, pairs, gallery, queries, query_seed)
+    task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs), threads)
+    rows, sample = _sample(embeddings, pairs, gallery, queries)
     results = tuple(_with_other_galleries(task, direction, rows[direction]) for direction in pairs)
     relevance = embeddings.relevant.name
     return Evaluation(protocol, split, chosen, results, _label_space(embeddings), gallery, relevance, sample)
 
 
 def _sample(
-    embeddings: Embeddings, pairs: Sequence[Direction], gallery: Gallery, queries: int | None, seed: int
+    embeddings: Embeddings, pairs: Sequence[Direction], gallery: Gallery, queries: int | None
 ) -> tuple[dict[Direction, Indices | None], QuerySample | None]:
     """Draw the rows to use as queries in each direction; None where all are used."""
-    if queries is None and seed:
-        raise InputError(f"query_seed is {seed}, but no queries are drawn; pass their number as queries, too")
     if queries is None:
         return dict.fromkeys(pairs), None
     ways = {direction: sides_of(embeddings, direction, gallery) for direction in pairs}
-    rows: dict[Direction, Indices | None] = {d: drawn(ways[d], d, queries, seed) for d in pairs}
+    rows: dict[Direction, Indices | None] = {d: drawn(ways[d], d, queries) for d in pairs}
     counts = {"-".join(d): sum(len(sides.queries) for sides in ways[d]) for d in pairs}
-    return rows, None if set(counts.values()) == {queries} else QuerySample(queries, seed, counts)
+    return rows, None if set(counts.values()) == {queries} else QuerySample(queries, SEED, counts)
 
 
 @dataclass(frozen=True)
@@ -135,7 +124,6 @@ class _Task:
     embeddings: Embeddings
     gallery: Gallery
     similarity: str
-    precision: str
     extra: tuple[str, ...]
     cutoffs: tuple[int, ...]
     threads: int | None
@@ -147,7 +135,7 @@ class _Task:
         reverse = (*key[2:], *key[:2])
         if reverse in self.matrices:
             return MatrixScores(np.ascontiguousarray(self.matrices[reverse].matrix.T))
-        source = _source(self.embeddings, direction, sides, self.similarity, self.precision)
+        source = _source(self.embeddings, direction, sides, self.similarity)
         if isinstance(source, MatrixScores):
             self.matrices[key] = source
         return source
@@ -207,14 +195,12 @@ def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | No
     return None
 
 
-def _source(
-    embeddings: Embeddings, direction: Direction, sides: Sides, similarity: str, precision: str = "float32"
-) -> ScoreSource:
+def _source(embeddings: Embeddings, direction: Direction, sides: Sides, similarity: str) -> ScoreSource:
     for modality in direction:
         require_entry(embeddings.vectors, modality, "modality among the embeddings")
     queries = embeddings.of(direction[0], torch.from_numpy(sides.queries))
     gallery = embeddings.of(direction[1], torch.from_numpy(sides.gallery))
-    return score_source(queries, gallery, similarity, precision=precision)
+    return score_source(queries, gallery, similarity)
 
 
 def _label_space(embeddings: Embeddings) -> dict[str, tuple[float, float]]:

@@ -158,7 +158,7 @@ def _columns(queries: Indices, gallery: Indices) -> Indices:
     return np.where(gallery[columns] == queries, columns, -1) if len(gallery) else np.full(len(queries), -1)
 
 
-def check_once(embeddings: Embeddings, once: Collection[str], place: str = "--once ") -> None:
+def check_once(embeddings: Embeddings, once: Collection[str], place: str) -> None:
     """Check that the rows of each label are equal in every modality to rank once per label.
 
     Args:

@@ -48,7 +48,8 @@ def read_judgments(path: str | Path) -> Judgments:
         InputError: the file cannot be read, or a line is not a judgment; the message contains the line number.
     """
     lines = _lines(path)
-    cells = _cells_of_csv(lines) if lines and _is_header(lines[0]) else _cells_of_qrels(lines)
+    is_csv = bool(lines) and [cell.strip().lower() for cell in lines[0].split(",")] == HEADER
+    cells = ((i, row) for i, row in enumerate(csv.reader(lines[1:]), 2) if row) if is_csv else _cells_of_qrels(lines)
     grades: dict[str, dict[str, float]] = {}
     for number, row in cells:
         grade = _grade(row[2]) if len(row) == len(HEADER) else None
@@ -102,14 +103,6 @@ def _lines(path: str | Path) -> list[str]:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as judgments ({error}); pass a text file in UTF-8") from error
-
-
-def _is_header(line: str) -> bool:
-    return [cell.strip().lower() for cell in line.split(",")] == HEADER
-
-
-def _cells_of_csv(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    yield from ((number, row) for number, row in enumerate(csv.reader(lines[1:]), 2) if row)
 
 
 def _cells_of_qrels(lines: list[str]) -> Iterator[tuple[int, list[str]]]:

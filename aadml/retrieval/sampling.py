@@ -12,6 +12,8 @@ from aadml.retrieval.scores import Indices
 
 FEWEST = 2
 """Minimum number of queries of a sample: one query has no interval."""
+SEED = 0
+"""Seed of the draw."""
 
 
 @dataclass(frozen=True)
@@ -29,27 +31,24 @@ class QuerySample:
     of: Mapping[str, int]
 
 
-def drawn(ways: Sequence[Sides], direction: Direction, queries: int, seed: int) -> Indices:
+def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
     """Draw the rows (q,) to use as queries of a direction, in order.
 
     Args:
         ways: all queries of the direction, with their galleries.
         direction: direction to name in messages.
         queries: number of rows.
-        seed: seed of the draw.
 
     Raises:
-        InputError: `queries` is below two or above the number of queries, or the seed is below 0.
+        InputError: `queries` is below two or above the number of queries.
     """
-    if seed < 0:
-        raise InputError(f"query_seed: {seed} is negative; pass 0 or more")
     rows = np.sort(np.concatenate([way.queries for way in ways]))
     if not FEWEST <= queries <= len(rows):
         raise InputError(
             f"queries is {queries}, but {'-'.join(direction)} has {len(rows)} queries; use {FEWEST} to {len(rows)}, or "
             "omit it to use all"
         )
-    return np.sort(np.random.default_rng(seed).choice(rows, queries, replace=False))
+    return np.sort(np.random.default_rng(SEED).choice(rows, queries, replace=False))
 
 
 def restricted(ways: Sequence[Sides], rows: Indices | None) -> list[Sides]:

@@ -30,7 +30,6 @@ ROWS = 128  # the shape of a product is fixed, so that a score does not depend o
 TILE = 1 << 18  # maximum number of components of mapped gallery vectors in a product
 COLUMNS = 1024  # maximum width of a product, so that it is in the cache until it is rounded
 MAPPED = 1 << 22  # maximum number of components of a gallery that is mapped once instead of once per block of queries
-PRECISIONS: dict[str, np.dtype[Any]] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
 
 
 def block_rows(items: int) -> int:
@@ -75,7 +74,7 @@ class VectorScores:
         queries: mapped queries.
         gallery: mapped gallery.
         copies: gallery items equal to an earlier item, and the first of the equal items.
-        precision: type of the scores, float32 or float64.
+        precision: type of the scores; scores that are equal in it are ties.
     """
 
     shape: tuple[int, int]
@@ -83,7 +82,7 @@ class VectorScores:
     queries: Rows
     gallery: Rows
     copies: tuple[Indices, Indices]
-    precision: np.dtype[Any] = PRECISIONS["float32"]
+    precision: type[np.floating[Any]] = np.float32
 
     def block(self, start: int, stop: int) -> Scores:
         """Return the scores (stop - start, n) of the queries start..stop; higher is better."""
@@ -202,16 +201,13 @@ def _power(value: Tensor) -> float:
     return math.ldexp(1.0, -math.frexp(float(value))[1])
 
 
-def score_source(
-    queries: Tensor, gallery: Tensor, similarity: str = "cosine", *, precision: str = "float32"
-) -> ScoreSource:
+def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -> ScoreSource:
     """Return the source of scores of two sets of vectors, or of packed sequences (`frame-word`).
 
     Args:
         queries: (q, d) finite floats.
         gallery: (n, d) finite floats.
         similarity: key of SIMILARITIES, or "frame-word" for rows of `aadml.retrieval.frame_word`.
-        precision: "float32" (scores equal in float32 are ties) or "float64".
 
     Raises:
         InputError: vectors are NaN or infinite, differ in dimension or are missing, or a name is unknown.
@@ -231,12 +227,11 @@ def score_source(
             f"queries have {queries.shape[1]} dimensions, but the gallery has {gallery.shape[1]}; pass equal widths"
         )
     q, g = (vectors.detach().cpu() for vectors in sides.values())
-    kind = lookup(PRECISIONS, precision, "precision of scores")
     query_rows, gallery_rows = maps(q, g)
     if g.numel() <= MAPPED:
         mapped = gallery_rows(0, len(g))
         gallery_rows = lambda start, stop: mapped[start:stop]  # noqa: E731
-    return VectorScores((len(q), len(g)), q.shape[1], query_rows, gallery_rows, copies=find_copies(g), precision=kind)
+    return VectorScores((len(q), len(g)), q.shape[1], query_rows, gallery_rows, copies=find_copies(g))
 
 
 def unit_of_scores(queries: Tensor, gallery: Tensor, similarity: str) -> float:

@@ -17,9 +17,9 @@ from aadml.feature_extraction.ground.strings import Note, listed
 from aadml.model.model import Model
 from aadml.retrieval import Evaluation
 from aadml.retrieval import evaluate as evaluate_embeddings
-from aadml.retrieval.galleries import check_once
 from aadml.retrieval.judgments import chosen_relevance, relevance_name
 from aadml.retrieval.metric_names import Gallery
+from aadml.retrieval.sampling import SEED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,18 +27,15 @@ class Options:
     """Options of `aadml.retrieval.evaluate`."""
 
     similarity: str | None = None
-    once: tuple[str, ...] | None = None
-    precision: str = "float32"
     gallery: Gallery = "full"
     extra: tuple[str, ...] = ()
     queries: int | None = None
-    query_seed: int = 0
 
     def changed(self) -> list[str]:
         """Return the values that differ from their defaults, for a file name."""
-        options = (f for f in fields(self) if f.name not in ("extra", "queries", "query_seed"))
+        options = (f for f in fields(self) if f.name not in ("extra", "queries"))
         values = [str(getattr(self, f.name)) for f in options if getattr(self, f.name) != f.default]
-        sample = [] if self.queries is None else [f"queries-{self.queries}-seed-{self.query_seed}"]
+        sample = [] if self.queries is None else [f"queries-{self.queries}-seed-{SEED}"]
         return [*values, *self.extra, *sample]
 
 
@@ -57,12 +54,9 @@ def evaluate(
     similarity: str | None = None,
     metrics: Sequence[str] | str | None = (),
     relevance: str | Path | None = None,
-    once: Sequence[str] | str | None = (),
-    precision: str = "float32",
     exclude_partner: bool = False,
     disjoint: bool = False,
     queries: int | None = None,
-    query_seed: int = 0,
     trust_code: bool = False,
     on_note: Note | None = None,
 ) -> Evaluation:
@@ -80,19 +74,16 @@ def evaluate(
         metrics: further metrics of `aadml list metrics` ("recall@3").
         relevance: relevance rule: "own" (partner), "label", "labels", "labels-graded", or a file of judgments; None
             for the rule of the run or the data.
-        once: modalities of external embeddings that have one row per caption; one row per label is ranked.
-        precision: precision of the scores, "float32" or "float64"; scores that are equal in this precision are ties.
         exclude_partner: remove each query's own clip from the gallery and from the relevant items.
         disjoint: halve the clips by one fixed draw, class by class if there are classes; queries of each half rank the
             other half.
         queries: number of queries in each direction, drawn at random, each against the whole gallery; None for all.
-        query_seed: seed of the draw of queries.
         trust_code: import the code from outside aadml that the model names as `module:name`.
         on_note: called with notes for the user.
 
     Returns:
         The evaluation. The evaluation of a run on its own data is added to the run as
-        `evaluations/<protocol>-<split>.json`, with changed similarity, metrics, precision, gallery and sample in the
+        `evaluations/<protocol>-<split>.json`, with changed similarity, metrics, gallery and sample in the
         name.
 
     Raises:
@@ -111,16 +102,14 @@ def evaluate(
             "evaluate: exclude_partner and disjoint given; disjoint separates partners, so pass only disjoint"
         )
     options = Options(
-        similarity=similarity, once=listed(once) or None, precision=precision, extra=listed(metrics), queries=queries,
-        query_seed=query_seed, gallery="without-partner" if exclude_partner else "disjoint" if disjoint else "full",
+        similarity=similarity, extra=listed(metrics), queries=queries,
+        gallery="without-partner" if exclude_partner else "disjoint" if disjoint else "full",
     )  # fmt: skip
     if (model is None) == (embeddings is None):
         count = "neither a model nor" if model is None else "both a model and"
         raise InputError(
             f"evaluate: {count} embeddings given; pass either a model (a run, a model folder) or embeddings"
         )
-    if model is not None and options.once:
-        raise InputError("evaluate: once applies only to embeddings; leave out once")
     if data is not None and model is None:
         raise InputError("evaluate: data applies only to a model; leave out data")
     if allow_other_features and (model is None or data is None):
@@ -164,7 +153,6 @@ def _of_embeddings(
     if relevance is not None:
         vectors = replace(vectors, relevance=chosen_relevance(relevance))
         check_relevance(vectors.relevant, vectors, "the embeddings")
-    check_once(vectors, options.once or ())
     if protocol:
         note(f"protocol {protocol}: describes how the embeddings were made; they are scored unchanged")
     return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))

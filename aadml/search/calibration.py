@@ -177,12 +177,10 @@ def calibration_error(probabilities: Values, fits: Truths) -> float:
     return float(np.abs(gaps).sum() / max(len(probabilities), 1))
 
 
-def band(probabilities: Values, *, draws: int = _DRAWS, seed: int = 0) -> float:
+def band(probabilities: Values) -> float:
     """Return the 95th percentile of the calibration error of perfectly calibrated scorers with these probabilities."""
-    generator = np.random.default_rng(seed)
-    errors = [
-        calibration_error(probabilities, generator.random(len(probabilities)) < probabilities) for _ in range(draws)
-    ]
+    generator, count = np.random.default_rng(0), len(probabilities)
+    errors = [calibration_error(probabilities, generator.random(count) < probabilities) for _ in range(_DRAWS)]
     return float(np.quantile(errors, 0.95))
 
 

@@ -101,7 +101,7 @@ class _Facts:
 
 
 def make_cells(
-    gallery: Gallery, queries: Mapping[Modality, RecallQueries], *, recall: float, smallest: int, seed: int = 0
+    gallery: Gallery, queries: Mapping[Modality, RecallQueries], *, recall: float, smallest: int
 ) -> Cells | str:
     """Build twice the square root of n cells, and choose the smallest number of probes that reaches a recall.
 
@@ -110,7 +110,6 @@ def make_cells(
         queries: queries by modality.
         recall: share of the ten best items to be found, on average over the queries of every modality.
         smallest: number of items below which no cells are built.
-        seed: seed of the clustering.
 
     Returns:
         The cells, or a sentence on why there are none.
@@ -121,7 +120,7 @@ def make_cells(
     if len(gallery) < smallest:
         return f"{len(gallery):,} items: searched exactly, like every set below {smallest:,} items"
     points = _points(gallery)
-    centers = _centers(points, 2 * round(len(gallery) ** 0.5), seed)
+    centers = _centers(points, 2 * round(len(gallery) ** 0.5))
     cells = Cells(centers, _assigned(points, centers), 1, {}, gallery.similarity)
     exact = {m: _exact(gallery, several) for m, several in queries.items()}
     for probes in _growing(len(centers)):
@@ -152,10 +151,10 @@ def _points(gallery: Gallery) -> NDArray[np.float32]:
     return np.asarray(vectors)
 
 
-def _centers(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.float32]:
+def _centers(points: NDArray[np.float32], count: int) -> NDArray[np.float32]:
     faiss = optional("faiss", "--approximate", "aadml[faiss]")
     clustering = faiss.Kmeans(
-        points.shape[1], count, niter=_ROUNDS, seed=seed, min_points_per_centroid=1, max_points_per_centroid=_PER_CENTER
+        points.shape[1], count, niter=_ROUNDS, seed=0, min_points_per_centroid=1, max_points_per_centroid=_PER_CENTER
     )
     clustering.train(np.ascontiguousarray(points))
     return np.asarray(clustering.centroids, dtype=np.float32).copy()

@@ -8,7 +8,6 @@ shape. The provenance of the features states which file was used.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -160,7 +159,6 @@ def inception_v3(
     last_pool: LastPool | None = None,
     transform_input: bool | None = None,
     reduction: Literal["none", "own-pca", "youtube-8m"] = "none",
-    matrices: str = "auto",
     eight_bit: bool = False,
     precision: Literal["float32", "bfloat16", "auto"] = "float32",
     frames_per_second: FrameRate = 1.0,
@@ -175,8 +173,6 @@ def inception_v3(
         transform_input: see `network_input`; None for the value that the weights need.
         reduction: `none`; `own-pca` (PCA with whitening to 1024, fitted to the frames of the training clips and stored
             in the feature file); `youtube-8m` (the released matrices).
-        matrices: matrices of `youtube-8m`: `auto` (the published archive), or a folder or archive with the three .npy
-            files.
         eight_bit: whether reduced values are quantized to 8 bits, as in YouTube-8M.
         precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 if the hardware supports it, otherwise float32).
         frames_per_second: frames per second to use; at most the first 300 frames of a clip are used.
@@ -188,7 +184,7 @@ def inception_v3(
     Raises:
         InputError: an option has an invalid value, or the weights are not available or cannot be read.
     """
-    reduce, checksums = _reduction(reduction, matrices, eight_bit)
+    reduce, checksums = _reduction(reduction, eight_bit)
     target = chosen_device(device, "inception-v3")
     half = uses_bfloat16(precision, target)
     fields = {"pool_padding": pool_padding, "last_pool": last_pool, "transform_input": transform_input}
@@ -215,6 +211,9 @@ def inception_v3(
         batch_clips=8,  # five minutes of frames are 80 MB
         fit=PcaWhitening(REDUCED, eight_bit) if reduction == "own-pca" else None,
     )
+
+
+inception_v3.__dict__["removed_options"] = {"matrices": "auto"}
 
 
 def _describer(
@@ -248,17 +247,13 @@ def _loaded(weights: str, overrides: JsonObject) -> tuple[InceptionV3, Inception
     return load_inception_v3(file.tensors, variant), variant, file.sha256, about | {"weight_file": file.name}
 
 
-def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, str]]:
+def _reduction(reduction: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, str]]:
     """Return the reduction that needs no fit, and the provenance of its matrices."""
     if eight_bit and reduction == "none":
         raise InputError(
             "inception-v3.eight_bit: only whitened values can be quantized; choose reduction own-pca or youtube-8m"
         )
-    if matrices != "auto" and reduction != "youtube-8m":
-        raise InputError(
-            f"inception-v3.matrices: {matrices} given, but reduction {reduction} reads no matrices; choose youtube-8m"
-        )
     if reduction != "youtube-8m":
         return None, {}
-    path = weights_path("youtube-8m-pca") if matrices == "auto" else Path(matrices).expanduser()
+    path = weights_path("youtube-8m-pca")
     return partial(reduced, youtube8m_whitening(path, REDUCED), eight_bit=eight_bit), {"matrices": sha256(path)}

@@ -8,11 +8,10 @@ The common PyTorch port keeps the ReLU. The variant is therefore selected by nam
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from annotated_types import Interval
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -31,7 +30,8 @@ from aadml.feature_extraction.weights.tensor_files import check_state
 Variant = Literal["pre-activation", "post-relu", "pca", "pca-8bit"]
 
 DIMENSION = 128
-PATCH = 96  # frames of the front end, 0.96 s
+PATCH = 96  # frames of the front end
+PATCH_SECONDS = 0.96
 _BATCH = 16  # patches; fixed, so that a clip's values cannot depend on the other clips
 SHORTEST = VGGISH.window + (PATCH - 1) * VGGISH.hop  # samples of one patch
 _CONVOLUTIONS = {0: (1, 64), 3: (64, 128), 6: (128, 256), 8: (256, 256), 11: (256, 512), 13: (512, 512)}
@@ -116,25 +116,22 @@ def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return state
 
 
-def vggish_patches(bands: Tensor, hop_frames: int = PATCH) -> Tensor:
+def vggish_patches(bands: Tensor) -> Tensor:
     """Cut a log-mel spectrogram into patches; frames after the last complete patch are dropped, as in the original.
 
     Args:
         bands: (f, 64) log-mel values of `log_mel.VGGISH`, at least 96 frames.
-        hop_frames: frames (10 ms) from one patch to the next; 96 means no overlap.
 
     Returns:
         (t, 96, 64), t at least 1.
     """
-    return bands.unfold(0, PATCH, hop_frames).transpose(1, 2).contiguous()
+    return bands.unfold(0, PATCH, PATCH).transpose(1, 2).contiguous()
 
 
 def vggish(
     *,
     variant: Variant = "pre-activation",
-    patch_hop: Annotated[float, Interval(ge=0.01, le=60)] = 0.96,
     weights: str = "auto",
-    pca: str = "auto",
     device: str = "auto",
 ) -> Extractor:
     """Embed sound with VGGish (128-d); pooling is the mean over patches.
@@ -144,27 +141,21 @@ def vggish(
     Args:
         variant: `pre-activation` (Google's code since August 2020), `post-relu` (Google's code before, and the common
             PyTorch port), `pca` (whitened by AudioSet's PCA) or `pca-8bit` (whitened, then quantized to 0 ... 255, as
-            in AudioSet's release).
-        patch_hop: seconds from one patch to the next, a multiple of 0.01.
+            in AudioSet's release). The published PCA is read if `weights` has none.
         weights: `auto` (the published checkpoint), `untrained`, a name in the table of weights, a weight file, or its
             folder.
-        pca: parameters of the PCA, as `weights`; only for the `pca` variants, and read only if `weights` lacks them.
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
         The extractor.
 
     Raises:
-        InputError: the hop is not a multiple of 0.01 s, or the weights are not available.
+        InputError: an option has an invalid value, or the weights are not available.
     """
-    hop = round(patch_hop * VGGISH.sample_rate / VGGISH.hop)
-    step = hop * VGGISH.hop / VGGISH.sample_rate
-    if abs(step - patch_hop) > 1e-9:
-        raise InputError(f"vggish.patch_hop: {patch_hop} given; pass a multiple of 0.01 s")
-    network, checksums, files, matrices = _loaded(weights, pca, variant)
+    network, checksums, files, matrices = _loaded(weights, variant)
     parameters: JsonObject = {
         "variant": variant,
-        "patch_hop": step,
+        "patch_hop": PATCH_SECONDS,
         "short": "filled with zeros to one patch",
         "front_end": asdict(VGGISH),
         **checksums,
@@ -173,7 +164,7 @@ def vggish(
     network = network.eval().to(target)
 
     def describe(spectrograms: Sequence[NDArray[Any]]) -> list[Description]:
-        patches = [vggish_patches(torch.from_numpy(bands).to(target), hop) for bands in spectrograms]
+        patches = [vggish_patches(torch.from_numpy(bands).to(target)) for bands in spectrograms]
         return [_finished(rows, variant, matrices) for rows in batched(network, patches, _BATCH)]
 
     return Extractor(
@@ -185,8 +176,11 @@ def vggish(
         about={"torch": torch.__version__, **files},
         prepare=partial(filled_log_mel, settings=VGGISH, shortest=SHORTEST),
         describe=describe,
-        begins=partial(every, step),
+        begins=partial(every, PATCH_SECONDS),
     )
+
+
+vggish.__dict__["removed_options"] = {"patch_hop": PATCH_SECONDS, "pca": "auto"}
 
 
 def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, NDArray[Any]]) -> Description:
@@ -199,12 +193,8 @@ def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, ND
     return whitened if variant == "pca" else quantize(whitened, rounding="floor").astype(np.float32)
 
 
-def _loaded(
-    weights: str, pca: str, variant: str
-) -> tuple[VGGish, dict[str, str], dict[str, str], dict[str, NDArray[Any]]]:
+def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[str, str], dict[str, NDArray[Any]]]:
     """Return the network, checksums and names of the files read, and the matrices of the PCA if the variant has one."""
-    if pca != "auto" and "pca" not in variant:
-        raise InputError(f"vggish.pca: {pca} given, but variant {variant} has no PCA; choose pca or pca-8bit")
     if weights == "untrained":
         if "pca" in variant:
             raise InputError(
@@ -219,13 +209,13 @@ def _loaded(
         return network, checksums, files, {}
     matrices = _pca(file.tensors)
     if not matrices:
-        file = load_weights(pca, "vggish-pca")
+        file = load_weights("auto", "vggish-pca")
         checksums, files = checksums | {"pca": file.sha256}, files | {"pca_file": file.name}
         matrices = _pca(file.tensors)
     shapes = {name: matrix.shape for name, matrix in matrices.items()}
     if shapes != {"eigenvectors": (DIMENSION, DIMENSION), "means": (DIMENSION,)}:
         raise InputError(
-            f"vggish.pca: {file.name} holds {shapes or 'no PCA'}; pass a file with pca_eigen_vectors (128, 128) and "
+            f"vggish: {file.name} holds {shapes or 'no PCA'}; pass a file with pca_eigen_vectors (128, 128) and "
             "pca_means (128,)"
         )
     return network, checksums, files, matrices

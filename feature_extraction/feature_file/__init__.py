@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         FORMAT,
         UNLABELLED,
         FeatureFile,
-        Incomplete,
         Shard,
         Texts,
         Timeline,
@@ -51,7 +50,6 @@ __all__ = [
     "Cursor",
     "FeatureFile",
     "FeatureRows",
-    "Incomplete",
     "ModalityRows",
     "Shard",
     "Texts",
@@ -74,9 +72,7 @@ __getattr__ = imported_on_demand(
     __name__,
     {
         "check": "checks",
-        **dict.fromkeys(
-            ("DRAWN", "FORMAT", "UNLABELLED", "FeatureFile", "Incomplete", "Shard", "Texts", "Timeline"), "content"
-        ),
+        **dict.fromkeys(("DRAWN", "FORMAT", "UNLABELLED", "FeatureFile", "Shard", "Texts", "Timeline"), "content"),
         **dict.fromkeys(("MODALITIES", "check_modality", "in_order", "is_modality"), "names"),
         **dict.fromkeys(("is_feature_file", "open_features", "read_features"), "reading"),
         **dict.fromkeys(("Cursor", "FeatureRows", "ModalityRows", "gathered", "is_large", "spread"), "rows"),

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,6 @@ UNLABELLED = -1
 """Label of a clip without a class, and of every clip in a file without class names."""
 DRAWN = "synthetic"
 """Name of the extractor of features that are random numbers."""
-
-Incomplete = Literal["keep", "drop"]
-"""Treatment of a clip that lacks one modality and has another: keep the clip with a mask, or count it as failed."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +113,6 @@ class Shard:
         pending: by modality, name and options of the transformation that `merge` fits to the training clips of all
             shards. Until then, features and sequences are not transformed.
         sequence: whether the merged file keeps features over time; a shard with a pending fit always has them.
-        incomplete: treatment of clips that lack one modality and have another: "keep" or "drop".
     """
 
     index: int
@@ -128,7 +123,6 @@ class Shard:
     failures: tuple[tuple[int, tuple[str, ...]], ...] = ()
     pending: Mapping[str, JsonObject] = field(default_factory=dict)
     sequence: bool = False
-    incomplete: Incomplete = "keep"
 
 
 @dataclass(frozen=True)

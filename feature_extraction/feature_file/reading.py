@@ -213,18 +213,20 @@ def _shard(file: h5py.File, place: str) -> Shard:
         failures = tuple((int(row), tuple(map(str, failure))) for row, failure in described["failures"])
         pending = {str(name): dict(fit) for name, fit in described.get("pending", {}).items()}
         sequence = bool(described.get("sequence", False))
-        drops = described.get("incomplete") == "drop"
-        return Shard(
+        incomplete = described.get("incomplete", "keep")
+        shard = Shard(
             **numbers,
             manifest=str(described["manifest"]),
             rows=rows,
             failures=failures,
             pending=pending,
             sequence=sequence,
-            incomplete="drop" if drops else "keep",
         )
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{place}: /shard does not describe a shard; extract the shard again") from error
+    if incomplete != "keep":
+        raise InputError(f"{place}: was extracted with --incomplete drop, which was removed; extract all shards again")
+    return shard
 
 
 def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:

@@ -92,7 +92,6 @@ def _described(shard: Shard) -> str:
     """Return a shard as JSON, without keys that earlier versions did not have and that are at their defaults."""
     keys = ["index", "count", "total", "manifest", "failures"]
     keys += ["pending", "sequence"] if shard.pending else []
-    keys += ["incomplete"] if shard.incomplete == "drop" else []
     return json.dumps({key: getattr(shard, key) for key in keys}, sort_keys=True)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.foreign import npy_array, read_npy
+from aadml.feature_extraction.foreign import read_npy
 from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.ground.archives import DAMAGED
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
@@ -165,7 +165,7 @@ def youtube8m_whitening(path: str | Path, dimension: int = 1024) -> Whitening:
     """Read the matrices released with YouTube-8M: `mean.npy`, `eigenvals.npy`, `eigenvecs.npy`.
 
     Args:
-        path: folder of the matrices, or the published archive `yt8m_pca.tgz`.
+        path: the published archive `yt8m_pca.tgz`.
         dimension: number of components.
 
     Returns:
@@ -202,10 +202,8 @@ def vggish_pca(features: Floats, eigenvectors: Floats, means: Floats) -> NDArray
 
 
 def _matrix(path: Path, name: str) -> NDArray[np.float64]:
-    """Read one matrix from a folder or a tar archive."""
+    """Read one matrix from a tar archive."""
     try:
-        if path.is_dir():
-            return np.asarray(npy_array(path / f"{name}.npy"), dtype=np.float64)
         with tarfile.open(path) as archive:
             member = next((m for m in archive if Path(m.name).name == f"{name}.npy" and m.isfile()), None)
             opened = archive.extractfile(member) if member else None

@@ -116,7 +116,7 @@ def assemble(
     for number, row in enumerate(plan.rows):
         records = {modality: ledger.find(row.id, modality, settings) for modality, settings in plan.settings.items()}
         troubles = [*missing.get(number, {}).values(), *_troubles(row, records.values())]
-        failure = deciding(troubles, len(plan.extractors), plan.incomplete)
+        failure = deciding(troubles, len(plan.extractors))
         if failure is not None:
             failures.append((number, failure))
             continue
@@ -156,7 +156,6 @@ def _shard(plan: ExtractionPlan, good: Sequence[int], failures: Sequence[tuple[i
         failures=tuple((number * count + index, astuple(failure)) for number, failure in failures),
         pending=plan.pending,
         sequence=plan.sequence,
-        incomplete=plan.incomplete,
     )
 
 

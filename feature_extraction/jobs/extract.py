@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.engines import engine_of, need_package
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, Wanted
-from aadml.feature_extraction.feature_file import Incomplete
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of, text_stamp
 from aadml.feature_extraction.ground.processor_time import require_seconds
@@ -105,7 +104,6 @@ def extract(
     shard: tuple[int, int] = (0, 1),
     retry_failed: bool = False,
     sequence: bool = False,
-    incomplete: Incomplete = "keep",
     command: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> ExtractionOutcome:
@@ -125,8 +123,6 @@ def extract(
         shard: (i, n) for only the rows i, i + n, i + 2n ...; `merge` joins the files.
         retry_failed: try failed clips again.
         sequence: keep the features over time beside the pooled features.
-        incomplete: "keep" clips that lack one modality (a silent video) and have another, with a mask, or "drop" them
-            as failures.
         command: command that continues the job, for `status`.
         progress: called with the numbers of clips done and failed.
 
@@ -137,7 +133,7 @@ def extract(
         InputError: the output cannot be written, is in use, or is a file of another kind.
     """
     begin, place = time.monotonic(), Path(output)
-    plan = ExtractionPlan(manifest, tuple(extractors), limits or Limits(), shard, sequence, incomplete)
+    plan = ExtractionPlan(manifest, tuple(extractors), limits or Limits(), shard, sequence)
     require_seconds("time limit", time_limit)
     if workers is not None and workers < 1:
         raise InputError(f"workers: {workers} given; pass a number above zero")
@@ -274,7 +270,7 @@ def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any]
 def _count(job: _Job, reasons: Iterable[str]) -> None:
     """Count a clip, and the deciding reason if the clip failed."""
     job.done += 1
-    reason = deciding_reason([*filter(None, reasons)], len(job.plan.extractors), job.plan.incomplete)
+    reason = deciding_reason([*filter(None, reasons)], len(job.plan.extractors))
     if reason:
         job.failed[reason] += 1
     if time.time() - job.noted > _NOTE_SECONDS:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from aadml.feature_extraction.feature_file import Incomplete
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.media import REASONS
 
@@ -33,23 +32,23 @@ class Failure:
     detail: str
 
 
-def deciding_reason(reasons: Collection[str], modalities: int, incomplete: Incomplete) -> str:
+def deciding_reason(reasons: Collection[str], modalities: int) -> str:
     """Return the reason why a clip fails, the first in the order of `REASONS`; "" if the clip is kept.
+
+    A clip that has some of the modalities and lacks the others is kept.
 
     Args:
         reasons: one reason for each absent modality.
         modalities: number of requested modalities.
-        incomplete: treatment of a clip that has some of the modalities and not the others.
     """
-    lacks_some = len(reasons) < modalities and set(reasons) <= set(ABSENT.values())
-    if not reasons or (incomplete == "keep" and lacks_some):
+    if len(reasons) < modalities and set(reasons) <= set(ABSENT.values()):
         return ""
     return min(reasons, key=list(REASONS).index)
 
 
-def deciding(failures: Sequence[Failure], modalities: int, incomplete: Incomplete) -> Failure | None:
+def deciding(failures: Sequence[Failure], modalities: int) -> Failure | None:
     """Return the failure that decides why a clip fails; None if the clip is kept. See `deciding_reason`."""
-    reason = deciding_reason([failure.reason for failure in failures], modalities, incomplete)
+    reason = deciding_reason([failure.reason for failure in failures], modalities)
     return next((failure for failure in failures if failure.reason == reason), None)
 
 

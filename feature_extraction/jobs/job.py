@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
-from aadml.feature_extraction.feature_file import Incomplete
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.json_values import JsonObject
@@ -46,14 +45,14 @@ def extract(
     shard: tuple[int, int] = (0, 1),
     retry_failed: bool = False,
     sequence: bool = False,
-    incomplete: Incomplete = "keep",
     command: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> ExtractionOutcome:
     """Extract features from the media of a manifest into a feature file.
 
     Only modalities with a named extractor are extracted. If no extractor is named, they are `log-mel` for sound and
-    `hog-color` for pictures. A modality that every clip lacks is not written.
+    `hog-color` for pictures. A modality that every clip lacks is not written. A clip that
+    lacks one modality (a silent video) and has another is kept, with a mask.
 
     Args:
         manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split.
@@ -73,8 +72,6 @@ def extract(
         shard: (i, n) for only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the parts.
         retry_failed: try failed clips again.
         sequence: keep the features over time beside the pooled features.
-        incomplete: "keep" clips that lack one modality (a silent video) and have another, with a mask, or "drop" them
-            as failures.
         command: command that continues the job, printed by `aadml status`.
         progress: called with the numbers of clips done and failed.
 
@@ -92,8 +89,8 @@ def extract(
     limits = Limits(seconds=max_seconds)
     return carry_out(
         rows, shard_path(output, shard), extractors, engine=engine, workers=workers, time_limit=time_limit,
-        limits=limits, shard=shard, retry_failed=retry_failed, sequence=sequence, incomplete=incomplete,
-        command=command, progress=progress,
+        limits=limits, shard=shard, retry_failed=retry_failed, sequence=sequence, command=command,
+        progress=progress,
     )  # fmt: skip
 
 

@@ -147,7 +147,7 @@ def _check_kinds(parts: Sequence[_ShardPart]) -> None:
                     )
         if _outline(part) != _outline(first):
             raise InputError(
-                f"{part.path}: its classes, columns, sequences or incomplete clips differ from those of {first.path}; "
+                f"{part.path}: its classes, columns or sequences differ from those of {first.path}; "
                 "extract all shards alike"
             )
 
@@ -156,7 +156,7 @@ def _outline(part: _ShardPart) -> tuple[object, ...]:
     content, shard = part.content, part.shard
     sequences = {name for name, rows in part.rows.items() if rows.sequence is not None}
     outline = content.class_names, set(content.columns), content.all_labels is not None, sequences
-    return *outline, shard.pending, shard.sequence, shard.incomplete
+    return *outline, shard.pending, shard.sequence
 
 
 def _joined(parts: Sequence[_ShardPart]) -> Assembled:

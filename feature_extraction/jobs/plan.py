@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 from aadml.feature_extraction.backbones import Extractor, mean_over_time
-from aadml.feature_extraction.feature_file import Incomplete
 from aadml.feature_extraction.frontends.whitening import FITS
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
@@ -25,7 +24,6 @@ class ExtractionPlan:
         limits: sizes above which a clip fails.
         shard: (i, n), for a job that processes the rows i, i + n, i + 2n ...
         sequence: whether the feature file holds features over time.
-        incomplete: treatment of clips that lack one modality and have another.
     """
 
     manifest: Manifest
@@ -33,7 +31,6 @@ class ExtractionPlan:
     limits: Limits
     shard: tuple[int, int]
     sequence: bool
-    incomplete: Incomplete = "keep"
 
     def __post_init__(self) -> None:
         """Raise InputError for a plan that cannot be executed."""

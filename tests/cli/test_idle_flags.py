@@ -20,7 +20,6 @@ def embeddings(tmp_path):
     [
         (["--data", "f.h5"], "data applies only to a model"),
         (["--allow-other-features"], "allow_other_features applies only to a model on other data"),
-        (["--query-seed", "3"], "query_seed is 3, but no queries are drawn"),
         (["--per-query"], "--per-query applies to --json only"),
     ],
 )
@@ -34,7 +33,6 @@ def test_of_evaluate(aadml, embeddings, arguments, says):
     ("arguments", "says"),
     [
         (["--seed", "4"], "seed 4 has an effect only with a new division; pass --split"),
-        (["--test-fold", "2"], "a feature file has no test fold to choose, but 2 is given"),
         (["--audio", "x"], "a feature file has no views to choose, but audio=x is given"),
     ],
 )

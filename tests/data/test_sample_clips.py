@@ -82,7 +82,6 @@ def test_a_broken_clip_of_an_earlier_run_is_made_anew(folder, tmp_path):
         ({"clips": 0}, "clips"),
         ({"seconds": 0.1}, "seconds"),
         ({"seed": -1}, "seed"),
-        ({"difficulty": 1.5}, "difficulty"),
     ],
 )
 def test_what_cannot_be_rendered_is_refused_by_name(wrong, word):

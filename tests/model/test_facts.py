@@ -23,7 +23,7 @@ OFFLINE = [
     ("visual", "inception-v3", {"weights": "untrained"}),
 ]
 VARIANTS = {
-    "vggish": [{"variant": "post-relu"}, {"patch_hop": 0.48}],
+    "vggish": [{"variant": "post-relu"}],
     "inception-v3": [
         {"precision": "bfloat16"},
         {"last_pool": "max"},

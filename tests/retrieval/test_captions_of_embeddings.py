@@ -31,27 +31,22 @@ def hit_rates(audio, text, k):
     return hits / (CLIPS * CAPTIONS)
 
 
-def scored(path, *options):
-    done = CliRunner().invoke(cli, ["evaluate", "--embeddings", str(path), "--json", *options])
+def scored(path):
+    done = CliRunner().invoke(cli, ["evaluate", "--embeddings", str(path), "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)["directions"]
 
 
 LAYOUTS = {
-    "one row a caption, with --once": (
-        lambda a, t: {"audio": a.repeat(CAPTIONS, 0), "text": t.reshape(-1, 6), "label": np.arange(CLIPS).repeat(5)},
-        ("--once", "audio"),
-    ),
-    "(n, c, d)": (lambda a, t: {"audio": a, "text": t}, ()),
-    "text_row": (lambda a, t: {"audio": a, "text": t.reshape(-1, 6), "text_row": np.arange(CLIPS).repeat(5)}, ()),
+    "(n, c, d)": lambda a, t: {"audio": a, "text": t},
+    "text_row": lambda a, t: {"audio": a, "text": t.reshape(-1, 6), "text_row": np.arange(CLIPS).repeat(5)},
 }
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_each_clip_is_ranked_once(tmp_path, vectors, layout):
-    write, options = LAYOUTS[layout]
-    np.savez(tmp_path / "e.npz", **write(*vectors))
-    found = scored(tmp_path / "e.npz", *options)
+    np.savez(tmp_path / "e.npz", **LAYOUTS[layout](*vectors))
+    found = scored(tmp_path / "e.npz")
     assert (found["text-audio"]["gallery"], found["text-audio"]["queries"]) == (CLIPS, CLIPS * CAPTIONS)
     assert found["audio-text"]["queries"] == CLIPS
     for k in (1, 5):
@@ -59,7 +54,9 @@ def test_each_clip_is_ranked_once(tmp_path, vectors, layout):
 
 
 def test_without_it_copies_of_other_clips_stand_in_the_way(tmp_path, vectors):
-    np.savez(tmp_path / "e.npz", **LAYOUTS["one row a caption, with --once"][0](*vectors))
+    audio, text = vectors
+    labels = np.arange(CLIPS).repeat(CAPTIONS)
+    np.savez(tmp_path / "e.npz", audio=audio.repeat(CAPTIONS, 0), text=text.reshape(-1, 6), label=labels)
     assert scored(tmp_path / "e.npz")["text-audio"]["hit_rate_at"]["5"] < hit_rates(*vectors, 5)
 
 
@@ -82,18 +79,6 @@ def test_captions_follow_the_split_of_their_clip(tmp_path, vectors):
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path, vectors, changes, message):
-    np.savez(tmp_path / "e.npz", **LAYOUTS["text_row"][0](*vectors) | changes)
+    np.savez(tmp_path / "e.npz", **LAYOUTS["text_row"](*vectors) | changes)
     with pytest.raises(InputError, match=message):
         read_embeddings(tmp_path / "e.npz")
-
-
-def test_what_differs_within_a_label_is_not_ranked_once(tmp_path, vectors):
-    written = LAYOUTS["one row a caption, with --once"][0](*vectors)
-    np.savez(tmp_path / "e.npz", **written)
-    for options, message in ((["--once", "text"], "differ"), (["--once", "adio"], "did you mean 'audio'")):
-        done = CliRunner().invoke(cli, ["evaluate", "--embeddings", str(tmp_path / "e.npz"), *options])
-        assert isinstance(done.exception, InputError)
-        assert message in str(done.exception)
-    done = CliRunner().invoke(cli, ["evaluate", str(tmp_path), "--once", "audio"])
-    assert done.exit_code == 2
-    assert "--once applies to --embeddings only" in done.stderr

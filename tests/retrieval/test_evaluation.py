@@ -54,13 +54,13 @@ def test_map_is_that_of_scikit_learn_in_both_directions():
     from sklearn.metrics import average_precision_score
 
     given = embeddings()
-    found = evaluate(given, precision="float64")
+    found = evaluate(given)
     unit = {m: v.double() / v.double().norm(dim=1, keepdim=True) for m, v in given.vectors.items()}
     for query, gallery in (("audio", "visual"), ("visual", "audio")):
         scores = (unit[query] @ unit[gallery].T).numpy()
         same = (given.labels[:, None] == given.labels).numpy()
         expected = np.mean([average_precision_score(r, s) for r, s in zip(same, scores, strict=True)])
-        assert found[f"{query}-{gallery}"].map == pytest.approx(expected, abs=1e-12)
+        assert found[f"{query}-{gallery}"].map == pytest.approx(expected, abs=1e-6)
         assert mean_average_precision(given, (query, gallery)) == pytest.approx(expected, abs=1e-6)
 
 
@@ -122,9 +122,8 @@ def test_five_captions_a_clip_are_ranked_as_audio_text_retrieval_does():
     pairs = Embeddings(
         {"audio": clips.repeat_interleave(3, 0), "text": captions}, labels, tuple(f"c{i}" for i in range(15))
     )
-    found = evaluate(pairs, once=("audio",), cutoffs=(1, 3))
     named = replace(pairs, once=("audio",))
-    assert evaluate(named).map_mean == found.map_mean
+    found = evaluate(named, cutoffs=(1, 3))
     assert mean_average_precision(named, ("audio", "text")) == found["audio-text"].map
     scores = score_source(clips, captions).block(0, 5)
     places = [[sorted(-row).index(-row[j]) + 1 for j in range(3 * i, 3 * i + 3)] for i, row in enumerate(scores)]
@@ -230,7 +229,9 @@ def test_vectors_that_clips_share_score_as_if_repeated():
     assert torch.equal(shared.matrix("audio"), repeated.vectors["audio"])
     assert shared.matrix("text") is text
     for once in ((), ("audio",)):
-        one, other = (evaluate(given, once=once).record(queries=True).to_json() for given in (shared, repeated))
+        one, other = (
+            evaluate(replace(given, once=once)).record(queries=True).to_json() for given in (shared, repeated)
+        )
         assert one == other
     assert mean_average_precision(shared, ("audio", "text")) == mean_average_precision(repeated, ("audio", "text"))
 

@@ -1,6 +1,7 @@
 """What every similarity and every metric must hold, present and future; the exceptions are named with their reason."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def vectors(seed, count, dimension=6):
 
 
 def whole(queries, gallery, similarity):
-    source = score_source(queries, gallery, similarity, precision="float64")
+    source = replace(score_source(queries, gallery, similarity), precision=np.float64)
     assert source.shape == (len(queries), len(gallery))
     return source.block(0, len(queries))
 

@@ -43,7 +43,7 @@ def test_evaluate_wants_one_thing_to_score_and_one_gallery(random_model, random_
 
 def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(random_model, random_run, tmp_path):
     aadml.evaluate(random_run)
-    aadml.evaluate(random_run, similarity="euclidean", metrics="recall@3", queries=5, query_seed=7)
+    aadml.evaluate(random_run, similarity="euclidean", metrics="recall@3", queries=5)
     aadml.evaluate(random_run, split="valid", relevance="own")
     evaluate_under_each(random_run, ["legacy:partner"], split="valid")
     for folder in (tmp_path / "one", tmp_path / "other"):  # judgments of one name in two places
@@ -53,7 +53,7 @@ def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(random_model, 
         aadml.evaluate(random_run, split="valid", relevance=folder / "judged.txt")
     kept = sorted(path.name for path in (random_run / "evaluations").iterdir())
     expected = [
-        r"inductive-test-euclidean-recall-3-queries-5-seed-7-[0-9a-f]{8}\.json", r"inductive-test\.json",
+        r"inductive-test-euclidean-recall-3-queries-5-seed-0-[0-9a-f]{8}\.json", r"inductive-test\.json",
         *[r"inductive-valid-relevance-[A-Za-z0-9._-]+-[0-9a-f]{8}\.json"] * 2, r"inductive-valid-relevance-own\.json",
         r"legacy-partner-valid-[0-9a-f]{8}\.json",
     ]  # fmt: skip
@@ -63,7 +63,7 @@ def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(random_model, 
     assert (record["label"], record["seed"], record["split"]) == ("cca", 0, "test")
     assert record["map_mean"] == random_model.evaluation["map_mean"]
     assert Options().changed() == []
-    assert Options(precision="float64", gallery="disjoint").changed() == ["float64", "disjoint"]
+    assert Options(similarity="dot", gallery="disjoint").changed() == ["dot", "disjoint"]
 
 
 def test_scores_of_other_classes_have_no_label_space(other_file):

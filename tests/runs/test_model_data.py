@@ -74,13 +74,11 @@ def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"once": "audio", "data": True}, "once applies only to embeddings"),
         ({"embeddings": True, "data": True}, "data applies only to a model"),
         (
             {"embeddings": True, "allow_other_features": True},
             "allow_other_features applies only to a model on other data",
         ),
-        ({"query_seed": 3, "data": True}, "query_seed is 3, but no queries are drawn"),
     ],
 )
 def test_what_an_evaluation_would_not_follow_is_refused(model, options, said):

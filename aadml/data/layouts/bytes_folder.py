@@ -1,6 +1,6 @@
 """A folder of 8-bit features: `vgg/<id>.npy` (T, 128), `inception/<id>.npy` (T, 1024), `classes/<id>.npy`, `folds/`.
 
-`folds` holds text files of ids, one per line; the clips of one fold are the test split, all others are train.
+`folds` holds text files of ids, one per line; the clips of the last fold are the test split, all others are train.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions
-from aadml.data.splitting.folds import chosen_fold, first_five, read_folds
+from aadml.data.splitting.folds import first_five, last_fold, read_folds
 from aadml.feature_extraction.foreign import npy_array
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -18,7 +18,7 @@ KEYS = ("vgg", "inception", "classes", "folds")
 _PARTS = {"audio": "vgg", "visual": "inception"}
 
 
-def read_bytes_folder(path: Path, options: ReadOptions) -> LayoutArrays:
+def read_bytes_folder(path: Path, _: ReadOptions) -> LayoutArrays:
     """Read the folder: mean over time of the 8-bit values, then (mean - 128) / 256.
 
     Raises:
@@ -28,7 +28,7 @@ def read_bytes_folder(path: Path, options: ReadOptions) -> LayoutArrays:
         if not (path / name).is_dir():
             raise InputError(f"{path}: holds no folder '{name}'; the folders {', '.join(KEYS)} are needed")
     fold_of, notes = read_folds(path / "folds")
-    test, note = chosen_fold(fold_of, options.test_fold, path)
+    test, note = last_fold(fold_of)
     names = [name for name in fold_of if all((path / part / f"{name}.npy").is_file() for part in KEYS[:3])]
     absent = [name for name in fold_of if name not in set(names)]
     if absent:
@@ -77,5 +77,5 @@ def _pooled(file: Path) -> NDArray[np.float32]:
     return np.asarray((values.mean(axis=0, dtype=np.float64) - 128) / 256, dtype=np.float32)
 
 
-BYTES_FOLDER = Layout("bytes-folder", "folder", KEYS, read_bytes_folder, ("test_fold",))
+BYTES_FOLDER = Layout("bytes-folder", "folder", KEYS, read_bytes_folder)
 """Folder with vgg/, inception/, classes/ (npy, 8-bit) and folds/ (lists of ids), as used for VEGAS."""

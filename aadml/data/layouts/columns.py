@@ -69,8 +69,8 @@ def read(path: Path, options: ReadOptions) -> LayoutArrays:
     )
 
 
-COLUMNS = Layout("columns", "npz", KEYS, read, ("views",))
+COLUMNS = Layout("columns", "npz", KEYS, read, takes_views=True)
 """npz with audio, visual, label or none, split ('train', 'valid', 'test'), and optionally id, text, class_names."""
 
-COLUMNS_H5 = Layout("columns", "h5", KEYS, read, ("views",))
+COLUMNS_H5 = Layout("columns", "h5", KEYS, read, takes_views=True)
 """HDF5 with the keys of the npz: audio, visual, label, split, as `aadml embed` writes them."""

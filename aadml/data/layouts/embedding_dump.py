@@ -26,5 +26,5 @@ def read_embedding_dump(path: Path, options: ReadOptions) -> LayoutArrays:
     )
 
 
-EMBEDDING_DUMP = Layout("embedding-dump", "h5", KEYS, read_embedding_dump, ("views",))
+EMBEDDING_DUMP = Layout("embedding-dump", "h5", KEYS, read_embedding_dump, takes_views=True)
 """HDF5 of test embeddings: featN1, featN2, testLs."""

@@ -19,12 +19,10 @@ class ReadOptions:
 
     Args:
         views: modality -> name of its array or view, if the file does not define it.
-        test_fold: number of the fold that is the test split, if there are folds; the last by default.
         undivided: accept a file without splits; all of its clips count as train.
     """
 
     views: Mapping[str, str] = field(default_factory=dict)
-    test_fold: int | None = None
     undivided: bool = False
 
 
@@ -66,14 +64,14 @@ class Layout:
         kind: an HDF5 file, an npz file, or a folder.
         keys: keys, name endings or entries that identify the layout; the layout with the greatest share present wins.
         read: the reader.
-        takes: which of `views` and `test_fold` the reader uses.
+        takes_views: whether the reader uses `views`.
     """
 
     name: str
     kind: Literal["h5", "npz", "folder"]
     keys: tuple[str, ...]
     read: Callable[[Path, ReadOptions], LayoutArrays]
-    takes: tuple[Literal["views", "test_fold"], ...] = ()
+    takes_views: bool = False
 
 
 def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -56,5 +56,5 @@ def _check_named(path: Path, options: ReadOptions, views: Sequence[str]) -> None
     )
 
 
-VIEWS = Layout("views", "npz", KEYS, read_views, ("views",))
+VIEWS = Layout("views", "npz", KEYS, read_views, takes_views=True)
 """npz with <view>_train, <view>_test, label_train, label_test (or no labels); needs --audio VIEW and --visual VIEW."""

@@ -13,8 +13,7 @@ MANIFESTS: Registry[Callable[..., "Listing"]] = Registry(
     {
         "ave": "aadml.data.manifests.ave:ave",
         "vegas": "aadml.data.manifests.vegas:vegas",
-        "class-folders": "aadml.data.manifests.class_folders:class_folders",
-        "folder": "aadml.data.manifests.class_folders:folder",
+        "folder": "aadml.data.manifests.folder:folder",
         "table": "aadml.data.manifests.table:table",
     },
 )

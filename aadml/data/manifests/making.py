@@ -42,8 +42,7 @@ def manifest(
         on_note: called with sentences on missing, repeated and shared recordings, on the shares of the splits, and on
             the SHA-256 of the inputs.
         options: options of a table (`columns`, `media`, `labels_separator`, `first_label`, `no_labels`), a folder
-            (`no_labels`) or a data set (`media`, `classes`, `clock_limit`, `folds`, `test_fold`, `valid`, `test`); None
-            and False mean the default.
+            (`no_labels`) or a data set (`media`, `classes`, `clock_limit`, `folds`); None and False mean the default.
 
     Returns:
         The path of the manifest. Videos of AVE or VEGAS without a file are listed in `<manifest>.missing.txt`, one

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aadml.data.manifests.class_folders import unique_names
+from aadml.data.manifests.folder import unique_names
 from aadml.data.manifests.listing import ListedClip, Listing, equal_files
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.errors import InputError

@@ -3,19 +3,22 @@
 from pathlib import Path
 
 from aadml.data.layouts.arrays_on_disk import file_hash
-from aadml.data.manifests.class_folders import divide, unique_names
+from aadml.data.manifests.folder import unique_names
 from aadml.data.manifests.listing import ListedClip, Listing, equal_files, left_aside, media_files, utf8
-from aadml.data.splitting.folds import chosen_fold, read_folds
+from aadml.data.splitting.division import divide
+from aadml.data.splitting.folds import last_fold, read_folds
 from aadml.feature_extraction.ground.errors import InputError
 
+_SHARES = (0.8, 0.0, 0.2)
 
-def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = None, seed: int = 0) -> Listing:
+
+def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
     """List VEGAS (Zhou et al., Visual to Sound, CVPR 2018): four fifths train, one fifth test.
 
     Args:
         source: the folder with one folder per class; videos at any depth, their names are the ids.
-        folds: a folder of text files of ids, one file per fold; by default a fifth of each class is drawn for test.
-        test_fold: number of the fold that is for test; the last by default.
+        folds: a folder of text files of ids, one file per fold; the last is for test. By default, a fifth of each class
+            is drawn.
         seed: seed of the division if there are no folds.
 
     Raises:
@@ -30,15 +33,12 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
     names, equal = unique_names(files, source), equal_files(files)
     without_video: list[str] = []
     if folds is None:
-        if test_fold is not None:
-            raise InputError("vegas: a test fold was given without a folder of folds; pass --folds FOLDER")
-        splits = dict(
-            zip(names, divide(labels, [equal.get(file, str(file)) for file in files], seed=seed), strict=True)
-        )
+        groups = [equal.get(file, str(file)) for file in files]
+        splits = dict(zip(names, divide([(label,) for label in labels], groups, _SHARES, seed), strict=True))
         notes, hashes = [f"a fifth of each class was drawn for test (seed {seed})"], {}
     else:
         fold_of, notes = read_folds(folds)
-        test, note = chosen_fold(fold_of, test_fold, folds)
+        test, note = last_fold(fold_of)
         splits = {name: "test" if fold == test else "train" for name, fold in fold_of.items()}
         videos = set(names)
         unlisted, without_video = [n for n in names if n not in splits], [n for n in splits if n not in videos]

@@ -27,7 +27,7 @@ class RenderedClip:
     pictures: Image
 
 
-def render_clip(label: str, index: int, *, seconds: float, seed: int, difficulty: float) -> RenderedClip:
+def render_clip(label: str, index: int, *, seconds: float, seed: int) -> RenderedClip:
     """Render a clip; the result depends only on these arguments, not on the number of clips.
 
     Args:
@@ -35,10 +35,9 @@ def render_clip(label: str, index: int, *, seconds: float, seed: int, difficulty
         index: number of the clip.
         seconds: length of the clip.
         seed: seed of the whole set.
-        difficulty: 0 to 1, see `draw_setting`.
     """
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence([seed, index]).spawn(6)]
-    setting = draw_setting(label, seconds, difficulty, streams[0])
+    setting = draw_setting(label, seconds, streams[0])
     event = EVENTS[label](setting.scene, streams[1])
     heard = None if setting.heard is None else EVENTS[setting.heard.label](setting.heard.scene, streams[2])
     seen = None if setting.seen is None else EVENTS[setting.seen.label](setting.seen.scene, streams[3])

@@ -13,6 +13,8 @@ NOISES = ("hiss", "rumble", "hum", "chatter")
 PLACES = ("left", "middle", "right")
 """Positions of an event."""
 
+_ASIDE = {"left": -0.14, "middle": 0.0, "right": 0.14}  # offset to the right, as a share of the frame
+
 
 @dataclass(frozen=True)
 class Disturbance:
@@ -66,34 +68,31 @@ class Setting:
     seen: Disturbance | None
 
 
-def draw_setting(label: str, seconds: float, difficulty: float, generator: np.random.Generator) -> Setting:
+def draw_setting(label: str, seconds: float, generator: np.random.Generator) -> Setting:
     """Draw the setting of a clip.
 
     Args:
         label: a key of `EVENTS`.
         seconds: length of the clip.
-        difficulty: 0 (clear, alone, in the middle) to 1 (small, aside, in noise, with other events heard and seen).
         generator: source of the randomness.
     """
     scene = _draw_scene(seconds, generator)
     place = PLACES[int(generator.integers(3))]
-    reach = 0.06 + 0.16 * difficulty
-    aside = {"left": -reach, "middle": 0.0, "right": reach}[place]
     return Setting(
         label=label,
         scene=scene,
         place=place,
-        offset=(aside, float(generator.uniform(-0.12, 0.12)) * difficulty),
-        size=float(generator.uniform(0.86 - 0.45 * difficulty, 0.9 - 0.15 * difficulty)),
+        offset=(_ASIDE[place], float(generator.uniform(-0.06, 0.06))),
+        size=float(generator.uniform(0.635, 0.9 - 0.075)),
         noise=NOISES[int(generator.integers(len(NOISES)))],
-        noise_level=float(generator.uniform(-30 + 12 * difficulty, -20 + 22 * difficulty)),
-        loudness=float(generator.uniform(-16 - 12 * difficulty, -14)),
-        tilt=float(generator.uniform(-0.5, 0.5)) * difficulty,
-        clutter=int(generator.integers(0, 1 + round(10 * difficulty))),
-        grain=float(generator.uniform(0, 18)) * difficulty,
-        light=float(generator.uniform(1 - 0.5 * difficulty, 1 + 0.2 * difficulty)),
-        heard=_draw_disturbance(label, seconds, difficulty, (-18 + 10 * difficulty, -12 + 14 * difficulty), generator),
-        seen=_draw_disturbance(label, seconds, difficulty, (0.2 + 0.1 * difficulty, 0.3 + 0.4 * difficulty), generator),
+        noise_level=float(generator.uniform(-24, -9)),
+        loudness=float(generator.uniform(-22, -14)),
+        tilt=float(generator.uniform(-0.25, 0.25)),
+        clutter=int(generator.integers(0, 6)),
+        grain=float(generator.uniform(0, 9)),
+        light=float(generator.uniform(0.75, 1.1)),
+        heard=_draw_disturbance(label, seconds, (-13, -5), generator),
+        seen=_draw_disturbance(label, seconds, (0.25, 0.5), generator),
     )
 
 
@@ -103,7 +102,7 @@ def _draw_scene(seconds: float, generator: np.random.Generator) -> Scene:
 
 
 def _draw_disturbance(
-    label: str, seconds: float, difficulty: float, strengths: tuple[float, float], generator: np.random.Generator
+    label: str, seconds: float, strengths: tuple[float, float], generator: np.random.Generator
 ) -> Disturbance | None:
     others = [other for other in EVENTS if other != label]
     drawn = Disturbance(
@@ -111,4 +110,4 @@ def _draw_disturbance(
         scene=_draw_scene(seconds, generator),
         strength=float(generator.uniform(*strengths)),
     )
-    return drawn if generator.random() < 1.2 * difficulty else None
+    return drawn if generator.random() < 0.6 else None

@@ -1,7 +1,7 @@
 """Division of clips into train, valid and test by shares, class by class; groups are not divided."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from aadml.feature_extraction.ground.json_values import texts
 from aadml.feature_extraction.manifest import SPLITS
 
 _EMPTY = (1e8, 1e6, 1e7)  # cost of a class without train, valid, test clips; above any distance from the shares
-_ORDER = (0, 2, 1)  # a class of one group is for train, a class of two has test clips too
+_COVERED = (0, 2)  # a class of one group is for train, a class of two has test clips too
 _SMALLEST = 0.1  # clips: lower bound of a wanted count as divisor
 _ROUNDS = 20
 _SWAPPED = 200  # groups that may be swapped; if there are more, the others suffice to reach the shares
@@ -44,27 +44,25 @@ def divide(
     groups: Sequence[Hashable],
     shares: tuple[float, float, float],
     seed: int,
-    covered: Collection[str] = ("train", "test"),
 ) -> list[str]:
     """Return random splits; every class, and all clips together, are as close to the shares as groups allow.
 
     Each group is placed, larger groups first, where it lowers the cost most. Then groups move or are swapped as long as
     that lowers the cost. The cost is the sum over splits of the squared distance from the wanted count divided by that
-    count, for all clips and for the clips of each class. A class with enough groups has clips in each of the `covered`
-    splits whose share is above 0; with fewer groups, train comes first, then test.
+    count, for all clips and for the clips of each class. A class of one group is in train; a class with more groups has
+    train and test clips, if these shares are above 0.
 
     Args:
         labels: the classes of each of n clips: none, one or several.
         groups: (n,) groups; clips of a group are in the same split.
         shares: shares of train, valid and test; their sum is 1.
         seed: seed of the draws; equal seeds give equal divisions.
-        covered: the splits in which every class should have clips.
 
     Returns:
         The n splits.
     """
     table = _table(labels, groups)
-    covering = [split for split in _ORDER if shares[split] and SPLITS[split] in covered]
+    covering = [split for split in _COVERED if shares[split]]
     generator = np.random.default_rng(seed)
     attempts = []
     for attempt in range(max(1, _ATTEMPTS // len(table))):

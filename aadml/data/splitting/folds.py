@@ -35,24 +35,10 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str]]:
     return fold_of, [f"{len(repeats)} ids are in the folds more than once: {first_five(repeats)}"] if repeats else []
 
 
-def chosen_fold(fold_of: dict[str, str], number: int | None, place: Path) -> tuple[str, str]:
-    """Return the test fold, and a note on the choice.
-
-    Args:
-        fold_of: id to fold.
-        number: number of the fold, from 1; None for the last.
-        place: source of the folds, for messages.
-
-    Raises:
-        InputError: there is no fold of that number.
-    """
+def last_fold(fold_of: dict[str, str]) -> tuple[str, str]:
+    """Return the last fold by name, which is the test split, and a note that states so."""
     folds = sorted(set(fold_of.values()))
-    number = len(folds) if number is None else number
-    if not 1 <= number <= len(folds):
-        raise InputError(
-            f"{place}: test fold {number} given; there are folds 1 to {len(folds)}, so pass one of these numbers"
-        )
-    return folds[number - 1], f"fold {number} of {len(folds)} ('{folds[number - 1]}') is the test split"
+    return folds[-1], f"fold {len(folds)} of {len(folds)} ('{folds[-1]}') is the test split"
 
 
 def first_five(names: Sequence[str]) -> str:

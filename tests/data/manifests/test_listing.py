@@ -2,9 +2,9 @@ import os
 
 import pytest
 
-from aadml.data.manifests.class_folders import folder
+from aadml.data.manifests.folder import folder
 from aadml.feature_extraction.ground.errors import InputError
-from tests.data.manifests.test_class_folders import tree
+from tests.data.manifests.test_folder import tree
 
 
 def test_what_is_left_aside_is_said(tmp_path):

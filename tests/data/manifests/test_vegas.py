@@ -27,10 +27,10 @@ def test_a_fifth_of_each_class_is_drawn_for_test_without_folds(folder):
     assert counts == {(label, split): n for label in ("baby_cry", "dog") for split, n in (("train", 8), ("test", 2))}
 
 
-def test_a_fold_is_the_test_split(folder):
-    listing = vegas(folder / "data", folds=folder / "folds", test_fold=1)
+def test_the_last_fold_is_the_test_split(folder):
+    listing = vegas(folder / "data", folds=folder / "folds")
     tests = {entry.id for entry in listing.entries if entry.split == "test"}
-    assert tests == {f"{label}_video_0000{number}" for label in ("baby_cry", "dog") for number in (0, 5)}
+    assert tests == {f"{label}_video_0000{number}" for label in ("baby_cry", "dog") for number in (4, 9)}
     assert set(listing.hashes) == {f"{fold}.txt" for fold in range(5)}
 
 
@@ -52,8 +52,6 @@ def test_the_ids_of_missing_videos_are_written_beside_the_manifest(folder):
 def test_what_cannot_be_listed_is_refused(folder, tmp_path):
     with pytest.raises(InputError, match="is not a folder"):
         vegas(folder / "absent")
-    with pytest.raises(InputError, match="without a folder of folds"):
-        vegas(folder / "data", test_fold=2)
     with pytest.raises(InputError, match="is not a folder of folds"):
         vegas(folder / "data", folds=folder / "none")
     (folder / "empty").mkdir()

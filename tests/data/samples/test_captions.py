@@ -12,8 +12,8 @@ PACES = ("slow", "steady", "fast")
 PITCHES = ("low-", "medium-", "high-")
 
 
-def settings(label, count=40, difficulty=0.7):
-    return [draw_setting(label, 2.0, difficulty, np.random.default_rng(seed)) for seed in range(count)]
+def settings(label, count=40):
+    return [draw_setting(label, 2.0, np.random.default_rng(seed)) for seed in range(count)]
 
 
 @pytest.mark.parametrize("label", EVENTS)

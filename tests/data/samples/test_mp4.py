@@ -7,7 +7,7 @@ from aadml.data.samples.sound import RATE
 
 
 def written(path):
-    clip = render_clip("metronome", 3, seconds=1.0, seed=0, difficulty=0.2)
+    clip = render_clip("metronome", 3, seconds=1.0, seed=0)
     write_mp4(path, clip.pictures, clip.sound, frame_rate=FRAME_RATE, rate=RATE)
     return clip
 

@@ -1,6 +1,6 @@
 import pytest
 
-from aadml.data.splitting.folds import chosen_fold, first_five, read_folds
+from aadml.data.splitting.folds import first_five, last_fold, read_folds
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -10,8 +10,7 @@ def test_ids_lose_folders_and_endings_and_belong_to_their_first_fold(tmp_path):
     fold_of, notes = read_folds(tmp_path)
     assert fold_of == {"x": "a.txt", "y": "a.txt", "z": "b.txt"}
     assert notes == ["1 ids are in the folds more than once: x"]
-    assert chosen_fold(fold_of, None, tmp_path) == ("b.txt", "fold 2 of 2 ('b.txt') is the test split")
-    assert chosen_fold(fold_of, 1, tmp_path)[0] == "a.txt"
+    assert last_fold(fold_of) == ("b.txt", "fold 2 of 2 ('b.txt') is the test split")
 
 
 def test_binary_folds_and_folders_without_ids_are_refused(tmp_path):

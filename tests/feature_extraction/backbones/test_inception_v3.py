@@ -2,6 +2,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tarfile
 from functools import partial
 from pathlib import Path
 
@@ -220,19 +221,23 @@ def test_too_few_training_frames_for_1024_dimensions_are_refused():
 
 
 @pytest.mark.slow
-def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path):
+def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path, monkeypatch):
     generator = np.random.default_rng(2)
     np.save(tmp_path / "mean.npy", generator.normal(size=(2048, 1)))
     np.save(tmp_path / "eigenvals.npy", generator.uniform(0.5, 1, size=(1024, 1)))
     np.save(tmp_path / "eigenvecs.npy", generator.normal(size=(1024, 2048)) / 45)
-    made = inception_v3(weights="untrained", reduction="youtube-8m", matrices=str(tmp_path))
+    path = tmp_path / "yt8m_pca.tgz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(tmp_path, arcname=".", filter=lambda member: None if member.name.endswith(".tgz") else member)
+    monkeypatch.setattr("aadml.feature_extraction.backbones.inception_v3.weights_path", lambda name: path)
+    made = inception_v3(weights="untrained", reduction="youtube-8m")
     plain = inception_v3(weights="untrained").describe([frames])[0]
     rows = made.describe([frames])[0]
     arrays = [np.load(tmp_path / f"{name}.npy") for name in ("mean", "eigenvecs", "eigenvals")]
     expected = (plain - arrays[0][:, 0]) @ arrays[1].T / np.sqrt(arrays[2][:, 0] + 1e-4)
     np.testing.assert_allclose(rows, expected, rtol=1e-3, atol=1e-4)
     assert made.dimension == 1024
-    assert made.parameters["matrices"] == sha256(tmp_path)
+    assert made.parameters["matrices"] == sha256(path)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +249,7 @@ def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path)
         ({"transform_input": 1}, r"inception-v3\.transform_input: 1 given; pass true or false or null"),
         ({"precision": "float16"}, "pass one of float32, bfloat16, auto"),
         ({"eight_bit": True}, "choose reduction own-pca or youtube-8m"),
-        ({"matrices": "pca"}, "pca given, but reduction none reads no matrices; choose youtube-8m"),
+        ({"matrices": "pca"}, 'inception-v3.matrices: "pca" given, but this option of inception-v3 was removed'),
         ({"weights": "inception-v4"}, "neither a file nor the name of a published file"),
         ({"wieghts": "auto"}, "did you mean 'weights'"),
     ],

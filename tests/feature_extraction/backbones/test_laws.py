@@ -165,7 +165,7 @@ def test_what_is_just_outside_is_refused_in_one_line_with_option_and_range(name,
 
 BESIDE = {"eight_bit": {"reduction": "own-pca"}}
 """What else is given where an option is one of another's value."""
-ROUND = {"patch_hop": [0.01, 0.48, 60.0], "frames_per_second": [0.5, 2.0, 1000.0]}
+ROUND = {"frames_per_second": [0.5, 2.0, 1000.0]}
 """Values of a number that are possible beside its borders' neighbors."""
 
 

@@ -75,39 +75,43 @@ def test_its_arrays_rebuild_it():
     np.testing.assert_allclose(again.transform(rows(5, 6)), whitening.transform(rows(5, 6)), rtol=1e-4, atol=1e-5)
 
 
-def youtube8m_folder(folder, dimension=12, components=8):
+def youtube8m_archive(path, **changes):
     generator = np.random.default_rng(3)
     arrays = {
-        "mean": generator.normal(size=(dimension, 1)),
-        "eigenvals": generator.uniform(size=(components, 1)),
-        "eigenvecs": generator.normal(size=(components, dimension)),
+        "mean": generator.normal(size=(12, 1)),
+        "eigenvals": generator.uniform(size=(8, 1)),
+        "eigenvecs": generator.normal(size=(8, 12)),
     }
-    folder.mkdir(exist_ok=True)
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array.astype(np.float32))
+    with tarfile.open(path, "w:gz") as archive:
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.save(content, array.astype(np.float32))
+            data = changes.get(name, content.getvalue())
+            member = tarfile.TarInfo(f"./pca/{name}.npy")
+            member.size = len(data)
+            if data:
+                archive.addfile(member, io.BytesIO(data))
     return arrays
 
 
-def test_reads_the_matrices_of_youtube_8m_from_their_folder_and_from_their_archive(tmp_path):
-    arrays = youtube8m_folder(tmp_path / "pca")
-    with tarfile.open(tmp_path / "yt8m_pca.tgz", "w:gz") as archive:
-        archive.add(tmp_path / "pca", arcname="./pca")
+def test_reads_the_matrices_of_youtube_8m_from_their_archive(tmp_path):
+    arrays = youtube8m_archive(tmp_path / "yt8m_pca.tgz")
     x = np.random.default_rng(4).normal(size=(5, 12)).astype(np.float32)
     expected = (x - arrays["mean"][:, 0]) @ arrays["eigenvecs"].T[:, :6] / np.sqrt(arrays["eigenvals"][:6, 0] + 1e-4)
-    for source in (tmp_path / "pca", tmp_path / "yt8m_pca.tgz"):
-        np.testing.assert_allclose(youtube8m_whitening(source, 6).transform(x), expected, rtol=1e-4, atol=1e-5)
+    whitening = youtube8m_whitening(tmp_path / "yt8m_pca.tgz", 6)
+    np.testing.assert_allclose(whitening.transform(x), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_matrices_that_are_missing_or_misshapen_are_named(tmp_path):
-    youtube8m_folder(tmp_path / "pca")
+    youtube8m_archive(tmp_path / "f.tgz")
     with pytest.raises(InputError, match=r"k at least 1024"):
-        youtube8m_whitening(tmp_path / "pca")
-    (tmp_path / "pca" / "eigenvals.npy").unlink()
-    with pytest.raises(InputError, match=r"eigenvals.npy: no such file"):
-        youtube8m_whitening(tmp_path / "pca", 6)
-    (tmp_path / "pca" / "eigenvals.npy").write_bytes(b"junk")
-    with pytest.raises(InputError, match=r"eigenvals.npy: cannot be read as npy"):
-        youtube8m_whitening(tmp_path / "pca", 6)
+        youtube8m_whitening(tmp_path / "f.tgz")
+    youtube8m_archive(tmp_path / "f.tgz", eigenvals=b"")
+    with pytest.raises(InputError, match=r"holds no eigenvals.npy"):
+        youtube8m_whitening(tmp_path / "f.tgz", 6)
+    youtube8m_archive(tmp_path / "f.tgz", eigenvals=b"junk")
+    with pytest.raises(InputError, match=r"eigenvals.npy cannot be read"):
+        youtube8m_whitening(tmp_path / "f.tgz", 6)
 
 
 def test_the_pca_of_vggish_is_its_formula_row_by_row():

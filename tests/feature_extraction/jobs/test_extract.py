@@ -1,5 +1,4 @@
 import dataclasses
-import shutil
 from fractions import Fraction
 
 import av
@@ -11,7 +10,7 @@ from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Limits, Sound, decode
-from tests.feature_extraction.small_jobs import AUDIO, BAD, LACKING, VISUAL, decoded, failures, run
+from tests.feature_extraction.small_jobs import AUDIO, BAD, VISUAL, failures, run
 
 
 @pytest.fixture(scope="module")
@@ -44,34 +43,6 @@ def test_a_silent_video_and_a_sound_without_picture_are_kept_masked_and_named(wh
         ("blind", "visual"): "no-video",
     }
     assert "1 of 10 clips have no audio: masked, not left out" in content.notes()
-
-
-def test_incomplete_clips_fail_where_they_are_to_be_dropped_and_nothing_is_done_again(collection, whole, monkeypatch):
-    output, _ = whole
-    kept = read_features(output)
-    shutil.copytree(output.parent, output.parent.with_name("strict"))
-    strict = output.parent.with_name("strict") / "f.h5"
-    seen = decoded(monkeypatch)
-    ended = []
-    outcome = run(collection, strict, incomplete="drop", progress=lambda done, failed: ended.append((done, failed)))
-    content = read_features(strict)
-    assert ([task for task in seen if task[0] < 0], outcome.lacking, ended[-1]) == ([], (), (13, 5))
-    assert {one.id: one.reason for one in outcome.failures} == {name: why for name, (_, why) in (BAD | LACKING).items()}
-    assert {name: row["reason"] for name, row in failures(strict).items()} == {
-        name: why for name, (_, why) in (BAD | LACKING).items()
-    }
-    rows = np.array([number for number, name in enumerate(kept.ids) if name not in LACKING])
-    assert content.ids == tuple(kept.ids[row] for row in rows)
-    assert content.present == {}
-    for modality, values in kept.features.items():
-        np.testing.assert_array_equal(content.features[modality], values[rows])
-
-
-@pytest.mark.slow
-def test_complete_clips_give_the_same_bytes_either_way(small):
-    for incomplete in ("keep", "drop"):
-        run(small, small / f"{incomplete}.h5", incomplete=incomplete)
-    assert (small / "keep.h5").read_bytes() == (small / "drop.h5").read_bytes()
 
 
 @pytest.mark.slow

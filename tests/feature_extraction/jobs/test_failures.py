@@ -10,20 +10,19 @@ from aadml.feature_extraction.jobs.failures import (
 
 
 @pytest.mark.parametrize(
-    ("reasons", "incomplete", "expected"),
+    ("reasons", "expected"),
     [
-        ([], "keep", ""),
-        (["no-audio"], "keep", ""),
-        (["no-audio"], "drop", "no-audio"),
-        (["no-audio", "no-video"], "keep", "no-audio"),
-        (["corrupt"], "keep", "corrupt"),
-        (["no-audio", "missing"], "keep", "missing"),
+        ([], ""),
+        (["no-audio"], ""),
+        (["no-audio", "no-video"], "no-audio"),
+        (["corrupt"], "corrupt"),
+        (["no-audio", "missing"], "missing"),
     ],
 )
-def test_a_clip_is_kept_if_it_only_lacks_some_modalities(reasons, incomplete, expected):
-    assert deciding_reason(reasons, 2, incomplete) == expected
+def test_a_clip_is_kept_if_it_only_lacks_some_modalities(reasons, expected):
+    assert deciding_reason(reasons, 2) == expected
     failures = [Failure("a", "a.mp4", str(number), reason, "") for number, reason in enumerate(reasons)]
-    failure = deciding(failures, 2, incomplete)
+    failure = deciding(failures, 2)
     assert (failure.reason if failure else "") == expected
 
 

@@ -119,13 +119,11 @@ def test_a_modality_that_every_clip_lacks_is_not_written(manifest, tmp_path, nam
 
 
 @pytest.mark.parametrize("names", [(BLIND, BLIND, BLIND), (BLIND, BOTH, BLIND), (SILENT, BLIND, SILENT), (SILENT,) * 3])
-@pytest.mark.parametrize("incomplete", ["keep", "drop"])
-def test_shards_agree_with_the_whole_on_the_modalities(manifest, tmp_path, names, incomplete):
+def test_shards_agree_with_the_whole_on_the_modalities(manifest, tmp_path, names):
     place = manifest(*names)
-    options = {"workers": 1, "incomplete": incomplete}
-    whole = aadml.extract(place, tmp_path / "whole.h5", **options)
+    whole = aadml.extract(place, tmp_path / "whole.h5", workers=1)
     for number in range(2):
-        aadml.extract(place, tmp_path / "f.h5", shard=(number, 2), **options)
+        aadml.extract(place, tmp_path / "f.h5", shard=(number, 2), workers=1)
     if whole.path is None:
         with pytest.raises(InputError, match="holds no clips"):
             merge((), tmp_path / "f.h5")
@@ -154,6 +152,6 @@ def test_nothing_is_fitted_to_a_modality_that_every_clip_lacks(manifest, tmp_pat
 def test_without_names_a_modality_is_left_out_for_which_the_manifest_lists_no_media(media, tmp_path, shard):
     lines = ["id,audio,visual,label,split", *(f"{number},{media / BLIND},,a,train" for number in range(2))]
     (tmp_path / "manifest.csv").write_text("\n".join(lines))
-    outcome = aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", incomplete="drop", shard=shard, workers=1)
+    outcome = aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", shard=shard, workers=1)
     assert (outcome.failures, described(outcome.path)) == ((), ["audio"])
     assert np.isfinite(read_features(outcome.path).features["audio"]).all()

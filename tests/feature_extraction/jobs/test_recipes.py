@@ -24,8 +24,9 @@ def test_every_recipe_names_extractors_and_options_that_there_are(name):
 
 @pytest.mark.slow
 def test_a_recipe_is_the_same_extractors_as_its_options_spelled_out():
-    short = choose_extractors({}, {"audio": {"patch_hop": 0.48}}, "untrained", "paper-own-pca")
-    spelled = {"audio": {"variant": "post-relu", "patch_hop": 0.48}, "visual": {"reduction": "own-pca"}}
+    short = choose_extractors({}, {"visual": {"frames_per_second": 2.0}}, "untrained", "paper-own-pca")
+    visual = {"reduction": "own-pca", "frames_per_second": 2.0}
+    spelled = {"audio": {"variant": "post-relu"}, "visual": visual}
     long = choose_extractors({"audio": "vggish", "visual": "inception-v3"}, spelled, "untrained")
     assert [one.parameters for one in short] == [one.parameters for one in long]
     assert [one.dimension for one in short] == [128, 1024]

@@ -5,31 +5,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.data.manifests.class_folders import class_folders, divide
+from aadml.data.manifests.folder import folder
 from aadml.data.manifests.listing import write_manifest
+from aadml.data.manifests.splitting import with_splits
+from aadml.data.splitting.division import divide
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import read_manifest
 
 
-def tree(folder, *names):
+def tree(root, *names):
     for name in names:
-        path = folder / name
+        path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-    return folder
-
-
-def test_each_class_is_divided(tmp_path):
-    tree(tmp_path, *(f"{label}/{label}{number}.mp4" for label in ("cat", "dog") for number in range(10)))
-    counts = Counter((entry.label, entry.split) for entry in class_folders(tmp_path).entries)
-    assert counts == {
-        (label, split): n for label in ("cat", "dog") for split, n in (("train", 7), ("valid", 1), ("test", 2))
-    }
+    return root
 
 
 def test_folders_of_splits_are_kept(tmp_path):
     tree(tmp_path, "train/cat/a.mp4", "train/dog/b.wav", "val/cat/c.mp4", "test/dog/d.mkv", "test/dog/deep/e.MP4")
-    entries = {entry.id: (entry.label, entry.split) for entry in class_folders(tmp_path).entries}
+    entries = {entry.id: (entry.label, entry.split) for entry in folder(tmp_path).entries}
     assert entries == {
         "a": ("cat", "train"),
         "b": ("dog", "train"),
@@ -41,7 +35,7 @@ def test_folders_of_splits_are_kept(tmp_path):
 
 def test_hidden_loose_and_other_files_are_left_aside(tmp_path):
     tree(tmp_path, "cat/a.mp4", "cat/.b.mp4", ".hidden/c.mp4", "cat/notes.txt", "loose.mp4", "dog/d.mp4")
-    listing = class_folders(tmp_path)
+    listing = folder(tmp_path)
     assert {entry.id for entry in listing.entries} == {"a", "d"}
     assert "1 media files outside the folders of classes were left out" in listing.notes
 
@@ -50,7 +44,7 @@ def test_files_of_the_same_bytes_stay_in_one_split_and_are_told(tmp_path):
     tree(tmp_path, *(f"cat/{number}.mp4" for number in range(30)))
     for number in range(15):
         (tmp_path / f"cat/twin{number:02d}.mp4").write_bytes((tmp_path / f"cat/{number}.mp4").read_bytes())
-    listing = class_folders(tmp_path, test=0.4)
+    listing = with_splits(folder(tmp_path), "random:0.5/0.1/0.4", None, 0)
     splits = {entry.id: entry.split for entry in listing.entries}
     assert all(splits[f"twin{number:02d}"] == splits[str(number)] for number in range(15))
     assert len(listing.repeated()) == 15
@@ -59,9 +53,9 @@ def test_files_of_the_same_bytes_stay_in_one_split_and_are_told(tmp_path):
 
 def test_ids_grow_until_they_differ(tmp_path):
     tree(tmp_path, "cat/a.mp4", "cat/a.wav")
-    assert {entry.id for entry in class_folders(tmp_path).entries} == {"a.mp4", "a.wav"}
+    assert {entry.id for entry in folder(tmp_path).entries} == {"a.mp4", "a.wav"}
     tree(tmp_path, "dog/a.mp4")
-    assert {entry.id for entry in class_folders(tmp_path).entries} == {"cat/a.mp4", "cat/a.wav", "dog/a.mp4"}
+    assert {entry.id for entry in folder(tmp_path).entries} == {"cat/a.mp4", "cat/a.wav", "dog/a.mp4"}
 
 
 def test_any_file_name_reaches_the_manifest_and_comes_back(tmp_path):
@@ -69,7 +63,7 @@ def test_any_file_name_reaches_the_manifest_and_comes_back(tmp_path):
     (tmp_path / "cat").mkdir()
     for name in odd:
         (tmp_path / "cat" / os.fsdecode(name)).write_bytes(name)
-    write_manifest(tmp_path / "m.csv", class_folders(tmp_path).entries)
+    write_manifest(tmp_path / "m.csv", with_splits(folder(tmp_path), None, None, 0).entries)
     rows = read_manifest(tmp_path / "m.csv").rows
     for row in rows:
         with open(row.media["audio"], "rb") as file:  # noqa: PTH123 - the name as the reader gives it
@@ -79,28 +73,19 @@ def test_any_file_name_reaches_the_manifest_and_comes_back(tmp_path):
 
 
 @pytest.mark.slow
-@given(
-    sizes=st.lists(st.integers(1, 20), min_size=1, max_size=4),
-    valid=st.floats(0, 0.4),
-    test=st.floats(0, 0.5),
-    seed=st.integers(0, 5),
-)
-def test_division_covers_every_class(sizes, valid, test, seed):
-    labels = [str(label) for label, size in enumerate(sizes) for _ in range(size)]
-    groups = [str(number) for number in range(len(labels))]
-    splits = divide(labels, groups, valid=valid, test=test, seed=seed)
-    assert splits == divide(labels, groups, valid=valid, test=test, seed=seed)
+@given(sizes=st.lists(st.integers(1, 20), min_size=1, max_size=4), test=st.floats(0, 0.5), seed=st.integers(0, 5))
+def test_division_covers_every_class(sizes, test, seed):
+    labels = [(str(label),) for label, size in enumerate(sizes) for _ in range(size)]
+    splits = divide(labels, range(len(labels)), (1 - test, 0.0, test), seed)
+    assert splits == divide(labels, range(len(labels)), (1 - test, 0.0, test), seed)
     for label, size in enumerate(sizes):
-        counts = Counter(split for split, of in zip(splits, labels, strict=True) if of == str(label))
+        counts = Counter(split for split, of in zip(splits, labels, strict=True) if of == (str(label),))
         assert counts["train"] >= 1
         assert (counts["test"] > 0) == (test > 0 and size > 1)
-        assert (counts["valid"] > 0) == (valid > 0 and size > 1 + (test > 0) and size - counts["test"] > 1)
 
 
 def test_what_cannot_be_listed_is_refused(tmp_path):
     with pytest.raises(InputError, match="is not a folder"):
-        class_folders(tmp_path / "absent")
-    with pytest.raises(InputError, match="holds no media in folders"):
-        class_folders(tree(tmp_path, "loose.mp4"))
-    with pytest.raises(InputError, match="sum below 1"):
-        class_folders(tmp_path, valid=0.5, test=0.5)
+        folder(tmp_path / "absent")
+    with pytest.raises(InputError, match="holds no media"):
+        folder(tree(tmp_path, "notes.txt"))

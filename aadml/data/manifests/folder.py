@@ -1,47 +1,14 @@
-"""Listing of a folder of media: one folder per class, or no labels; divided at random, or by its top folders."""
+"""Listing of a folder of media: one folder per class, or no labels; divided by its top folders, or not."""
 
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from aadml.data.manifests.listing import ListedClip, Listing, equal_files, left_aside, media_files, utf8
-from aadml.data.splitting import division
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.manifest import SPLITS
 
 _SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
-
-
-def class_folders(source: Path, *, valid: float = 0.1, test: float = 0.2, seed: int = 0) -> Listing:
-    """List a tree `<class>/.../<clip>`, or `<split>/<class>/.../<clip>` with splits train, valid (or val) and test.
-
-    A tree without splits is divided at random, class by class; files with equal bytes are in the same split.
-
-    Args:
-        source: the folder.
-        valid: share of each class that is for validation.
-        test: share of each class that is for test.
-        seed: seed of the division; equal seeds give equal splits.
-
-    Raises:
-        InputError: no such folder, no media, or shares that leave no clips for train.
-    """
-    if min(valid, test) < 0 or valid + test >= 1:
-        raise InputError(
-            f"shares: valid {valid:g} and test {test:g} given; both must be at least 0, and their sum below 1"
-        )
-    listing = folder(source)
-    if not listing.entries[0].labels:
-        raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
-    if listing.entries[0].split:
-        return listing
-    labels, groups = [entry.label for entry in listing.entries], [entry.source or entry.id for entry in listing.entries]
-    splits = divide(labels, groups, valid=valid, test=test, seed=seed)
-    note = f"each class was split at random: {valid:.0%} valid, {test:.0%} test, seed {seed}"
-    entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
-    return replace(listing, entries=entries, notes=(note, *listing.notes))
 
 
 def folder(source: Path, *, no_labels: bool = False) -> Listing:
@@ -83,27 +50,6 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     if loose:
         notes.append(f"{loose} media files outside the folders of classes were left out")
     return Listing(entries, (*notes, *left_aside(source)))
-
-
-def divide(
-    labels: Sequence[str], groups: Sequence[str], *, valid: float = 0.0, test: float = 0.2, seed: int = 0
-) -> list[str]:
-    """Return random splits, class by class; a group is not divided (see `division.divide`).
-
-    Classes with two groups have test clips, and classes with three have validation clips, if these shares are above 0.
-
-    Args:
-        labels: (n,) classes.
-        groups: (n,) groups; clips of a group are in the same split.
-        valid: share of the clips that is for validation.
-        test: share of the clips that is for test.
-        seed: seed of the division; equal seeds give equal splits.
-
-    Returns:
-        The n splits.
-    """
-    shares = (1 - valid - test, valid, test)
-    return division.divide([(label,) for label in labels], groups, shares, seed, covered=SPLITS)
 
 
 def unique_names(files: Sequence[Path], source: Path) -> list[str]:

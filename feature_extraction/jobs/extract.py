@@ -234,7 +234,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
 
 
 def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ...]) -> Record | None:
-    """Return the valid record of a clip and modality; None if it must be extracted, and store its content."""
+    """Return the valid record of a clip and modality; without a record, store the checksum of the file."""
     record = job.ledger.find(row.id, modality, job.plan.settings[modality])
     if record is not None and record.reason and job.retry_failed:
         record = None

@@ -41,7 +41,7 @@ def checked(function: F, home: str, name: str) -> F:
 
     Args:
         function: the function; the same function always has the same wrapper.
-        home: module of which the wrapper is an attribute.
+        home: module that has the wrapper as an attribute.
         name: name of that attribute.
     """
     call = _wrapped(function, name, typed=True)

@@ -126,7 +126,7 @@ def _schema(entry: Callable[..., object]) -> Mapping[str, Option]:
 
 @cache
 def _arguments(entry: Callable[..., object]) -> list[Option]:
-    """Return the keyword-only arguments of an entry, a group is one argument; unannotated arguments accept any value."""
+    """Return the keyword-only arguments of an entry, groups included; an unannotated argument accepts any value."""
     parameters = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     hints = _resolved({p.name: Any if p.annotation is p.empty else p.annotation for p in parameters}, entry)
     texts = sentences(inspect.getdoc(entry) or "")

@@ -111,7 +111,7 @@ def extract(
 ) -> ExtractionOutcome:
     """Extract the features of every clip of a manifest and write the feature file.
 
-    Results are kept in `<output>.work`, from which a killed job continues. Features are computed again only for files
+    Results are kept in `<output>.work`; a killed job continues from there. Features are computed again only for files
     or settings that changed. Failed clips are listed in `<output>.failures.csv`.
 
     Args:

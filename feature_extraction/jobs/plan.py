@@ -118,7 +118,7 @@ def fingerprint(manifest: Manifest) -> str:
 
 
 def _pending(extractor: Extractor) -> JsonObject:
-    """Return name and options of an extractor's fit, from which `merge` fits without the extractor."""
+    """Return name and options of an extractor's fit; `merge` builds the fit without the extractor."""
     for name, kind in FITS.items():
         if type(extractor.fit) is kind and extractor.pool is mean_over_time:
             return {"name": name, **vars(extractor.fit)}

@@ -21,7 +21,7 @@ class WeightFile:
 
     Attributes:
         file: file name in the cache.
-        url: address of the file; if not `direct`, of a page from which a user downloads it.
+        url: address of the file; if not `direct`, address of a page for a download by hand.
         purpose: network, publisher and format.
         license: license of the publication.
         citation: reference to the publication.

@@ -188,7 +188,7 @@ def test_untrained_weights_are_the_same_every_time_and_disturb_no_other_randomne
         ({"patch_hop": 0.015}, "patch_hop: 0.015 given; pass a multiple of 0.01 s"),
         ({"weights": "untrained", "pca": "pca.npz"}, "variant pre-activation has no PCA; choose pca or pca-8bit"),
         ({"weights": "untrained", "variant": "pca"}, "PCA belongs to the published weights"),
-        ({"weights": "nowhere.pth"}, "neither a file nor the name of a published file"),
+        ({"weights": "nowhere.pth"}, "is neither a file nor the name of a published file"),
         ({"weights": "untrained", "device": "abacus"}, "choose from auto, cpu"),
         ({"varaint": "pca"}, "did you mean 'variant'?"),
     ],

@@ -69,8 +69,8 @@ def test_refuses_a_file_without_clips():
     ("times", "message"),
     [
         ((0.0,) * 5, "/audio_times is float64 (5,), but must be float64 (6,)"),
-        ((0.0, 1, 0, 1, 2, np.nan), "NaN, infinity or numbers below zero"),
-        ((-1.0, 1, 0, 1, 2, 0), "NaN, infinity or numbers below zero"),
+        ((0.0, 1, 0, 1, 2, np.nan), "NaN, infinity or negative numbers"),
+        ((-1.0, 1, 0, 1, 2, 0), "NaN, infinity or negative numbers"),
         ((0.0, 1, 0, 1, 0.5, 0), "/audio_times decreases at row 4, within one clip"),
         ((1.0, 0, 0, 1, 2, 0), "/audio_times decreases at row 1, within one clip"),
     ],

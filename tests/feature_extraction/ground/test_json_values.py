@@ -89,7 +89,7 @@ def test_a_field_with_a_default_may_be_left_out():
     ],
 )
 def test_anything_else_is_refused_with_its_place(change, place):
-    with pytest.raises(InputError, match=r"^here: of another version, or damaged") as caught:
+    with pytest.raises(InputError, match=r"^here: is of another version, or is damaged") as caught:
         read_as(Record, RECORD | change, "here")
     assert place in str(caught.value)
 

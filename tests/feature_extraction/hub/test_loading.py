@@ -162,8 +162,8 @@ class _Trap:
 def test_neither_a_folder_nor_a_name_on_the_hub_is_an_error(network, tmp_path):
     refused("hf:nowhere", "audio", "neither a folder nor a name on the Hugging Face Hub")
     refused(f"hf:{tmp_path / 'nowhere'}", "audio", "neither a folder nor a name on the Hugging Face Hub")
-    refused("hf:", "audio", "no model given; pass hf:MODEL")
-    refused("hf-audio", "audio", "no model given; pass hf:MODEL")
+    refused("hf:", "audio", "no model is given; pass hf:MODEL")
+    refused("hf-audio", "audio", "no model is given; pass hf:MODEL")
     refused("hf:laion/clap-htsat-unfused", "audio", "the Hugging Face Hub is unreachable .*hf download")
     refused(f"hf:{network('clap')}@main", "audio", "'main' given, but a folder has no revisions")
     refused(f"hf:{network('clap')}#max", "audio", "no pooling of this network 'max'; choose from projection")

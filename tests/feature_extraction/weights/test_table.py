@@ -215,7 +215,9 @@ def test_a_complete_partial_file_is_downloaded_again_since_it_was_never_verified
 
 def test_a_file_to_download_by_hand_is_an_error_with_its_page(server):
     toy(direct=False, url="https://example.org/page")
-    with pytest.raises(InputError, match=r"it must be downloaded by hand\); download it from https://example.org/page"):
+    with pytest.raises(
+        InputError, match=r"the file must be downloaded by hand\); download it from https://example.org/page"
+    ):
         weights_path("toy")
     assert server.asked == []
 

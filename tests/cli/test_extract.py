@@ -128,7 +128,7 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
     [
         (["--audio", "vgish"], "did you mean 'vggish'"),
         (["--visual", "log-mel"], "no visual extractor 'log-mel'"),
-        (["--audio", "none", "--visual", "none"], "nothing is left to extract; name the extractor"),
+        (["--audio", "none", "--visual", "none"], "nothing is left to extract; pass the extractor"),
         (["--shard", "1"], "pass I/N"),
         (["--shard", "0/0"], "pass I/N"),
         (["--shard", "3/3"], "pass I/N with I from 0 to N-1"),

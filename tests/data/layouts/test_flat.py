@@ -48,6 +48,6 @@ def test_the_flat_layout_without_a_split_names_both_possible_keys(write_h5):
     arrays = flat()
     del arrays["Train_test"]
     with pytest.raises(
-        InputError, match="holds no 'Train_test or Split'; pass a file with this key .keys found: Label_ID, audio_feat"
+        InputError, match=r"holds no 'Train_test or Split'; pass a file with this key .keys found: Label_ID, audio_feat"
     ):
         open_data(write_h5(**arrays))

@@ -114,7 +114,7 @@ def test_any_other_json_is_refused_in_one_line(content):
 
 @pytest.mark.parametrize("text", ["", "[1]", "3", "{", "\x00", '{"a": }', "[" * 100_000])
 def test_what_is_no_object_is_damaged(text):
-    with pytest.raises(InputError, match="here: damaged"):
+    with pytest.raises(InputError, match="here: is damaged"):
         parse_object(text, "here")
 
 

@@ -96,18 +96,23 @@ def test_code_in_a_folder_is_not_run_and_nobody_is_asked(copied, name, modality,
 @pytest.mark.parametrize(
     ("name", "modality", "missing", "message"),
     [
-        ("bert", "text", "tokenizer.json", "tokenizer.json or vocab.txt .* is missing; copy it beside the weights"),
+        (
+            "bert",
+            "text",
+            "tokenizer.json",
+            "tokenizer.json or vocab.txt .* is missing; copy the file beside the weights",
+        ),
         (
             "clap",
             "audio",
             "preprocessor_config.json",
-            "preprocessor_config.json .* is missing; copy it beside the weights",
+            "preprocessor_config.json .* is missing; copy the file beside the weights",
         ),
         (
             "clip",
             "visual",
             "preprocessor_config.json",
-            "preprocessor_config.json .* is missing; copy it beside the weights",
+            "preprocessor_config.json .* is missing; copy the file beside the weights",
         ),
         ("bert", "text", "config.json", "holds no readable config.json"),
         ("bert", "text", "model.safetensors", "holds no weights"),

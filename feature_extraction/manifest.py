@@ -103,7 +103,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """
     place = os.fspath(path)
     if not Path(path).is_file():
-        kind = "a folder" if Path(path).is_dir() else "no such file"
+        kind = "is a folder" if Path(path).is_dir() else "no such file"
         raise InputError(f"{place}: {kind}; pass a manifest, a CSV file")
     try:
         with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
@@ -112,7 +112,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
             _check_header(header, place)
             rows = _rows(header, ((lines.line_num, line) for line in lines if line), place)
     except OSError as error:
-        raise InputError(f"{place}: cannot be read ({error.strerror})") from error
+        raise InputError(f"{place}: cannot be read ({error.strerror}); check the permissions of the file") from error
     except csv.Error as error:
         raise InputError(f"{place}: line {lines.line_num} is not CSV ({error}); correct that line") from error
     if not rows:
@@ -125,7 +125,9 @@ def _check_header(header: list[str], place: str) -> None:
         raise InputError(f"{place}: is empty; the first line must list the columns {_WANTED}")
     doubled = [name for name, count in Counter(header).items() if count > 1]
     if doubled:
-        raise InputError(f"{place}: column '{_shown(doubled[0])}' occurs twice; rename or remove one of the two")
+        raise InputError(
+            f"{place}: column '{_shown(doubled[0])}' occurs twice; rename or remove one of the two columns"
+        )
     media = ["media"] if "media" in header else ["audio", "visual"]
     absent = [name for name in ["id", *media, "split"] if name not in header]
     if absent:
@@ -135,7 +137,7 @@ def _check_header(header: list[str], place: str) -> None:
             "`aadml manifest` writes a manifest from a table with other columns"
         )
     if {"label", "labels"} <= set(header):
-        raise InputError(f"{place}: has both 'label' and 'labels'; remove one of the two")
+        raise InputError(f"{place}: has both 'label' and 'labels'; remove one of the two columns")
     if "media" in header and {"audio", "visual"} & set(header):
         raise InputError(
             f"{place}: has both 'media' and 'audio' or 'visual'; use either 'media', or 'audio' and 'visual'"

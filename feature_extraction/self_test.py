@@ -80,7 +80,7 @@ def _vggish(name: str) -> str:
         expected = VGGISH_STATISTICS[variant]
         line = "{}: mean {:.3g}, deviation {:.3g} (published {:.3g}, {:.3g})".format(variant, *statistics, *expected)
         if not np.allclose(statistics, expected, rtol=TOLERANCE, atol=0.0):
-            raise InputError(f"self-test failed, {line}; download the file again")
+            raise InputError(f"the self-test failed: {line}; download the file again")
         lines.append(line)
     return "self-test passed, " + ", ".join(lines)
 
@@ -90,7 +90,8 @@ def _inception(name: str) -> str:
     rows = _described("inception-v3", "visual", {"weights": name, "device": "cpu"}, frame)
     if not np.isfinite(rows).all() or not rows.any():
         raise InputError(
-            f"self-test failed, {name}: features of a gray frame are not finite or all zero; download the file again"
+            f"the self-test failed: the {name} features of a gray frame are all zero or not finite; "
+            "download the file again"
         )
     return _LOADED
 

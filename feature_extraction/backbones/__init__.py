@@ -66,7 +66,7 @@ class Extractor:
             trained on.
         about: further provenance that does not change the features: versions of packages, names of weight files.
             `parameters` and `about` are stored in the feature file and are part of the key of every record of a job.
-            `source` holds the options with which a model trained on the features builds the same extractor.
+            `source` holds the options for building the same extractor from a trained model.
         prepare: function from one decoded clip to an array (t, ...). It runs in a decoding process, so it must be
             picklable (a module-level function, or a `functools.partial` of one), and its module should not import
             torch.

@@ -55,7 +55,9 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
                 folder, local_files_only=True, add_pooling_layer=False, output_loading_info=True, **chances
             )
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]})") from error
+        raise InputError(
+            f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]}); download the BERT again"
+        ) from error
     missing = sorted(loaded["missing_keys"])
     if missing:
         raise InputError(
@@ -115,11 +117,14 @@ def load_word_pieces(folder: str | Path) -> Any:
             .backend_tokenizer
         )
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder}: the tokenizer cannot be loaded ({str(error).splitlines()[0]})") from error
+        raise InputError(
+            f"{folder}: the tokenizer cannot be loaded ({str(error).splitlines()[0]}); download the BERT again"
+        ) from error
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]
     if absent or loaded.get_vocab_size() <= len(SPECIAL):
         raise InputError(
-            f"{folder}: the tokenizer is not BERT's: it has no {absent[0] if absent else 'words'}; copy BERT's there"
+            f"{folder}: the tokenizer has no {absent[0] if absent else 'words'}, as BERT's tokenizer has; "
+            "copy the tokenizer of a BERT there"
         )
     return loaded
 
@@ -137,7 +142,9 @@ def _check_model(folder: str | Path, transformers: Any) -> None:
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]})") from error
+        raise InputError(
+            f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]}); download the BERT again"
+        ) from error
     refuse_kernels({"attn_implementation": config._attn_implementation}, folder)
     if config.model_type != "bert":
         raise InputError(f"{folder}: holds a model of type '{config.model_type}'; pass the folder of a BERT")

@@ -54,7 +54,7 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
                 if wanted is None or word in wanted:
                     vectors.setdefault(word.decode("utf-8", errors="replace"), np.array(values, dtype=np.float32))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror}); pass a Word2Vec file") from error
     return vectors
 
 
@@ -77,7 +77,7 @@ def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int
     known = {word: vectors[spelling] for word, spelling in spellings.items() if spelling is not None}
     if not known:
         raise InputError(
-            f"none of the {len(words)} words of the captions has a vector in the file; choose other vectors"
+            f"none of the {len(words)} words of the captions has a vector in the file; choose other word vectors"
         )
     rows = np.stack(list(known.values()))
     shared = _nearly_orthogonal(rows, seed)
@@ -115,7 +115,8 @@ def _nearly_orthogonal(vectors: Vector, seed: int) -> Vector:
             return draw
     raise InputError(
         f"word vectors: no vector of {vectors.shape[1]} dimensions is nearly orthogonal to all {len(units)} words "
-        f"(best |dot| {smallest:.2f}, at most {_NEARLY_ORTHOGONAL} needed); use vectors of more dimensions"
+        f"(|dot| is {smallest:.2f} at best, but must be at most {_NEARLY_ORTHOGONAL}); "
+        "use word vectors of more dimensions"
     )
 
 
@@ -144,15 +145,11 @@ def _binary(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, V
         word = bytearray()
         while (byte := file.read(1)) != b" ":
             if not byte:
-                raise DamagedFileError(
-                    f"{path}: ends in word {number + 1} of {count}; the file is truncated; download it again"
-                )
+                raise DamagedFileError(f"{path}: is truncated in word {number + 1} of {count}; download the file again")
             word += byte
         values = file.read(4 * dimension)
         if len(values) < 4 * dimension:
-            raise DamagedFileError(
-                f"{path}: ends in word {number + 1} of {count}; the file is truncated; download it again"
-            )
+            raise DamagedFileError(f"{path}: is truncated in word {number + 1} of {count}; download the file again")
         yield bytes(word.lstrip(b"\r\n")), np.frombuffer(values, "<f4")
 
 
@@ -172,4 +169,4 @@ def _text(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vec
             )
         yield word, vector
     if number < count:
-        raise DamagedFileError(f"{path}: ends after word {number} of {count}; the file is truncated; download it again")
+        raise DamagedFileError(f"{path}: is truncated after word {number} of {count}; download the file again")

@@ -1,4 +1,4 @@
-"""ENGINES, which decode clips in processes of this machine or of a Ray cluster."""
+"""Engines that decode clips in processes of this machine or of a Ray cluster."""
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial

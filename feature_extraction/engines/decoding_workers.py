@@ -59,7 +59,7 @@ class Task:
     """Clip to decode.
 
     Attributes:
-        number: number by which the caller identifies the clip.
+        number: number of the clip, set by the caller.
         media: file by requested modality; for text, the text itself.
     """
 

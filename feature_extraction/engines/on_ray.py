@@ -81,7 +81,10 @@ def _decoded(
                 running[actor.decode.remote(_from_anywhere(task))] = (actor, task)
         done, _ = ray.wait(list(running), timeout=patience) if running else ([], [])
         if running and not done:
-            raise InputError(f"engine ray: no result in {patience:.0f} s; check that the cluster has free processors")
+            raise InputError(
+                f"engine ray: the cluster returned no result in {patience:.0f} s; "
+                "check that the cluster has free processors"
+            )
         for result in done:
             actor, task = running.pop(result)
             try:
@@ -134,7 +137,8 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
             reason = " ".join(str(error).split())[:200]
             if not left:
                 raise InputError(
-                    f"engine ray: no cluster at {where} ({reason}); pass ray:ADDRESS of a running cluster, or ray"
+                    f"engine ray: there is no cluster at {where} ({reason}); "
+                    "pass ray:ADDRESS of a running cluster, or ray"
                 ) from error
     try:
         with redirect_stdout(sys.stderr):  # Ray prints messages about lost processes

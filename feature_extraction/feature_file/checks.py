@@ -51,7 +51,7 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     if not rows:
         raise InputError(f"{place}: holds no modality; add features of {', '.join(MODALITIES)} or another modality")
     if n == 0 and content.shard is None:
-        raise InputError(f"{place}: holds no clips; at least one clip is needed")
+        raise InputError(f"{place}: holds no clips; add at least one clip")
     for name, modality in rows.items():
         check_modality(name, place)
         _require(f"{place}: /{name}", modality.pooled, np.float32, n, "d")
@@ -61,7 +61,8 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
         first, _ = content.texts.first_of_each(n)
         if "text" not in rows or not np.array_equal(rows["text"].pooled.array(), first):
             raise InputError(
-                f"{place}: the text features are not the first text of each clip in /text_row; write the first texts"
+                f"{place}: the text features differ from those of the first text of each clip in /text_row; "
+                "write the features of the first texts"
             )
     _check_present(content, rows, place)
     alone = sorted(set(content.sequences) - set(rows))
@@ -89,7 +90,7 @@ def _check_clips(content: FeatureFile, n: int, place: str) -> None:
     lists = {"/split": content.splits} | {f"/column/{name}": column for name, column in content.columns.items()}
     for key, values in lists.items():
         if len(values) != n:
-            raise InputError(f"{place}: {key} has {len(values)} rows, but there are {n} ids")
+            raise InputError(f"{place}: {key} has {len(values)} rows, but there are {n} ids; write one row per id")
     if content.shard is not None:
         _require(f"{place}: /shard_rows", content.shard.rows, np.int64, n)
     for name, fingerprints in content.fingerprints.items():
@@ -111,7 +112,9 @@ def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place
         _require(where, present, np.bool_, n)
         offsets = rows[name].offsets
         if offsets is not None and offsets.shape == (n + 1,) and np.diff(offsets)[~present].any():
-            raise InputError(f"{where} is false for a clip that has rows in /{name}_sequence")
+            raise InputError(
+                f"{where} is false for a clip that has rows in /{name}_sequence; write true, or remove the rows"
+            )
     empty = np.flatnonzero(~np.any([content.has(name) for name in rows], axis=0))
     if len(empty):
         raise InputError(f"{place}: clip {content.ids[empty[0]]!r} has no modality at all; leave such clips out")
@@ -125,7 +128,7 @@ def check_texts(texts: Texts, n: int, place: str) -> None:
     """
     _require(f"{place}: /text", texts.values, np.float32, "texts", "d")
     if not np.isfinite(texts.values).all():
-        raise InputError(f"{place}: /text holds NaN or infinity")
+        raise InputError(f"{place}: /text holds NaN or infinity; write finite values")
     rows = texts.rows
     _require(f"{place}: /text_row", rows, np.int64, len(texts.values))
     if len(rows) and (rows[0] < 0 or rows[-1] >= n or (np.diff(rows) < 0).any()):
@@ -145,8 +148,8 @@ def _check_labels(content: FeatureFile, n: int, place: str) -> None:
     wrong = np.flatnonzero((labels < UNLABELLED) | (labels >= classes))
     if len(wrong):
         raise InputError(
-            f"{place}: /label is {labels[wrong[0]]} in row {wrong[0]}, but there are {classes} class names "
-            f"({UNLABELLED} is a clip without a label)"
+            f"{place}: /label is {labels[wrong[0]]} in row {wrong[0]}, but there are {classes} class names"
+            f"; write 0 to {classes - 1}, or {UNLABELLED} for a clip without a label"
         )
     if marked is None:
         return
@@ -155,7 +158,10 @@ def _check_labels(content: FeatureFile, n: int, place: str) -> None:
         raise InputError(f"{place}: /labels holds {marked.max()}; use only zeros and ones")
     agrees = np.where(labels == UNLABELLED, marked.sum(axis=1) == 0, marked[np.arange(n), labels])
     if not agrees.all():
-        raise InputError(f"{place}: /labels and /label contradict each other in row {np.argmin(agrees)}")
+        raise InputError(
+            f"{place}: /labels and /label contradict each other in row {np.argmin(agrees)}; "
+            "write in /label the first class of /labels"
+        )
 
 
 def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:
@@ -187,7 +193,7 @@ def _finite(rows: FeatureRows, place: str, present: NDArray[np.bool_] | None = N
         finite = np.isfinite(block)
         if not finite.all():
             row = start + int(np.argmin(finite.all(axis=1)))
-            raise InputError(f"{place}: row {row} holds NaN or infinity")
+            raise InputError(f"{place}: row {row} holds NaN or infinity; write finite values")
         if present is not None and block[~present[start : start + len(block)]].any():
             raise InputError(
                 f"{place}: holds values of a clip for which {place}_present is false; write zeros for that clip"
@@ -200,7 +206,7 @@ def _ascending(times: FeatureRows, offsets: NDArray[np.int64], place: str) -> It
     start, last = 0, 0.0
     for block in times.blocks():
         if not np.isfinite(block).all() or (block < 0).any():
-            raise InputError(f"{place} holds NaN, infinity or numbers below zero")
+            raise InputError(f"{place} holds NaN, infinity or negative numbers; times must be finite and at least 0")
         back = np.diff(block, prepend=last) < 0
         first, stop = np.searchsorted(offsets, [start, start + len(block)])
         back[offsets[first:stop] - start] = False  # the first row of each clip

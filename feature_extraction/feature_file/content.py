@@ -86,7 +86,7 @@ class Texts:
         return np.diff(self.rows, prepend=-1) > 0
 
     def first_of_each(self, clips: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Return the first text of each clip (n, d), zeros if it has none, and the mask of clips with texts."""
+        """Return the first text of each clip (n, d), zeros for clips without text, and the mask of clips with texts."""
         values = np.zeros((clips, self.values.shape[1]), dtype=np.float32)
         values[self.rows[self.is_first]] = self.values[self.is_first]
         return values, np.isin(np.arange(clips), self.rows)

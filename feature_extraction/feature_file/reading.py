@@ -82,7 +82,8 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
     if version not in map(str, VERSIONS):
         possible = " and ".join(map(str, VERSIONS))
         raise InputError(
-            f"{place}: is a feature file of version {version[:20]}; this program reads versions {possible}"
+            f"{place}: is a feature file of version {version[:20]}, but this program reads versions {possible}; "
+            "install a newer version of aadml"
         )
     names = _modalities(file, place)
     columns, fitted = _group(file, "column", place), _group(file, "fitted", place)
@@ -121,7 +122,7 @@ def _modalities(file: h5py.File, place: str) -> tuple[str, ...]:
     """Return the modalities of a file: the usual modalities, and the modalities that the file lists."""
     listed = _json(file, "modalities", "[]", place)
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        raise InputError(f"{place}: its attribute `modalities` is not a list of names")
+        raise InputError(f"{place}: its attribute `modalities` is not a list of names; write a JSON list")
     for name in listed:
         check_modality(name, place)
     return in_order([*(name for name in MODALITIES if name in file), *listed])
@@ -146,7 +147,7 @@ def _group(owner: Group, key: str, place: str) -> Group:
     """Return a group, which is empty if it is absent from the file."""
     group = owner.get(key, {})
     if not isinstance(group, Mapping):
-        raise InputError(f"{place}: /{key} is not a group")
+        raise InputError(f"{place}: /{key} is not a group; write a group")
     return group
 
 
@@ -202,7 +203,7 @@ def _strings(group: Group, key: str, place: str) -> tuple[str, ...]:
     try:
         return tuple(dataset.asstr("utf-8")[()].tolist())
     except UnicodeDecodeError as error:
-        raise InputError(f"{place}: /{key} holds strings that are not UTF-8") from error
+        raise InputError(f"{place}: /{key} holds strings that are not UTF-8; write UTF-8") from error
 
 
 def _shard(file: h5py.File, place: str) -> Shard:
@@ -232,16 +233,18 @@ def _shard(file: h5py.File, place: str) -> Shard:
 def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:
     provenance = _json(dataset, "provenance", "{}", place)
     if not isinstance(provenance, dict):
-        raise InputError(f"{place}: its attribute `provenance` is not a JSON object")
+        raise InputError(f"{place}: its attribute `provenance` is not a JSON object; write a JSON object")
     notes = provenance.get("notes", [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        raise InputError(f"{place}: its attribute `provenance` has notes that are not a list of sentences")
+        raise InputError(
+            f"{place}: its attribute `provenance` has notes that are not a list of sentences; write a list of strings"
+        )
     return provenance
 
 
 def _dataset(group: Group, key: str, place: str) -> h5py.Dataset:
     if key not in group or not isinstance(group[key], h5py.Dataset):
-        raise InputError(f"{place}: holds no /{key}")
+        raise InputError(f"{place}: holds no /{key}; add this array")
     return group[key]
 
 
@@ -254,4 +257,4 @@ def _json(owner: Any, name: str, default: str, place: str) -> Any:
     try:
         return json.loads(_attribute(owner, name) or default)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: its attribute `{name}` is not JSON") from error
+        raise InputError(f"{place}: its attribute `{name}` is not JSON; write JSON") from error

@@ -35,7 +35,7 @@ class FeatureRows:
         return cls(array.shape, array.dtype, lambda: (array[i : i + step] for i in range(0, len(array), step)))
 
     def array(self) -> NDArray[Any]:
-        """Return all rows; a mapped array is read once before, so that its checks run."""
+        """Return all rows; a mapped array is first read once for its checks."""
         if self.mapped is not None:
             for _ in self.blocks():
                 pass

@@ -45,7 +45,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     """
     place = os.fspath(path)
     if "\0" in place:
-        raise InputError(f"{place!r}: holds a zero byte, which no file name can; pass another path")
+        raise InputError(f"{place!r}: holds a zero byte, which no file name can contain; pass another path")
     try:
         status = Path(place).stat()
     except FileNotFoundError as error:
@@ -67,7 +67,9 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     except MemoryError as error:
         raise InputError(f"{place}: needs more memory than is available; use a machine with more memory") from error
     except (OSError, RuntimeError, KeyError) as error:
-        raise DamagedFileError(f"{place}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+        raise DamagedFileError(
+            f"{place}: cannot be read as HDF5 ({' '.join(str(error).split())}); restore the file from a copy"
+        ) from error
 
 
 @contextmanager
@@ -77,8 +79,8 @@ def _opened(place: str) -> Iterator[h5py.File]:
         with h5py.File(place, "r") as file:
             if CHECKSUMS in file.attrs:
                 raise DamagedFileError(
-                    f"{place}: is damaged: its checksums are missing (it was cut, or another program changed it); "
-                    "restore the file from a copy, or create it again"
+                    f"{place}: is damaged: its checksums are missing (the file was truncated, or another program "
+                    "changed the file); restore the file from a copy, or create it again"
                 )
             yield file
         return
@@ -124,7 +126,8 @@ def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Co
     """Raise InputError if a requested key is not among the keys of a file; the message contains both."""
     missing = [key for key in wanted if key not in keys]
     if missing:
-        raise InputError(f"{path}: holds no '{missing[0]}'; keys found: {', '.join([*keys][:30]) or 'none'}")
+        present = ", ".join([*keys][:30]) or "none"
+        raise InputError(f"{path}: holds no '{missing[0]}'; pass a file with this key (keys found: {present})")
 
 
 def _values(dataset: Any, where: str) -> NDArray[Any]:

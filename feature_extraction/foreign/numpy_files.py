@@ -54,7 +54,7 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
         with place.open("rb") as file:
             return read_npy(file, place.stat().st_size)
     except DAMAGED as error:
-        raise DamagedFileError(f"{place}: cannot be read as npy ({_line(error)})") from error
+        raise DamagedFileError(f"{place}: cannot be read as npy ({_line(error)}); pass an npy file") from error
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
@@ -92,7 +92,7 @@ def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[
                         arrays[key] = read_npy(file, member.file_size)
             return arrays
     except DAMAGED as error:
-        raise DamagedFileError(f"{place}: cannot be read as npz ({_line(error)})") from error
+        raise DamagedFileError(f"{place}: cannot be read as npz ({_line(error)}); pass an npz file") from error
 
 
 def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:

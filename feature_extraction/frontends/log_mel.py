@@ -99,8 +99,7 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
     """Compute log-mel spectrograms.
 
     Sound that is too short for one frame, or for the reflection, is padded with zeros at its end. The result has no
-    gradient.
-    The values of a clip depend neither on the other clips nor on the number of threads.
+    gradient. The values of a clip depend neither on the other clips nor on the number of threads.
 
     Args:
         waveform: (b, s) or (s,) mono samples in [-1, 1] at `settings.sample_rate`; float32 or float64, a NumPy array
@@ -109,7 +108,7 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
 
     Returns:
         (b, t, bands) or (t, bands), with class, type and device of the waveform. t is 1 + (s - window) // hop
-        without padding, 1 + s // hop with it.
+        without padding, 1 + s // hop with padding.
 
     Raises:
         InputError: the waveform does not hold floats, or does not have one or two dimensions.

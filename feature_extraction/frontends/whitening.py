@@ -134,7 +134,7 @@ class PcaWhitening:
     def transformation(
         self, arrays: Mapping[str, NDArray[np.float32]]
     ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-        """Return the map of the stored arrays, with which the file reproduces the features to the last bit."""
+        """Return the map of the stored arrays; the map reproduces the features of the file to the last bit."""
         return partial(reduced, Whitening.of_arrays(arrays), eight_bit=self.eight_bit)
 
 
@@ -213,4 +213,5 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise
-        raise DamagedFileError(f"{path}: {name}.npy cannot be read ({' '.join(str(error).split())})") from error
+        reason = " ".join(str(error).split())
+        raise DamagedFileError(f"{path}: {name}.npy cannot be read ({reason}); pass the published archive") from error

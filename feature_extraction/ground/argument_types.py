@@ -41,7 +41,7 @@ def checked(function: F, home: str, name: str) -> F:
 
     Args:
         function: the function; the same function always has the same wrapper.
-        home: module of which the wrapper is an attribute.
+        home: module that has the wrapper as an attribute.
         name: name of that attribute.
     """
     call = _wrapped(function, name, typed=True)
@@ -98,7 +98,7 @@ def _check_text(place: str, value: object, *, is_path: bool) -> None:
         return
     text = os.fspath(value)
     if is_path and "\0" in str(text):
-        raise InputError(f"{place}: {str(text)!r} holds a zero byte, which no file name can; pass another path")
+        raise InputError(f"{place}: {str(text)!r} holds a zero byte, which no file name can contain; pass another path")
     try:
         os.fsencode(text)  # file names that are not UTF-8 are valid
     except UnicodeEncodeError as error:
@@ -141,9 +141,9 @@ def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
         possible = " or ".join([", ".join(wanted[:-1]), wanted[-1]] if len(wanted) > 1 else wanted)
         raise InputError(f"{place} has type {type(value).__name__}; pass {possible}")
     if isinstance(value, str) and not value and os.PathLike in kinds:
-        raise InputError(f"{place} is empty; pass a path, or leave it out")
+        raise InputError(f"{place} is empty; pass a path, or leave the argument out")
     if value == "" and {*kinds} == {str, NoneType}:
-        raise InputError(f"{place} is empty; pass a name, or leave it out")
+        raise InputError(f"{place} is empty; pass a name, or leave the argument out")
 
 
 def _is_of(value: object, kind: object) -> bool:
@@ -166,7 +166,7 @@ def _is_of(value: object, kind: object) -> bool:
 
 
 def _has_length(value: object, kind: object) -> bool:
-    """Return whether a value is a list or tuple as long as a tuple type, of which `tuple[T, ...]` has any length."""
+    """Return whether a value is a list or tuple as long as a tuple type; `tuple[T, ...]` accepts any length."""
     return isinstance(value, list | tuple) and (Ellipsis in get_args(kind) or len(value) == len(get_args(kind)))
 
 

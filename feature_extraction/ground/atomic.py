@@ -79,7 +79,7 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 def _require_file_path(final: Path) -> None:
-    """Raise InputError where no file can be: a rename would replace the device or the link itself."""
+    """Raise InputError for a path that cannot be a file: a rename would replace the device or the link itself."""
     if final.is_symlink():
         raise InputError(f"{final}: is a symbolic link to itself; pass the path of a file to write")
     if final.is_dir():

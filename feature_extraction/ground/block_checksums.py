@@ -33,7 +33,7 @@ _PIECE = 64  # blocks that are read at a time
 
 
 def checksums(data: bytes | memoryview) -> NDArray[np.uint64]:
-    """Compute the checksums of the blocks of `data`, the last of which may be shorter than `BLOCK`."""
+    """Compute the checksums of the blocks of `data`; the last block may be shorter than `BLOCK`."""
     padded = data if len(data) % BLOCK == 0 else bytes(data) + bytes(-len(data) % BLOCK)
     words = np.frombuffer(padded, dtype="<u4").reshape(-1, BLOCK // 4)
     return np.asarray(np.einsum("ij,j->i", words, _keys()))
@@ -46,7 +46,7 @@ def _keys() -> NDArray[np.uint64]:
 
 
 def append_checksums(path: str | os.PathLike[str]) -> None:
-    """Append the checksums of a file to it.
+    """Append to a file the checksums of its content.
 
     Raises:
         OSError: the file cannot be read or written.
@@ -74,7 +74,7 @@ class CheckedReader(io.RawIOBase):
         failure: sentence on the first block that did not match its checksum; "" if all matched so far.
 
     Raises:
-        DamagedFileError: the trailer is damaged. Every read of a damaged block raises it as well.
+        DamagedFileError: the trailer is damaged. Every read of a damaged block raises this error as well.
         OSError: the file cannot be read.
     """
 

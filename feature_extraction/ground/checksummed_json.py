@@ -35,9 +35,15 @@ class FileSum:
             InputError: size or checksum differ.
         """
         if len(data) != self.size:
-            raise DamagedFileError(f"{place}: damaged: the file has {len(data)} bytes, but {self.size} were written")
+            raise DamagedFileError(
+                f"{place}: is damaged: the file has {len(data)} bytes, but {self.size} were written; "
+                "restore the file from a copy"
+            )
         if hashlib.sha256(data).hexdigest() != self.sha256:
-            raise DamagedFileError(f"{place}: damaged or changed: its SHA-256 is not that of the written content")
+            raise DamagedFileError(
+                f"{place}: is damaged or changed: its SHA-256 differs from that of the written content; "
+                "restore the file from a copy"
+            )
 
 
 def seal(content: JsonObject) -> bytes:
@@ -59,9 +65,13 @@ def unseal(data: bytes, place: Path) -> dict[str, Json]:
         content = json.loads(data)
         checksum = content.pop(CHECKSUM)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
-        raise DamagedFileError(f"{place}: damaged: not a JSON object with a checksum") from error
+        raise DamagedFileError(
+            f"{place}: is damaged: its content is not a JSON object with a checksum; restore the file from a copy"
+        ) from error
     if checksum != _digest(content):
-        raise DamagedFileError(f"{place}: damaged or changed: its checksum does not match its content")
+        raise DamagedFileError(
+            f"{place}: is damaged or changed: its checksum does not match its content; restore the file from a copy"
+        )
     assert isinstance(content, dict)
     return content
 
@@ -83,10 +93,13 @@ def read_sealed(path: Path, form: str, version: int) -> dict[str, Json]:
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the permissions of the file") from error
     if (content.get("format"), content.get("version")) != (form, version):
         actual = f"{content.get('format')} version {content.get('version')}"
-        raise InputError(f"{path}: has the format {actual}, but this aadml reads {form} version {version}")
+        raise InputError(
+            f"{path}: has the format {actual}, but this version of aadml reads {form} version {version}; "
+            "use the version of aadml that wrote the file"
+        )
     return content
 
 

@@ -1,7 +1,7 @@
-"""Consent to external code: which `module:name` this process may import.
+"""Consent to external code: the names `module:name` that this process may import.
 
 A name read from a file (model, run, feature file, index, sweep, config) resolves only to built-in entries and installed
-entry points, because the file may come from an untrusted source, and importing a module runs it. `module:name` is
+entry points, because the file may come from an untrusted source. Importing a module runs its code. `module:name` is
 imported if a person typed that name (command line, Python argument), or consented to the code that files name:
 `--trust-code`, in Python `trust_code=True`. Child processes inherit the decision.
 """
@@ -118,7 +118,7 @@ def named_in(file: str | PathLike[str]) -> Iterator[None]:
 
 
 def is_trusting() -> bool:
-    """Return whether names in files are consented to; the reader of a file stores it for names resolved later."""
+    """Return whether names in files are consented to; readers of files store this answer for names resolved later."""
     return _trusted.get()
 
 

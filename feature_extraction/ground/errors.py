@@ -25,23 +25,23 @@ class InputError(AadmlError, ValueError):
 
 
 class DamagedFileError(InputError):
-    """A file is damaged, truncated, malicious, or changed since it was written."""
+    """Error for a file that is damaged, truncated, malicious, or changed since it was written."""
 
 
 class InUseError(InputError):
-    """Another process writes the same run, index, study or extraction."""
+    """Error for another process that writes the same run, index, study or extraction."""
 
 
 class UntrustedCodeError(InputError):
-    """A file names external code that the user has not consented to."""
+    """Error for external code in a file that the user has not consented to."""
 
 
 class MissingExtraError(InputError):
-    """An optional package is not installed."""
+    """Error for an optional package that is not installed."""
 
     @classmethod
     def of(cls, user: str, package: str, extra: str) -> "MissingExtraError":
-        """Return the error of a feature `user` that needs a package; `extra` is to be installed ("aadml[hub]")."""
+        """Return the error for a feature `user` that needs a package; `extra` installs the package ("aadml[hub]")."""
         return cls(f"{user} needs {package}, which is not installed: pip install '{extra}'")
 
 

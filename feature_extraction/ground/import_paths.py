@@ -41,7 +41,7 @@ def optional(module: str, user: str, install: str) -> Any:
     Args:
         module: name of the module.
         user: feature that needs the package, for the message.
-        install: what to install ("aadml[hub]").
+        install: package to install ("aadml[hub]").
 
     Raises:
         MissingExtraError: the package is not installed.
@@ -87,7 +87,7 @@ def _is_file(spec: ModuleSpec | None) -> bool:
 
 
 def imported_from_outside(place: str) -> Any:
-    """Import an object of an installed package, or one that was consented to.
+    """Import an object of an installed package, or an external object that was consented to.
 
     Raises:
         InputError: the module does not exist, cannot be imported, or does not hold the name.
@@ -97,7 +97,9 @@ def imported_from_outside(place: str) -> Any:
     if not hasattr(module, attribute):
         where = getattr(module, "__file__", None) or name
         public = ", ".join(sorted(key for key in vars(module) if not key.startswith("_"))[:20]) or "nothing"
-        raise InputError(f"{place}: {where} holds no '{attribute}'; it holds {public}")
+        raise InputError(
+            f"{place}: {where} holds no '{attribute}', but holds {public}; pass a name that the module holds"
+        )
     return getattr(module, attribute)
 
 
@@ -107,8 +109,8 @@ def _module(place: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise InputError(
-                f"{place}: there is no module '{error.name}'; modules are searched among the installed packages, "
-                "beside the data and in the current folder"
+                f"{place}: there is no module '{error.name}'; install the module, or put its file beside the data "
+                "or in the current folder"
             ) from error
         raise InputError(_failure(place, error)) from error
     except (Exception, SystemExit) as error:  # an external module may raise anything

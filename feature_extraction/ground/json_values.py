@@ -32,9 +32,11 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{place}: damaged: not JSON ({error})") from error
+        raise DamagedFileError(
+            f"{place}: is damaged: its content is not JSON ({error}); restore the file from a copy"
+        ) from error
     if not isinstance(content, dict):
-        raise DamagedFileError(f"{place}: damaged: not a JSON object")
+        raise DamagedFileError(f"{place}: is damaged: its content is not a JSON object; restore the file from a copy")
     return content
 
 
@@ -67,7 +69,7 @@ def texts(value: Json) -> list[str]:
 
 
 def nested(content: Json, *path: str) -> JsonObject:
-    """Return the object at a path of keys; an empty one if there is none."""
+    """Return the object at a path of keys; an empty object if there is none."""
     value = inner(content, *path)
     return value if isinstance(value, Mapping) else {}
 
@@ -81,7 +83,7 @@ def typed(content: JsonObject, key: str, kind: type[T]) -> T:
     value = content.get(key)
     if isinstance(value, kind):
         return value
-    raise InputError(f"{key}: {str(value)[:40]!r} is not of the type {kind.__name__}")
+    raise InputError(f"{key}: {str(value)[:40]!r} given, but its type must be {kind.__name__}")
 
 
 def read_as(kind: Callable[..., T], content: Json, place: str | Path) -> T:
@@ -105,7 +107,9 @@ def read_as(kind: Callable[..., T], content: Json, place: str | Path) -> T:
         # earlier versions of pydantic add the names of their validators, which have brackets
         key = ".".join([kind.__name__, *(part for part in map(str, first["loc"][1:]) if "[" not in part)])
         value = "" if first["type"] == "missing" else f", not {str(first['input'])[:40]!r}"
-        raise DamagedFileError(f"{place}: of another version, or damaged ({key}: {first['msg']}{value})") from error
+        raise DamagedFileError(
+            f"{place}: is of another version, or is damaged ({key}: {first['msg']}{value})"
+        ) from error
     built: T = record
     return built
 

@@ -21,8 +21,8 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
 
     Args:
         handle: descriptor of the file or folder that is locked.
-        lock_file: file that replaces `flock` where there is none. It contains host and process, and a killed process
-            leaves it behind.
+        lock_file: file that replaces `flock` on other file systems. The file contains host and process. A killed
+            process leaves the file behind.
         busy: message for a lock that another process holds.
         wait: whether to wait for a lock that another process holds, or to raise an error.
 

@@ -25,7 +25,7 @@ class Choice:
         object.__setattr__(self, "names", tuple(table))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Return the schema by which pydantic accepts only these values."""
+        """Return pydantic's schema, which accepts only these values."""
         from pydantic_core import core_schema
 
         return core_schema.literal_schema(list(self.names))
@@ -44,7 +44,7 @@ class Written:
     form: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Return the schema by which pydantic accepts only these values."""
+        """Return pydantic's schema, which accepts only these values."""
         from pydantic_core import core_schema
 
         return core_schema.str_schema(pattern=f"^{re.escape(self.prefix)}.", strict=True)

@@ -126,7 +126,7 @@ def _schema(entry: Callable[..., object]) -> Mapping[str, Option]:
 
 @cache
 def _arguments(entry: Callable[..., object]) -> list[Option]:
-    """Return the keyword-only arguments of an entry; a group is one argument, and unannotated ones accept any value."""
+    """Return the keyword-only arguments of an entry, groups included; an unannotated argument accepts any value."""
     parameters = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     hints = _resolved({p.name: Any if p.annotation is p.empty else p.annotation for p in parameters}, entry)
     texts = sentences(inspect.getdoc(entry) or "")
@@ -172,7 +172,10 @@ def _resolved(kinds: Mapping[str, type], entry: Callable[..., object]) -> Mappin
     try:
         return get_type_hints(stub, vars(sys.modules[place]) if place in sys.modules else {}, include_extras=True)
     except NameError as error:
-        raise InputError(f"{place}: the type of an option is not imported at run time ({error})") from error
+        raise InputError(
+            f"{place}: the type of an option is not imported at run time ({error}); "
+            "import the type outside of `if TYPE_CHECKING`"
+        ) from error
 
 
 def completed(
@@ -203,7 +206,7 @@ def completed(
         if key in removed and as_yaml(given[key]) != as_yaml(removed[key]):
             raise InputError(
                 f"{where}.{key}: {as_yaml(given[key])} given, but this option of {name} was removed, and its "
-                f"value is now always {as_yaml(removed[key])}; leave it out, or use an earlier version of aadml"
+                f"value is now always {as_yaml(removed[key])}; leave the option out, or use an earlier version of aadml"
             )
         if key not in known and key not in removed:
             raise InputError(f"{where}.{key}: {name} has no such option; {suggestion(str(key), known)}")

@@ -60,7 +60,7 @@ def require_entry(table: Mapping[str, T], name: str, kind: str) -> None:
         return
     near = nearest(name, table) if isinstance(name, str) else ""
     hint = f"did you mean '{near}'? Choose from " if near else "choose from "
-    raise InputError(f"no {kind} {name!r}; {hint}{', '.join(table)}")
+    raise InputError(f"there is no {kind} {name!r}; {hint}{', '.join(table)}")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Registry(Mapping[str, T]):
         return is_place(name) and name not in self._brought() and name not in installed
 
     def is_own(self, name: str) -> bool:
-        """Return whether `name` is an entry of this project, or the import path of one."""
+        """Return whether `name` is an entry of this project, or the import path of such an entry."""
         return name in self.places or name in self.places.values()
 
     def listed(self) -> list[RegistryEntry]:
@@ -190,7 +190,7 @@ class JoinedRegistry(Mapping[str, T]):
 
 @lru_cache(maxsize=64)
 def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group; cached, as reading those of all packages on the path is slow."""
+    """Return the entry points of a group; cached, because reading the entry points of all packages is slow."""
     if not consent.folders:
         return tuple(entry_points(group=group))
     packages = distributions(path=[folder for folder in path if folder not in consent.folders])

@@ -42,7 +42,9 @@ def network_of(snapshot: Snapshot, tower: Tower) -> Any:
                 use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, **options,
             )  # fmt: skip
     except UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: cannot be loaded ({first_line(error)})") from error
+        raise InputError(
+            f"{snapshot.model}: cannot be loaded ({first_line(error)}); download the model again"
+        ) from error
     missing = sorted(report["missing_keys"])
     if missing:
         raise InputError(
@@ -71,7 +73,8 @@ def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
             return getattr(network, tower.part, network)
     except UNREADABLE as error:
         raise InputError(
-            f"{snapshot.model}: its config.json does not describe a network ({first_line(error)})"
+            f"{snapshot.model}: its config.json does not describe a network ({first_line(error)}); "
+            "download the model again"
         ) from error
 
 
@@ -81,15 +84,15 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
     Args:
         snapshot: files of the model.
         kind: class of `transformers` ("AutoTokenizer").
-        needs: file names, at least one of which must exist, because `transformers` would replace missing files by
-            defaults.
+        needs: file names; at least one of the files must exist, because `transformers` would replace missing files
+            by defaults.
         options: options of the `from_pretrained` of the class.
 
     Raises:
         InputError: there is no such file, or the processor cannot be loaded.
     """
     if not any((snapshot.folder / name).is_file() for name in needs):
-        raise InputError(f"{snapshot.model}: {' or '.join(needs)} is missing; copy it beside the weights")
+        raise InputError(f"{snapshot.model}: {' or '.join(needs)} is missing; copy the file beside the weights")
     transformers = transformers_for(f"hf:{snapshot.model}")
     try:
         with silent(transformers):
@@ -98,7 +101,9 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
                 load = partial(load, trust_remote_code=False)
             return load(snapshot.folder, local_files_only=True, **options)
     except UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: its {kind} cannot be loaded ({first_line(error)})") from error
+        raise InputError(
+            f"{snapshot.model}: its {kind} cannot be loaded ({first_line(error)}); download the model again"
+        ) from error
 
 
 def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, JsonObject]:
@@ -117,7 +122,9 @@ def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, JsonObject]:
         )
         options = {"config": getattr(config, f"{tower.within}_config")}
     except UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: its config.json cannot be read ({first_line(error)})") from error
+        raise InputError(
+            f"{snapshot.model}: its config.json cannot be read ({first_line(error)}); download the model again"
+        ) from error
     return network_class, {**options, "key_mapping": {rf"^{tower.within}_model\.": ""}}
 
 

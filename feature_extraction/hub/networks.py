@@ -203,6 +203,7 @@ def encoder(
         dimension = run([preparation.items(preparation.trial)], filled=preparation.filled)[0].shape[1]
     except UNREADABLE as error:
         raise InputError(
-            f"{snapshot.model}: its network and its processor do not match ({first_line(error)})"
+            f"{snapshot.model}: its network and its processor do not match ({first_line(error)}); "
+            "download the model again"
         ) from error
     return PretrainedEncoder(run, preparation, dimension, parameters)

@@ -90,7 +90,7 @@ def find(model: str, revision: str | None) -> Snapshot:
         InputError: there is no such model, it cannot be accessed, or a file is missing.
     """
     if not model:
-        raise InputError("no model given; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")
+        raise InputError("no model is given; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")
     folder = _recorded(model) if _CHECKSUM.fullmatch(model) else Path(model).expanduser()
     if folder.is_dir():
         if revision is not None:
@@ -98,7 +98,7 @@ def find(model: str, revision: str | None) -> Snapshot:
         return _opened(folder, folder.resolve().name, None)
     if folder.exists() or folder.is_absolute() or model.count("/") != 1:
         raise InputError(
-            f"{model}: is neither a folder nor a name on the Hugging Face Hub; pass one of them (OWNER/NAME)"
+            f"{model}: is neither a folder nor a name on the Hugging Face Hub; pass a folder, or a name OWNER/NAME"
         )
     folder, commit = _fetched(model, revision)
     return _opened(folder, model, commit)

@@ -109,8 +109,8 @@ def own_pooling(snapshot: Snapshot) -> str | None:
         return None
     if len(modes) > 1 or modes[0] not in known:
         raise InputError(
-            f"{snapshot.model}: pools by {', '.join(modes)}, not by one of {', '.join(known)}; pass a pooling, as in "
-            f"hf:{snapshot.model}#mean"
+            f"{snapshot.model}: pools by {', '.join(modes)}, but only {', '.join(known)} are possible; "
+            f"pass a pooling, as in hf:{snapshot.model}#mean"
         )
     return known[modes[0]]
 

@@ -206,7 +206,7 @@ def written_modalities(present: Mapping[str, NDArray[np.bool_]]) -> list[str]:
     A shard keeps all modalities, because a clip of another shard may have them.
 
     Args:
-        present: by modality, (n,) mask of the clips that have it.
+        present: by modality, (n,) mask of the clips that have the modality.
     """
     return [modality for modality, mask in present.items() if mask.any() or not len(mask)]
 

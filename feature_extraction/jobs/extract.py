@@ -109,7 +109,7 @@ def extract(
 ) -> ExtractionOutcome:
     """Extract the features of every clip of a manifest and write the feature file.
 
-    Results are kept in `<output>.work`, from which a killed job continues. Features are computed again only for files
+    Results are kept in `<output>.work`; a killed job continues from there. Features are computed again only for files
     or settings that changed. Failed clips are listed in `<output>.failures.csv`.
 
     Args:
@@ -230,7 +230,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
 
 
 def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ...]) -> Record | None:
-    """Return the valid record of a clip and modality; None if it must be extracted, and store its content."""
+    """Return the valid record of a clip and modality; without a record, store the checksum of the file."""
     record = job.ledger.find(row.id, modality, job.plan.settings[modality])
     if record is not None and record.reason and job.retry_failed:
         record = None

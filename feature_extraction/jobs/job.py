@@ -115,7 +115,9 @@ def choose_extractors(
     """
     if recipe is not None:
         if any(names.get(modality) for modality in DEFAULTS):
-            raise InputError("extract: --recipe sets both extractors; leave --audio and --visual out")
+            raise InputError(
+                "extract: --audio or --visual given, but --recipe sets both extractors; leave --audio and --visual out"
+            )
         named = lookup(RECIPES, recipe, "recipe of features")
         both = {**names, "audio": named.audio, "visual": named.visual}
         extractors = choose_extractors(both, named.with_options(options, weights=weights), weights)
@@ -149,7 +151,7 @@ def named_extractors(names: Mapping[str, str | None]) -> dict[str, str]:
 def _default_extractors(names: Mapping[str, str | None], manifest: Manifest | None) -> dict[str, str]:
     chosen = {modality: name for modality, name in DEFAULTS.items() if names.get(modality) != NONE}
     if not chosen:
-        raise InputError("audio none, visual none: nothing is left to extract; name the extractor of a modality")
+        raise InputError("audio none, visual none: nothing is left to extract; pass the extractor of a modality")
     rows = manifest.rows if manifest is not None else ()
     listed = {modality: name for modality, name in chosen.items() if any(row.media.get(modality) for row in rows)}
     return listed or chosen

@@ -110,7 +110,8 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
             )
         if shard.index in known:
             raise InputError(
-                f"{part.path}: is shard {shard.index}/{shard.count}, as {known[shard.index].path}; pass each shard once"
+                f"{part.path}: is shard {shard.index}/{shard.count}, and so is {known[shard.index].path}; "
+                "pass each shard once"
             )
         expected = np.arange(shard.index, shard.total, shard.count)
         rows = np.sort(np.concatenate([shard.rows, np.array([row for row, _ in shard.failures], dtype=np.int64)]))
@@ -124,7 +125,7 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
     absent = [f"{index}/{count}" for index in range(count) if index not in known]
     if absent or not parts:
         raise InputError(
-            f"the job is not complete: shard {', '.join(absent) or 'files'} missing; extract and pass all shards"
+            f"the job is not complete: missing shards: {', '.join(absent) or 'all'}; extract and pass all shards"
         )
 
 
@@ -210,7 +211,7 @@ def _texts(parts: Sequence[_ShardPart], order: NDArray[np.int64]) -> Texts | Non
 
 
 def _single_texts(part: _ShardPart) -> Texts:
-    """Return the texts of a part in which each clip has at most one."""
+    """Return the texts of a part in which each clip has at most one text."""
     present = part.content.has("text")
     return Texts(part.rows["text"].pooled.array()[present], np.flatnonzero(present).astype(np.int64))
 
@@ -258,5 +259,5 @@ def _fit(pending: Mapping[str, Any], part: _ShardPart) -> Fit:
     except (KeyError, TypeError) as error:
         possible = ", ".join(FITS)
         raise InputError(
-            f"{part.path}: /shard holds the unknown fit {dict(pending)}; extract it with a fit from {possible}"
+            f"{part.path}: /shard holds the unknown fit {dict(pending)}; extract the shard with a fit from {possible}"
         ) from error

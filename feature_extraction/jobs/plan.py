@@ -38,7 +38,8 @@ class ExtractionPlan:
         if not 0 <= index < count:
             raise InputError(f"shard {index}/{count} given; pass I/N with I from 0 to N-1")
         if not self.extractors or len({each.modality for each in self.extractors}) != len(self.extractors):
-            raise InputError("pass at least one extractor, and exactly one extractor per modality")
+            names = ", ".join(f"{each.modality} {each.name}" for each in self.extractors) or "none"
+            raise InputError(f"extractors: {names} given; pass at least one extractor, and at most one per modality")
         if count > 1:
             for extractor in self.extractors:
                 _pending(extractor)
@@ -114,15 +115,15 @@ def fingerprint(manifest: Manifest) -> str:
 
 
 def _pending(extractor: Extractor) -> JsonObject:
-    """Return name and options of an extractor's fit, from which `merge` fits without the extractor."""
+    """Return name and options of an extractor's fit; `merge` builds the fit without the extractor."""
     for name, kind in FITS.items():
         if type(extractor.fit) is kind and extractor.pool is mean_over_time:
             return {"name": name, **vars(extractor.fit)}
     if extractor.fit is None:
         return {}
     raise InputError(
-        f"{extractor.name}: has a fit to all training clips that merging does not support, but a shard has only some "
-        "of the clips; extract without --shard"
+        f"{extractor.name}: its fit needs all training clips, and merging does not support this fit; "
+        "extract without --shard"
     )
 
 

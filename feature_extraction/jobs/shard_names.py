@@ -18,7 +18,9 @@ def read_shard(text: str) -> tuple[int, int]:
     """
     index, slash, count = text.partition("/")
     if not slash or not index.isdecimal() or not count.isdecimal() or not int(index) < int(count):
-        raise InputError(f"--shard {text}: pass I/N with I from 0 to N-1, for example 0/4 for the first of four shards")
+        raise InputError(
+            f"--shard {text}: is not a shard; pass I/N with I from 0 to N-1, for example 0/4 for the first of four"
+        )
     return int(index), int(count)
 
 

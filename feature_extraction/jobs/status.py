@@ -89,7 +89,7 @@ def _of_job(place: Path) -> Status:
         elif processes:
             processes[-1][1].append(note)
     if not processes:
-        raise InputError(f"{place}: {records} has no note about its job; run the command of the job again")
+        raise InputError(f"{place}: {records} does not describe a job; run the command of the extraction again")
     seconds = sum(max(0.0, notes[-1].at - beginning.at) for beginning, notes in processes if notes)
     overall = sum(notes[-1].worked for _, notes in processes if notes) / seconds if seconds else None
     beginning, notes = processes[-1]

@@ -39,5 +39,5 @@ def damages_of_ledger(folder: Path) -> list[str]:
                             "checksum; the next extraction computes them again"
                         )
     except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
+        raise InputError(f"{folder}: cannot be read ({error.strerror}); check the permissions of the folder") from error
     return damages

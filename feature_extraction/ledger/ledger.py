@@ -38,7 +38,7 @@ _TRIES, _PAUSE = 5, 0.05  # `is_in_use` holds the lock briefly
 
 
 class DamagedValues(Exception):  # noqa: N818 - a finding about the disk
-    """Values of a record do not match their checksum."""
+    """Error for values of a record that do not match their checksum."""
 
 
 class Ledger:

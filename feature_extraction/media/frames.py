@@ -100,7 +100,7 @@ class _Clock:
 
 
 class _Grid:
-    """One picture per step: the first frame within the step, or the frame still shown if the step has none."""
+    """One picture per step: the first frame within the step, or the frame still shown if the step has no frame."""
 
     def __init__(self, inputs: Frames) -> None:
         self._inputs = inputs

@@ -58,7 +58,7 @@ class Frames:
     """Input of a visual extractor: upright RGB uint8 frames (t, height, width, 3).
 
     Attributes:
-        frames_per_second: steps per second. A step has its first frame, or the frame still shown if it has none.
+        frames_per_second: steps per second. The picture of a step is its first frame, or the frame still shown.
         height: height to which the decoding process resizes frames; None for no resizing.
         width: width, as `height`; the aspect ratio may change.
         limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a remark.

@@ -20,7 +20,7 @@ class Ending:
     """End of a file, compared with its structure.
 
     Attributes:
-        missing: bytes by which the stated length exceeds the file; 0 for complete files, files of other kinds, or
+        missing: number of missing bytes, from the stated length; 0 for complete files, files of other kinds, or
             unstated lengths.
         tolerable: whether the existing part is decoded.
         open_ended: whether the last packet may be short, since the writer did not know the length.

@@ -33,7 +33,7 @@ def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
         InputError: the server cannot be reached, does not have the file, closes the connection, or sends other content.
     """
     if not url.startswith(("http://", "https://")):
-        raise InputError(f"{url}: not an http or https address; pass an address of either kind")
+        raise InputError(f"{url}: is not an http or https address; pass an address of either kind")
     part = target.with_name(f"{target.name}.part")
     with _locked(target):
         if target.exists():
@@ -63,7 +63,9 @@ def _locked(target: Path) -> Iterator[None]:
         target.parent.mkdir(parents=True, exist_ok=True)
         lock = target.with_name(f".{target.name}.lock").open("ab")
     except OSError as error:
-        raise InputError(f"{target.parent}: cannot be written ({error.strerror or error})") from error
+        raise InputError(
+            f"{target.parent}: cannot be written ({error.strerror or error}); choose another place"
+        ) from error
     lock_file = target.with_name(f".{target.name}.lock.host")
     with lock, locked(lock.fileno(), lock_file, f"{target}: another process downloads it", wait=True):
         yield

@@ -45,7 +45,7 @@ def load_weights(choice: str, default: str) -> ResolvedWeights:
         path = weights_path(name)
     elif not path.exists() and not path.with_name(f"{path.name}.index").exists():
         raise InputError(
-            f"weights {choice}: neither a file nor the name of a published file; "
+            f"weights {choice}: is neither a file nor the name of a published file; "
             f"pass a file, a folder with one weight file, auto, untrained, or one of {', '.join(WEIGHTS)}"
         )
     path = _in_folder(path, WEIGHTS[default].file) if path.is_dir() else path

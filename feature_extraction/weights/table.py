@@ -21,7 +21,7 @@ class WeightFile:
 
     Attributes:
         file: file name in the cache.
-        url: address of the file; if not `direct`, of a page from which a user downloads it.
+        url: address of the file; if not `direct`, address of a page for a download by hand.
         purpose: network, publisher and format.
         license: license of the publication.
         citation: reference to the publication.
@@ -148,7 +148,7 @@ def weights_path(name: str) -> Path:
     if not path.is_file():
         try:
             if not entry.direct:
-                raise InputError("it must be downloaded by hand")
+                raise InputError("the file must be downloaded by hand")
             download(entry.url, path, check=lambda part: _verify(entry, part))
         except InputError as error:
             raise type(error)(
@@ -162,7 +162,7 @@ def weights_path(name: str) -> Path:
 def published(name: str) -> WeightFile:
     """Return an entry of `WEIGHTS`; the error for an unknown name suggests the nearest name."""
     if name not in WEIGHTS:
-        raise InputError(f"weights {name}: not the name of a published file; {suggestion(name, WEIGHTS)}")
+        raise InputError(f"weights {name}: is not the name of a published file; {suggestion(name, WEIGHTS)}")
     return WEIGHTS[name]
 
 
@@ -232,6 +232,6 @@ def _records(folder: Path) -> dict[str, str]:
         return {}
     except ValueError as error:
         raise DamagedFileError(
-            f"{folder / 'checksums.json'}: is not JSON ({error}); delete it, so that checksums are recorded again"
+            f"{folder / 'checksums.json'}: is not JSON ({error}); delete the file, so that checksums are recorded again"
         ) from error
     return {str(file): str(value) for file, value in content.items()}

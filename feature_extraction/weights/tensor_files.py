@@ -115,7 +115,9 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise DamagedFileError(f"{path}: is not a complete safetensors file ({_line(error)})") from error
+        raise DamagedFileError(
+            f"{path}: is not a complete safetensors file ({_line(error)}); restore the file from a copy"
+        ) from error
 
 
 def _foreign(path: Path) -> dict[str, Tensor]:
@@ -129,7 +131,9 @@ def _foreign(path: Path) -> dict[str, Tensor]:
     except pickle.UnpicklingError as error:
         raise InputError(f"{path}: holds other objects than tensors; pass a file of tensors only") from error
     except (*DAMAGED, *_MISREAD) as error:
-        raise DamagedFileError(f"{path}: is not a complete PyTorch weight file ({_line(error)})") from error
+        raise DamagedFileError(
+            f"{path}: is not a complete PyTorch weight file ({_line(error)}); download the file again"
+        ) from error
     return _unwrapped(content, path)
 
 
@@ -147,7 +151,9 @@ def _is_numpy_archive(path: Path) -> bool:
             refuse_zip_bomb(archive, path.stat().st_size)
             names = archive.namelist()
     except DAMAGED as error:
-        raise DamagedFileError(f"{path}: is not a complete archive ({_line(error)})") from error
+        raise DamagedFileError(
+            f"{path}: is not a complete archive ({_line(error)}); download the file again"
+        ) from error
     return bool(names) and all(name.endswith(".npy") for name in names)
 
 
@@ -172,9 +178,15 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
         if not dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-            raise InputError(f"{path}: {name} has shape {tuple(tensor.shape)}, which is larger than the file")
+            raise InputError(
+                f"{path}: {name} has shape {tuple(tensor.shape)}, which is larger than the file; "
+                "download the file again"
+            )
     if not tensors:
-        raise InputError(f"{path}: holds no tensors (its keys are {', '.join(map(str, list(content)[:5]))})")
+        raise InputError(
+            f"{path}: holds no tensors (its keys are {', '.join(map(str, list(content)[:5]))}); "
+            "pass a state dict of tensors"
+        )
     return tensors
 
 

@@ -56,7 +56,9 @@ def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
     except (ValueError, KeyError, IndexError, TypeError, struct.error, OSError, OverflowError, MemoryError) as error:
         if isinstance(error, InputError):
             raise InputError(f"{path}: {error}") from error
-        raise InputError(f"{path}: not a complete TensorFlow checkpoint ({error})") from error
+        raise InputError(
+            f"{path}: is not a complete TensorFlow checkpoint ({error}); download the checkpoint again"
+        ) from error
 
 
 def _table_file(path: Path) -> Path:

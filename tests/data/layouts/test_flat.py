@@ -47,5 +47,7 @@ def test_flat_data_that_contradicts_itself_is_refused(write_h5, changes, message
 def test_the_flat_layout_without_a_split_names_both_possible_keys(write_h5):
     arrays = flat()
     del arrays["Train_test"]
-    with pytest.raises(InputError, match="holds no 'Train_test or Split'; keys found: Label_ID, audio_feat"):
+    with pytest.raises(
+        InputError, match=r"holds no 'Train_test or Split'; pass a file with this key .keys found: Label_ID, audio_feat"
+    ):
         open_data(write_h5(**arrays))

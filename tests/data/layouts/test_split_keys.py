@@ -36,7 +36,9 @@ def test_labels_may_be_a_column_or_one_hot(write_h5, split_keys, form):
 @pytest.mark.parametrize("key", ["audio_train", "visual_test", "lab_train"])
 def test_a_missing_key_is_named_with_the_keys_found(write_h5, split_keys, key):
     del split_keys[key]
-    with pytest.raises(InputError, match=rf"holds no '{key}'; keys found: .*visual_train|lab_test"):
+    with pytest.raises(
+        InputError, match=rf"holds no '{key}'; pass a file with this key .keys found: .*visual_train|lab_test"
+    ):
         open_data(write_h5(**split_keys))
 
 

@@ -24,7 +24,7 @@ def test_usual_plural_listed_and_named_keys_are_read_and_others_are_left(tmp_pat
 
 
 def test_a_missing_named_key_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no 'raft'; keys found: audio"):
+    with pytest.raises(InputError, match=r"holds no 'raft'; pass a file with this key .keys found: audio"):
         columns(tmp_path, {"flow": "raft"}, audio=AUDIO)
 
 

@@ -60,7 +60,7 @@ def test_numpy_values_become_python_values(value, expected):
     ("arguments", "message"),
     [
         ({"path": 3}, "^public: path has type int; pass text, a path or None$"),
-        ({"path": ""}, "^public: path is empty; pass a path, or leave it out$"),
+        ({"path": ""}, "^public: path is empty; pass a path, or leave the argument out$"),
         ({"count": True}, "^public: count has type bool; pass a whole number$"),
         ({"count": 1.0}, "^public: count has type float"),
         ({"share": "1"}, "^public: share has type str; pass a number$"),
@@ -124,9 +124,12 @@ def with_callback(name: str | None = None, on_note: Callable[[str], None] | None
     ("arguments", "message"),
     [
         ({"on_note": 5}, "^f: on_note has type int; pass a function or None$"),
-        ({"name": ""}, "^f: name is empty; pass a name, or leave it out$"),
+        ({"name": ""}, "^f: name is empty; pass a name, or leave the argument out$"),
         ({"name": "\ud800"}, r"^f: name: '\\ud800' holds characters that are not Unicode; pass valid text$"),
-        ({"output": "a\0b"}, r"^f: output: 'a\\x00b' holds a zero byte, which no file name can; pass another path$"),
+        (
+            {"output": "a\0b"},
+            r"^f: output: 'a\\x00b' holds a zero byte, which no file name can contain; pass another path$",
+        ),
         ({"output": Path("a\nb")}, r"^a\\nb: cannot be read or written \(No space left on device\); "),
     ],
 )

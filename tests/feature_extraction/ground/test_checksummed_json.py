@@ -45,13 +45,13 @@ def outcome(data):
 @given(OBJECTS, st.data())
 def test_a_part_of_the_file_is_refused(content, data):
     sealed = seal(content).rstrip()
-    with pytest.raises(InputError, match=r"manifest\.json: damaged"):
+    with pytest.raises(InputError, match=r"manifest\.json: is damaged"):
         unseal(sealed[: data.draw(st.integers(0, len(sealed) - 1))], PLACE)
 
 
 @pytest.mark.parametrize("content", ["null", "[]", "3", '"text"', "{}", '{"checksum": null}', "[" * 100_000, "\ud800"])
 def test_json_that_is_no_sealed_object_is_refused(content):
-    with pytest.raises(InputError, match=r"manifest\.json: damaged"):
+    with pytest.raises(InputError, match=r"manifest\.json: is damaged"):
         unseal(content.encode(errors="surrogatepass"), PLACE)
 
 
@@ -68,5 +68,5 @@ def test_a_sum_knows_its_file_and_no_other(one, other):
     found.check(one, PLACE)
     assert FileSum(**vars(found)) == found
     if one != other:
-        with pytest.raises(InputError, match=r"manifest\.json: damaged"):
+        with pytest.raises(InputError, match=r"manifest\.json: is damaged"):
             found.check(other, PLACE)

@@ -89,7 +89,7 @@ def test_a_field_with_a_default_may_be_left_out():
     ],
 )
 def test_anything_else_is_refused_with_its_place(change, place):
-    with pytest.raises(InputError, match=r"^here: of another version, or damaged") as caught:
+    with pytest.raises(InputError, match=r"^here: is of another version, or is damaged") as caught:
         read_as(Record, RECORD | change, "here")
     assert place in str(caught.value)
 
@@ -114,7 +114,7 @@ def test_any_other_json_is_refused_in_one_line(content):
 
 @pytest.mark.parametrize("text", ["", "[1]", "3", "{", "\x00", '{"a": }', "[" * 100_000])
 def test_what_is_no_object_is_damaged(text):
-    with pytest.raises(InputError, match="here: damaged"):
+    with pytest.raises(InputError, match="here: is damaged"):
         parse_object(text, "here")
 
 

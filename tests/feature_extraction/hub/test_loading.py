@@ -96,18 +96,23 @@ def test_code_in_a_folder_is_not_run_and_nobody_is_asked(copied, name, modality,
 @pytest.mark.parametrize(
     ("name", "modality", "missing", "message"),
     [
-        ("bert", "text", "tokenizer.json", "tokenizer.json or vocab.txt .* is missing; copy it beside the weights"),
+        (
+            "bert",
+            "text",
+            "tokenizer.json",
+            "tokenizer.json or vocab.txt .* is missing; copy the file beside the weights",
+        ),
         (
             "clap",
             "audio",
             "preprocessor_config.json",
-            "preprocessor_config.json .* is missing; copy it beside the weights",
+            "preprocessor_config.json .* is missing; copy the file beside the weights",
         ),
         (
             "clip",
             "visual",
             "preprocessor_config.json",
-            "preprocessor_config.json .* is missing; copy it beside the weights",
+            "preprocessor_config.json .* is missing; copy the file beside the weights",
         ),
         ("bert", "text", "config.json", "holds no readable config.json"),
         ("bert", "text", "model.safetensors", "holds no weights"),
@@ -162,8 +167,8 @@ class _Trap:
 def test_neither_a_folder_nor_a_name_on_the_hub_is_an_error(network, tmp_path):
     refused("hf:nowhere", "audio", "neither a folder nor a name on the Hugging Face Hub")
     refused(f"hf:{tmp_path / 'nowhere'}", "audio", "neither a folder nor a name on the Hugging Face Hub")
-    refused("hf:", "audio", "no model given; pass hf:MODEL")
-    refused("hf-audio", "audio", "no model given; pass hf:MODEL")
+    refused("hf:", "audio", "no model is given; pass hf:MODEL")
+    refused("hf-audio", "audio", "no model is given; pass hf:MODEL")
     refused("hf:laion/clap-htsat-unfused", "audio", "the Hugging Face Hub is unreachable .*hf download")
     refused(f"hf:{network('clap')}@main", "audio", "'main' given, but a folder has no revisions")
     refused(f"hf:{network('clap')}#max", "audio", "no pooling of this network 'max'; choose from projection")

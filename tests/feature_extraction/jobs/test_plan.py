@@ -52,8 +52,8 @@ def test_settings_change_with_whatever_determines_the_values(changed):
     ("arguments", "message"),
     [
         ({"extractors": (AUDIO,), "shard": (2, 2)}, "shard 2/2"),
-        ({"extractors": ()}, "exactly one extractor per modality"),
-        ({"extractors": (AUDIO, AUDIO)}, "exactly one extractor per modality"),
+        ({"extractors": ()}, "at most one per modality"),
+        ({"extractors": (AUDIO, AUDIO)}, "at most one per modality"),
         ({"extractors": (TEXT,), "manifest": replace(MANIFEST, rows=(replace(ROWS[0], media={}),))}, "has no text"),
     ],
 )

@@ -215,7 +215,9 @@ def test_a_complete_partial_file_is_downloaded_again_since_it_was_never_verified
 
 def test_a_file_to_download_by_hand_is_an_error_with_its_page(server):
     toy(direct=False, url="https://example.org/page")
-    with pytest.raises(InputError, match=r"it must be downloaded by hand\); download it from https://example.org/page"):
+    with pytest.raises(
+        InputError, match=r"the file must be downloaded by hand\); download it from https://example.org/page"
+    ):
         weights_path("toy")
     assert server.asked == []
 
@@ -244,7 +246,7 @@ def test_ones_own_file_is_read_as_it_is_and_told_by_its_checksum(server, tmp_pat
     assert (found.sha256, found.name) == (digest, "own.pth")
     assert found.published is None
     assert (weights_folder() / "converted" / f"{digest}.safetensors").is_file()
-    with pytest.raises(InputError, match=r"weights mine.pth: neither a file nor the name of a published file"):
+    with pytest.raises(InputError, match=r"weights mine.pth: is neither a file nor the name of a published file"):
         load_weights("mine.pth", "vggish")
 
 

@@ -124,7 +124,10 @@ def test_errors_name_the_damaged_checkpoint(tmp_path, content, problem):
     path.write_bytes(content)
     with pytest.raises(InputError) as refused:
         read_tf_checkpoint(path)
-    assert str(refused.value) == f"{path}: not a complete TensorFlow checkpoint ({problem})"
+    assert (
+        str(refused.value)
+        == f"{path}: is not a complete TensorFlow checkpoint ({problem}); download the checkpoint again"
+    )
 
 
 def test_other_files_are_no_checkpoints(tmp_path):

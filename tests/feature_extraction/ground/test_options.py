@@ -6,7 +6,7 @@ from annotated_types import Interval
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import NoOption, OnlyWith, OwnSection, Tuning
-from aadml.feature_extraction.ground.options import (
+from aadml.feature_extraction.ground.options import (, removing
     LONGEST,
     REQUIRED,
     as_yaml,
@@ -34,6 +34,7 @@ class Group:
     rate: Annotated[Share, Tuning(0.1, 0.2)] = 0.5
 
 
+@removing(old=1)
 def entry(
     context: int,
     *,
@@ -49,9 +50,6 @@ def entry(
     Args:
         size: number of units.
     """
-
-
-entry.removed_options = {"old": 1}
 
 
 def test_the_schema_holds_options_and_fields_of_groups():

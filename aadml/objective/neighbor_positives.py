@@ -190,7 +190,7 @@ class NeighborPositives:
 
     def _lists(self, index: Tensor, modality: Modality) -> NeighborLists:
         listed = self.graph.modalities if self.options.positives == "either" else (modality,)
-        lists = self.graph.lists(index, {m: self.graph.bank[m][index] for m in listed})
+        lists = self.graph.lists(index, listed)
         return reduce(united, (lists[m] for m in listed if m != modality), lists[modality])
 
     def _of_all(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:

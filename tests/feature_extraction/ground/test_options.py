@@ -6,7 +6,7 @@ from annotated_types import Interval
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import NoOption, OnlyWith, OwnSection, Tuning
-from aadml.feature_extraction.ground.options import (, removing
+from aadml.feature_extraction.ground.options import (
     LONGEST,
     REQUIRED,
     as_yaml,
@@ -14,6 +14,7 @@ from aadml.feature_extraction.ground.options import (, removing
     idle,
     keywords,
     made,
+    removing,
     schema,
     sections,
     sentences,

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval, MinLen
 
-from aadml.comparison.frame_word import Form
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
 from aadml.data.captions.cleaning import CLEANINGS
 from aadml.data.sources.loading import Loading, LogMelBy
@@ -55,13 +54,11 @@ class RelevanceOptions:
     """Options of scoring frames against words.
 
     Attributes:
-        form: form of the relevance: "mean" (the paper), "max-frame" or "max-word".
         score_rate: "native", or "pooled" for frames at a quarter of the rate, before interpolation.
         legacy_padding: whether to average over the padding in training, as the released code does.
         choose: validation score that chooses the epoch: "loss" (the paper) or "map".
     """
 
-    form: Form = "mean"
     score_rate: Literal["native", "pooled"] = "native"
     legacy_padding: bool = False
     choose: Literal["loss", "map"] = "loss"

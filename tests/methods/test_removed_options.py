@@ -29,6 +29,16 @@ def test_a_removed_option_is_accepted_only_at_the_value_that_is_implemented(meth
         assemble(method=method, settings={key: other})
 
 
+@pytest.mark.parametrize("loss", ["daml-triplet", "hdml-n-pair"])
+@pytest.mark.parametrize(
+    ("key", "kept", "other"), [("positives", "one", "all"), ("negatives", "random", "hardest"), ("seed", 0, 1)]
+)
+def test_triples_of_generated_negatives_are_drawn(loss, key, kept, other):
+    assert assemble(loss=loss, settings={f"loss.{key}": kept}) == assemble(loss=loss)
+    with pytest.raises(InputError, match=rf"loss\.{key}: .* was removed"):
+        assemble(loss=loss, settings={f"loss.{key}": other})
+
+
 def test_the_coefficients_of_triplet_weighted_are_fixed():
     settings = {"loss.positive": [0.5, -0.7, 0.2], "loss.negative": [0.03, -0.4, 0.9]}
     assert assemble(loss="triplet-weighted", settings=settings) == assemble(loss="triplet-weighted")

@@ -23,7 +23,7 @@ def one_pair_a_class(comparison: Comparison, generator: torch.Generator) -> Comp
     lots = torch.randperm(len(rows), generator=generator, device=generator.device).to(rows.device)
     same_class = ~comparison.negatives[rows][:, columns]
     first = lots[None, :].expand_as(same_class).masked_fill(~same_class, len(rows)).amin(1) if len(rows) else lots
-    kept = first == lots
+    is_first = first == lots
     column_drawn = torch.zeros(positives.shape[1], dtype=torch.bool, device=rows.device)
-    column_drawn[columns[kept]] = True
-    return comparison.narrow(positives, comparison.negatives & column_drawn, rows=rows[kept])
+    column_drawn[columns[is_first]] = True
+    return comparison.narrow(positives, comparison.negatives & column_drawn, rows=rows[is_first])

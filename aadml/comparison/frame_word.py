@@ -1,14 +1,10 @@
 """Frame-by-word relevance of two sequences (Xie et al., Unsupervised audio-caption aligning, ICASSP 2022)."""
 
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-
-from aadml.feature_extraction.ground.errors import InputError
-
-Form = Literal["mean", "max-frame", "max-word"]
 
 BLOCK = 1 << 22
 """Maximum number of frame-word products in memory: 16 MiB in float32, and a few times that for their gradient."""
@@ -20,16 +16,13 @@ def relevance(
     words: Tensor,
     word_lengths: Tensor,
     *,
-    form: str = "mean",
     normalize: bool = True,
     legacy_padding: bool = False,
     block: int = BLOCK,
 ) -> Tensor:
     """Compute the relevance of every sequence of frames f and every sequence of words g from their inner products.
 
-        "mean":       S = mean over t, w of  max(0, f_t . g_w)        ("trimmed" products)
-        "max-frame":  S = mean over w of  max over t of  f_t . g_w
-        "max-word":   S = mean over t of  max over w of  f_t . g_w
+        S = mean over t, w of  max(0, f_t . g_w)        ("trimmed" products)
 
     Either side may be of any modality: frames against frames is the similarity within audio. Memory is bounded by
     `block`: products are computed for a block of pairs at a time, and again for the gradient. Scores are float32 or
@@ -40,19 +33,13 @@ def relevance(
         frame_lengths: (a,) int64, number of frames before the padding.
         words: (c, w, d), padded at the end.
         word_lengths: (c,) int64.
-        form: "mean" (the paper), "max-frame" or "max-word" (the authors' earlier code).
         normalize: scale every frame and word to unit length first, as in the released code; the paper omits this step.
         legacy_padding: average over the padding too, as the released code does in training.
         block: maximum number of products in memory.
 
     Returns:
         (a, c); 0 for a sequence of length 0.
-
-    Raises:
-        InputError: the form is unknown.
     """
-    if form not in get_args(Form):
-        raise InputError(f"relevance: '{form}' is not a form; choose from {', '.join(get_args(Form))}")
     if legacy_padding:
         frame_lengths = torch.full_like(frame_lengths, frames.shape[1])
         word_lengths = torch.full_like(word_lengths, words.shape[1])
@@ -66,7 +53,7 @@ def relevance(
     rows = []
     for x, x_lengths in zip(torch.split(left, high), torch.split(frame_lengths, high), strict=True):
         scores = [
-            _Recomputed.apply(x, x_lengths, y, y_lengths, form)  # type: ignore[no-untyped-call]
+            _Recomputed.apply(x, x_lengths, y, y_lengths)  # type: ignore[no-untyped-call]
             for y, y_lengths in columns
         ]
         rows.append(torch.cat(scores, 1))
@@ -89,35 +76,24 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        frames, frame_lengths, words, word_lengths, ctx.form = inputs
-        ctx.save_for_backward(frames, frame_lengths, words, word_lengths)
-        return _block(frames, frame_lengths, words, word_lengths, ctx.form)
+        ctx.save_for_backward(*inputs)
+        return _block(*inputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         frames, frame_lengths, words, word_lengths = ctx.saved_tensors
         frames, words = frames.detach().requires_grad_(), words.detach().requires_grad_()
         with torch.enable_grad():
-            scores = _block(frames, frame_lengths, words, word_lengths, ctx.form)
+            scores = _block(frames, frame_lengths, words, word_lengths)
         to_frames, to_words = torch.autograd.grad(scores, (frames, words), gradients)
-        return to_frames, None, to_words, None, None
+        return to_frames, None, to_words, None
 
 
-def _block(frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor, form: str) -> Tensor:
+def _block(frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor) -> Tensor:
     """Compute a block of pairs, truncated to its longest sequences: (a, t, d), (a,), (c, w, d), (c,) -> (a, c)."""
     frames = frames[:, : max(int(frame_lengths.max()), 1)]
     words = words[:, : max(int(word_lengths.max()), 1)]
     with torch.autocast(frames.device.type, enabled=False):
         products = frames.flatten(0, 1) @ words.flatten(0, 1).T
     products = products.view(*frames.shape[:2], *words.shape[:2])  # (a, t, c, w)
-    spoken = _real(word_lengths, words.shape[1])
-    heard = _real(frame_lengths, frames.shape[1])
-    some = frame_lengths.clamp(0, 1)[:, None] * word_lengths.clamp(0, 1)[None, :]
-    a_frame, a_word = frame_lengths.clamp_min(1)[:, None], word_lengths.clamp_min(1)[None, :]
-    if form == "mean":
-        return products.relu().sum(3).sum(1) / (a_frame * a_word)
-    if form == "max-frame":
-        best = products.masked_fill(~heard[:, :, None, None], -torch.inf).amax(1)  # (a, c, w)
-        return best.masked_fill(~(spoken[None] & (some[:, :, None] > 0)), 0).sum(2) / a_word
-    best = products.masked_fill(~spoken[None, None], -torch.inf).amax(3)  # (a, t, c)
-    return best.masked_fill(~(heard[:, :, None] & (some[:, None, :] > 0)), 0).sum(1) / a_frame
+    return products.relu().sum(3).sum(1) / (frame_lengths.clamp_min(1)[:, None] * word_lengths.clamp_min(1)[None, :])

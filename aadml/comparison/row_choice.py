@@ -9,9 +9,9 @@ from aadml.comparison import Comparison
 from aadml.comparison.pairwise import counted
 from aadml.feature_extraction.ground.errors import InputError
 
-Positive = Literal["all", "random", "own", "hardest", "easiest"]
-"""Positives of a selection: all, a random one, the partner, the farthest, or the nearest."""
-OnePositive = Literal["random", "own", "hardest", "easiest"]
+Positive = Literal["all", "random", "own", "hardest"]
+"""Positives of a selection: all, a random one, the partner, or the farthest."""
+OnePositive = Literal["random", "own", "hardest"]
 """Single positive of a selection with scores."""
 
 
@@ -57,7 +57,7 @@ def chosen_positives(
         comparison: a anchors against c candidates.
         positive: one of `Positive`.
         generator: generator of the random choice.
-        far: (a, c) dissimilarity; required for "hardest" and "easiest".
+        far: (a, c) dissimilarity; required for "hardest".
 
     Returns:
         (a, c) bool; at most one positive per row unless `positive` is "all". With "own", an anchor whose partner is
@@ -73,8 +73,8 @@ def chosen_positives(
         return drawn(positives, generator)
     if positive == "own":
         return positives & (comparison.own[:, None] == torch.arange(positives.shape[1], device=positives.device))
-    if far is not None and positive in ("hardest", "easiest"):
-        return lowest(-far if positive == "hardest" else far, positives)
+    if far is not None and positive == "hardest":
+        return lowest(-far, positives)
     possible = get_args(Positive) if far is not None else ("all", "random", "own")
     raise InputError(f"selection.positive: '{positive}' given; choose from {', '.join(possible)} in this selection")
 

@@ -1,21 +1,20 @@
 """Deep adversarial metric learning (Duan et al., CVPR 2018): a generator synthesizes hard negatives."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.options import Margin, Seed, Share, Size, Weight, Width
+from aadml.comparison.options import Margin, Share, Size, Weight, Width
 from aadml.comparison.pairwise import at_least_float32
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import OnlyWith
 from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
     Form,
-    Negatives,
     Phase,
-    Positives,
     Triples,
     average,
     by_anchor,
@@ -65,12 +64,9 @@ class Daml(nn.Module):
         adversary: lambda_2 (50.0: GeDML).
         hidden: width of the generator's two hidden layers (1024: GeDML).
         l2: weight of the length penalty in the n-pair form (0.003, as for `n-pair`).
-        positives: "one" random positive per anchor, as in the paper's batches of triplets; "all": every positive.
-        negatives: "random" or "hardest" real negatives to start from.
         metric_share: share of the epochs, at the start, that train only the encoders (0.2; the paper pretrains for an
             unstated time).
         generator_share: share of the epochs, after these, that train only the generator (0.1; also unstated).
-        seed: seed of the draws.
 
     Raises:
         InputError: the shares leave no joint epochs.
@@ -87,6 +83,8 @@ class Daml(nn.Module):
 
     draws: Tensor
 
+    removed_options: ClassVar[JsonObject] = {"positives": "one", "negatives": "random", "seed": 0}
+
     def __init__(
         self,
         *,
@@ -97,11 +95,8 @@ class Daml(nn.Module):
         adversary: Weight = 50.0,
         hidden: Width = 1024,
         l2: Annotated[Weight, OnlyWith("form", "n-pair")] = 3e-3,
-        positives: Positives = "one",
-        negatives: Negatives = "random",
         metric_share: Share = 0.2,
         generator_share: Share = 0.1,
-        seed: Seed = 0,
     ) -> None:
         super().__init__()
         if metric_share + generator_share >= 1:
@@ -109,9 +104,8 @@ class Daml(nn.Module):
                 f"loss: metric_share {metric_share:g} and generator_share {generator_share:g} of daml leave no joint"
                 " epochs; choose shares with a sum below 1"
             )
-        self.form, self.margin, self.l2, self.seed = form, margin, l2, seed
+        self.form, self.margin, self.l2 = form, margin, l2
         self.regularization, self.adversary = regularization, adversary
-        self.positives, self.negatives = positives, negatives
         self.metric_share, self.generator_share = metric_share, generator_share
         self.features = features
         self.phase = "joint"
@@ -197,6 +191,5 @@ class Daml(nn.Module):
                     f"daml was built for features of width {self.features}, but features of width "
                     f"{features.shape[1]} were given; pass features of width {self.features}"
                 )
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + int(self.draws))
-        triples = draw_triples(comparison, generator, positives=self.positives, negatives=self.negatives)
+        triples = draw_triples(comparison, torch.Generator().manual_seed(int(self.draws)))
         return triples, (anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative])

@@ -1,21 +1,20 @@
 """Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives are gradually pulled nearer."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.options import Fidelity, Margin, Momentum, Seed, Share, Size, Weight, Width
+from aadml.comparison.options import Fidelity, Margin, Momentum, Share, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, at_least_float32
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import OnlyWith
 from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
-    Negatives,
     Phase,
-    Positives,
     Triples,
     average,
     by_anchor,
@@ -72,10 +71,7 @@ class Hdml(nn.Module):
         momentum: momentum of the running means (0.9; 0 uses only the previous step, as the authors' code does; the
             paper averages over the previous epoch).
         l2: weight of the length penalty in the n-pair form (0.003: the authors' code).
-        positives: "one" random positive per anchor, or "all".
-        negatives: "random" or "hardest" real negatives to start from.
         fidelity: "source" or "repaired", see above.
-        seed: seed of the draws.
 
     Example:
         >>> fa, fv = audio_body(audio), visual_body(visual)
@@ -90,6 +86,8 @@ class Hdml(nn.Module):
     draws: Tensor
     metric_average: Tensor
     generator_average: Tensor
+
+    removed_options: ClassVar[JsonObject] = {"positives": "one", "negatives": "random", "seed": 0}
 
     def __init__(
         self,
@@ -106,16 +104,12 @@ class Hdml(nn.Module):
         hidden: Width = 512,
         momentum: Momentum = 0.9,
         l2: Annotated[Weight, OnlyWith("form", "n-pair")] = 3e-3,
-        positives: Positives = "one",
-        negatives: Negatives = "random",
         fidelity: Fidelity = "repaired",
-        seed: Seed = 0,
     ) -> None:
         super().__init__()
-        self.form, self.margin, self.l2, self.seed = form, margin, l2, seed
+        self.form, self.margin, self.l2 = form, margin, l2
         self.pull, self.as_source = pull, fidelity == "source"
         self.trust, self.balance, self.class_factor, self.momentum = trust, balance, class_factor, momentum
-        self.positives, self.negatives = positives, negatives
         self.generator = nn.Sequential(Linear(dimension, hidden), nn.ReLU(), Linear(hidden, features))
         self.classifier = nn.Linear(features, classes)
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
@@ -228,8 +222,7 @@ class Hdml(nn.Module):
         running.copy_(torch.where(running.isinf(), value, followed))
 
     def _triples(self, comparison: Comparison) -> Triples:
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + int(self.draws))
-        return draw_triples(comparison, generator, positives=self.positives, negatives=self.negatives)
+        return draw_triples(comparison, torch.Generator().manual_seed(int(self.draws)))
 
 
 def _vanishing(factor: float, average: Tensor) -> Tensor:

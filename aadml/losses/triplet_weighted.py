@@ -1,30 +1,29 @@
 """Max-polynomial weighted loss (Wei et al., Universal weighting metric learning, CVPR 2020), for audio-text."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from annotated_types import Interval
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
 from aadml.comparison.pairwise import counted, masked_sum
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import removing
 
 PERFECT = 1 - 1e-5
 """Cosine from which the published code treats a positive as the anchor itself and skips it."""
 
-Coefficient = Annotated[float, Interval(ge=-1e4, le=1e4)]
-Polynomial = tuple[Coefficient, Coefficient, Coefficient]
+POSITIVE, NEGATIVE = (0.5, -0.7, 0.2), (0.03, -0.4, 0.9)
+"""Coefficients of a and b, in ascending powers."""
 
 
+@removing(positive=POSITIVE, negative=NEGATIVE)
 def triplet_weighted(
     comparison: Comparison,
     *,
     variant: Literal["code", "paper"] = "code",
     margin: Margin = 0.2,
-    positive: Polynomial = (0.5, -0.7, 0.2),
-    negative: Polynomial = (0.03, -0.4, 0.9),
 ) -> Terms:
     """Weight the positive and the hardest negative by polynomials of their cosines s.
 
@@ -40,8 +39,6 @@ def triplet_weighted(
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
         variant: "code" or "paper".
         margin: how far below the positive the hardest negative still counts ("code" only; 0.2: the released code).
-        positive: coefficients of a, in ascending powers.
-        negative: coefficients of b, in ascending powers.
 
     Returns:
         One term per positive, for anchors that have negatives; no terms for the others.
@@ -59,12 +56,12 @@ def triplet_weighted(
     nearest = _highest(cosine, comparison.negatives)
     if variant == "code":
         counting = pairs & (nearest + margin > cosine) & (cosine < PERFECT)
-        cost = _polynomial(positive, cosine, cosine.square()).relu()
-        cost = cost + _polynomial(negative, nearest, nearest.square()).relu()
+        cost = _polynomial(POSITIVE, cosine, cosine.square()).relu()
+        cost = cost + _polynomial(NEGATIVE, nearest, nearest.square()).relu()
     elif variant == "paper":
         counting = pairs
         steepest = _highest(cosine.square(), comparison.negatives)
-        cost = (_polynomial(positive, cosine, cosine.square()) + _polynomial(negative, nearest, steepest)).relu()
+        cost = (_polynomial(POSITIVE, cosine, cosine.square()) + _polynomial(NEGATIVE, nearest, steepest)).relu()
     else:
         raise InputError(f"loss.variant: '{variant}' given; choose code or paper")
     return Terms(masked_sum(cost, counting), counted((cost > 0) & counting), counted(pairs))

@@ -8,7 +8,6 @@ from typing import Annotated, Generic, TypeVar, cast
 import torch
 from annotated_types import Interval
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, SomeLayers
@@ -59,23 +58,9 @@ def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0
 
 
 class Layers(nn.Sequential):
-    """Linear layers, activations and dropout, one after the other.
-
-    Attributes:
-        rows_at_once: number of rows that pass at a time in training, and again for the gradient, so that activations
-            of only these rows are stored; 0 passes the whole batch once.
-    """
+    """Linear layers, activations and dropout, one after the other."""
 
     __call__: Callable[..., Tensor]
-    rows_at_once: int = 0
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Pass inputs (b, d) through all modules -> (b, outputs)."""
-        passed: Callable[[Tensor], Tensor] = super().forward
-        if not (self.training and torch.is_grad_enabled() and 0 < self.rows_at_once < len(inputs)):
-            return passed(inputs)
-        # the state of the generator is restored, so that both passes drop the same units
-        return torch.cat([checkpoint(passed, part, use_reentrant=False) for part in inputs.split(self.rows_at_once)])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
-from aadml.feature_extraction.ground.options import keywords, sections
+from aadml.feature_extraction.ground.options import keywords, sections, without_removed
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD, Inputs, load_scaling
@@ -71,7 +71,8 @@ def load_model(folder: Path, device: torch.device) -> Model:
     """
     content, data = _read_checked(folder)
     tensors, _ = unpack_tensors(data, folder / WEIGHTS)
-    facts = read_as(Facts, content["facts"], folder / FACTS)
+    training = without_removed(Training, nested(content, "facts", "training"), "training")
+    facts = read_as(Facts, {**nested(content, "facts"), "training": training}, folder / FACTS)
     with named_in(folder / FACTS):
         model = rebuild_model(facts, tensors, device)
     evaluation = nested(content, "evaluation") or None
@@ -94,9 +95,10 @@ def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.dev
 
 def _typed_arguments(method: MethodFacts) -> OptionValues:
     """Return the arguments of a method, with the plain values of sections replaced by objects."""
-    kinds = {key: section.kind for key, section in sections(lookup(METHODS, method.name, "method")).items()}
-    arguments = vars(method.arguments).items()
-    return OptionValues(**{k: stored_section(kinds[k], value) if k in kinds else value for k, value in arguments})
+    entry = lookup(METHODS, method.name, "method")
+    kinds = {key: section.kind for key, section in sections(entry).items()}
+    arguments = without_removed(entry, vars(method.arguments), "method", name=method.name).items()
+    return OptionValues(**{k: stored_section(k, kinds[k], value) if k in kinds else value for k, value in arguments})
 
 
 def verify_model(folder: Path) -> list[str]:

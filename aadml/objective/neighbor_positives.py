@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from annotated_types import Interval
@@ -11,8 +11,9 @@ from torch import Tensor
 
 from aadml.comparison import pairwise
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Share, Temperature
+from aadml.comparison.options import Temperature
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import OnlyWith, OwnSection
 from aadml.proxies.contract import TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
@@ -47,10 +48,11 @@ class NeighborOptions:
         weights: "equal"; "affine" (1 + s) / 2 of the similarity s; or "softmax" of s / temperature. The anchor's
             partner counts as a clip of similarity 1.
         temperature: temperature of softmax weights.
-        own_share: share of the anchor's partner in the total weight; with null, `weights` determine it.
         candidates: candidates of an anchor: the "batch", or the "bank" of all training clips as embedded before the
             epoch.
     """
+
+    removed_options: ClassVar[JsonObject] = {"own_share": None}
 
     positives: Literal["none", "own", "either", "agreeing", "all"] = "none"
     k: Annotated[int, Interval(ge=1, le=10_000), OnlyWith("positives", "own", "either", "agreeing")] = 10
@@ -58,7 +60,6 @@ class NeighborOptions:
     control: Annotated[Literal["none", "random"], FURTHER] = "none"
     weights: Annotated[Literal["equal", "affine", "softmax"], FURTHER] = "equal"
     temperature: Annotated[Temperature, FURTHER, OnlyWith("weights", "softmax")] = 0.1
-    own_share: Annotated[Share | None, FURTHER] = None
     candidates: Literal["batch", "bank"] = "batch"
 
     def __post_init__(self) -> None:
@@ -71,7 +72,7 @@ class NeighborOptions:
     @property
     def alike(self) -> bool:
         """Whether all positives have the same weight."""
-        return self.positives == "none" or (self.weights == "equal" and self.own_share is None)
+        return self.positives == "none" or self.weights == "equal"
 
     @property
     def graph(self) -> GraphOptions:
@@ -190,7 +191,7 @@ class NeighborPositives:
 
     def _lists(self, index: Tensor, modality: Modality) -> NeighborLists:
         listed = self.graph.modalities if self.options.positives == "either" else (modality,)
-        lists = self.graph.lists(index, {m: self.graph.bank[m][index] for m in listed})
+        lists = self.graph.lists(index, listed)
         return reduce(united, (lists[m] for m in listed if m != modality), lists[modality])
 
     def _of_all(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
@@ -211,12 +212,5 @@ class NeighborPositives:
 
     def _shares(self, raw: Tensor, index: Tensor, columns: Tensor) -> Tensor:
         """Return the shares of partner and neighbors: (b, c) float32, rows of sum 1."""
-        partner = index[:, None] == columns[None]
-        share = self.options.own_share
-        if share is None:
-            shares = torch.where(partner, 1.0, raw)
-        else:
-            total = raw.sum(1, keepdim=True)
-            near = (1 - share) * raw / torch.where(total > 0, total, 1)
-            shares = torch.where(partner, torch.where(total > 0, share, 1.0).to(raw.dtype), near)
+        shares = torch.where(index[:, None] == columns[None], 1.0, raw)
         return (shares / shares.sum(1, keepdim=True)).float()

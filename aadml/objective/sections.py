@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeGuard, TypeVar
 
 from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.option_types import OwnSection
-from aadml.feature_extraction.ground.options import completed, keywords, made, schema
+from aadml.feature_extraction.ground.options import completed, keywords, made, schema, without_removed
 from aadml.feature_extraction.ground.registry import Registry, lookup
 from aadml.objective.left_out import LeftOut, is_left_out
 
@@ -121,14 +121,15 @@ def is_named(kind: object) -> TypeGuard[type[EntrySection]]:
     return inspect.isclass(kind) and issubclass(kind, EntrySection)
 
 
-def stored_section(kind: Any, value: Any) -> Any:
+def stored_section(key: str, kind: Any, value: Any) -> Any:
     """Build a section from a file that aadml wrote; code from outside aadml is not imported.
 
     Args:
+        key: name of the section.
         kind: type of the section.
         value: plain values.
     """
     if not is_named(kind):
-        return kind(**value) if isinstance(value, Mapping) else value
+        return kind(**without_removed(kind, value, key)) if isinstance(value, Mapping) else value
     section = kind(value["name"], OptionValues(**{key: option for key, option in value.items() if key != "name"}))
     return section if section.is_outside else section.completed()

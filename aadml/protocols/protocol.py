@@ -83,7 +83,7 @@ def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
         proxy.query = "self"
         options = proxy.graph.options
         proxy.graph = CorrelationGraph(
-            tuple(vectors), replace(options, space="embedding", scope="bank", same_class=True, neighbors="nearest")
+            tuple(vectors), replace(options, space="embedding", same_class=True, neighbors="nearest")
         )
         return proxy.eval()
     return parameterless_proxy(vectors)

@@ -78,7 +78,7 @@ def _fill(
     index: Tensor, score: Tensor, vectors: Sequence[Tensor], rows: Tensor, candidates: Tensor, group: Tensor
 ) -> None:
     """Write the best of the candidates (r, s), ascending by index, into the lists of `rows` (r,)."""
-    exact = least([exact_scores(values[rows, None], values[candidates], "cosine") for values in vectors])
+    exact = least([exact_scores(values[rows, None], values[candidates]) for values in vectors])
     barred = group[rows, None] == group[candidates]
     best, order = exact.masked_fill_(barred, -torch.inf).sort(dim=1, descending=True, stable=True)
     best, order = best[:, : index.shape[1]], order[:, : index.shape[1]]

@@ -60,6 +60,10 @@ class AnchorAware(Unchanged):
         "shared": False,
         "values": "own",
         "pairs": "neighbors",
+        "scope": "bank",
+        "similarity": "cosine",
+        "width": None,
+        "attention_dropout": 0.0,
     }
 
     def __init__(
@@ -111,7 +115,7 @@ class AnchorAware(Unchanged):
                 "choose self"
             )
         lists = self.graph.lists(index, embeddings)
-        vectors = self._vectors(embeddings, encode)
+        vectors = self._vectors(encode)
         proxies = {}
         for modality, anchors in embeddings.items():
             queries = embeddings[self.graph.other(modality)] if self.query == "partner" else anchors
@@ -155,10 +159,8 @@ class AnchorAware(Unchanged):
             return attended
         return torch.where(mask.any(1)[:, None], attended, anchors)
 
-    def _vectors(self, embeddings: Mapping[Modality, Tensor], encode: Encode | None) -> Vectors:
+    def _vectors(self, encode: Encode | None) -> Vectors:
         """Return the source of the neighbors' vectors: (modality, rows (b, k)) -> (b, k, d)."""
-        if self.graph.options.scope == "batch":
-            return lambda modality, rows: (embeddings[modality] if self.live else embeddings[modality].detach())[rows]
         if not self.live:
             return self._from_memory
         if encode is None:
@@ -186,7 +188,7 @@ def reaches_no_encoder(options: JsonObject) -> bool:
     Args:
         options: all options of the anchor-aware proxy.
     """
-    fixed = options["reading"] == "R3" and options["k"] == 1 and not options["live"] and options["scope"] == "bank"
+    fixed = options["reading"] == "R3" and options["k"] == 1 and not options["live"]
     return fixed and options["residual"] == "none" and options["aa_mix"] == 1 and options["aa_on"] == "all"
 
 

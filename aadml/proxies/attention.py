@@ -8,7 +8,7 @@ from annotated_types import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.comparison.options import Dropout, Temperature, Width
+from aadml.comparison.options import Temperature
 from aadml.comparison.pairwise import TINY
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OnlyWith
@@ -26,16 +26,12 @@ class AttentionOptions:
         attention: "mha", multi-head attention, Xavier initialization; "identity-start", the same, initialized as the
             softmax of dot products (W_q = W_k = 2I, W_v = W_o = I); or "free", the softmax of cosine / temperature,
             without parameters.
-        heads: number of heads, or "auto": the largest divisor of the width not above 5.
-        width: total dimension of all heads, after the projections of queries, keys and values; None is d.
-        attention_dropout: share of attention weights dropped in training.
+        heads: number of heads, or "auto": the largest divisor of d not above 5.
         temperature: temperature of free attention (0.1: the value of the experiments).
     """
 
     attention: Kind = "mha"
     heads: Annotated[Heads, LEARNED] = "auto"
-    width: Width | None = None
-    attention_dropout: Dropout = 0.0
     temperature: Annotated[Temperature, OnlyWith("attention", "free")] = 0.1
 
 
@@ -49,21 +45,17 @@ class Attention(nn.Module):
         options: see `AttentionOptions`.
 
     Raises:
-        InputError: the heads do not divide the width, or the kind does not allow the width.
+        InputError: the heads do not divide the dimension.
     """
 
     def __init__(self, dimension: int, options: AttentionOptions) -> None:
         super().__init__()
         self.kind = options.attention
-        self.width = _checked_width(dimension, options.width, self.kind)
-        self.heads = number_of_heads(self.width, options.heads)
-        self.dropout = options.attention_dropout
+        self.heads = number_of_heads(dimension, options.heads)
         self.temperature = options.temperature
         if self.kind != "free":
-            self.query = nn.Linear(dimension, self.width)
-            self.key = nn.Linear(dimension, self.width)
-            self.value = nn.Linear(dimension, self.width)
-            self.output = nn.Linear(self.width, dimension)
+            self.query, self.key = nn.Linear(dimension, dimension), nn.Linear(dimension, dimension)
+            self.value, self.output = nn.Linear(dimension, dimension), nn.Linear(dimension, dimension)
             self._start()
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
@@ -82,13 +74,13 @@ class Attention(nn.Module):
             cosine = F.normalize(queries, dim=2, eps=TINY) @ F.normalize(keys, dim=2, eps=TINY).mT
             return self._weights(cosine / self.temperature, mask[:, None]) @ values
         query, key = self._split(self.query(queries)), self._split(self.key(keys))
-        logits = query @ key.mT * (self.width // self.heads) ** -0.5  # (s, h, l, k)
+        logits = query @ key.mT * query.shape[3] ** -0.5  # (s, h, l, k)
         mixed = self._weights(logits, mask[:, None, None]) @ self._split(self.value(values))
         attended: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
         return attended.masked_fill(~mask.any(1)[:, None, None], 0)
 
     def _split(self, vectors: Tensor) -> Tensor:
-        """Split the width into heads: (s, k, width) -> (s, h, k, width / h)."""
+        """Split vectors into heads: (s, k, d) -> (s, h, k, d / h)."""
         heads: Tensor = vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
         return heads
 
@@ -96,8 +88,7 @@ class Attention(nn.Module):
         # the finite floor, instead of minus infinity, keeps weights and gradients of a set without keys finite
         wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
         masked = wide.masked_fill(~mask, torch.finfo(wide.dtype).min)
-        weights = torch.softmax(masked, -1).masked_fill(~mask, 0)
-        return F.dropout(weights, self.dropout, self.training).to(logits.dtype)
+        return torch.softmax(masked, -1).masked_fill(~mask, 0).to(logits.dtype)
 
     def _start(self) -> None:
         for layer in (self.query, self.key, self.value, self.output):
@@ -116,8 +107,8 @@ def number_of_heads(width: int, heads: Heads) -> int:
     """Return the number of heads.
 
     Args:
-        width: total dimension of all heads.
-        heads: a divisor of `width`, or "auto" for the largest divisor not above 5.
+        width: d, total dimension of all heads.
+        heads: a divisor of d, or "auto" for the largest divisor not above 5.
 
     Raises:
         InputError: `heads` is not a divisor; the message lists all divisors.
@@ -131,16 +122,3 @@ def number_of_heads(width: int, heads: Heads) -> int:
             f" choose from {', '.join(map(str, divisors))}, or auto"
         )
     return int(heads)
-
-
-def _checked_width(dimension: int, width: int | None, kind: Kind) -> int:
-    if width is None:
-        return dimension
-    if kind == "free":
-        raise InputError("proxy.width: free attention has no projections; remove the width")
-    if kind == "identity-start" and width < dimension:
-        raise InputError(
-            f"proxy.width: {width} given, but identity-start needs at least {dimension}, the width of the embeddings;"
-            f" pass {dimension} or more"
-        )
-    return width

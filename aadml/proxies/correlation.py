@@ -1,6 +1,6 @@
 """Neighbor lists of a training set, fixed during an epoch; choices that the AADML paper leaves open are options."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -10,10 +10,9 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.option_types import Choice, OnlyWith
+from aadml.feature_extraction.ground.option_types import OnlyWith
 from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.contract import TrainingSet
-from aadml.proxies.exact_sums import SIMILARITIES
 from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors
 
 FOUND = OnlyWith("neighbors", "nearest")
@@ -26,9 +25,7 @@ class GraphOptions:
     Attributes:
         k: number of neighbors of an anchor (3: best for the triplet losses, AADML Figure 4).
         space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (computed once).
-        scope: neighbors from the "bank" (Equation 1: within the training set) or the "batch".
         same_class: neighbors of the anchor's class only (Equation 1), where labels are known.
-        similarity: a key of SIMILARITIES.
         graph_modality: compare "within" a modality (Equation 1), "cross", anchors with the other modality (the sentence
             after Equation 2), or "agreeing", by the minimum cosine over modalities (AVID-CMA, CVPR 2021).
         neighbors: the "nearest" clips, or k "random" clips (a control).
@@ -36,9 +33,7 @@ class GraphOptions:
 
     k: Annotated[int, Interval(ge=1, le=10_000)] = 3
     space: Annotated[Literal["embedding", "input"], FOUND] = "embedding"
-    scope: Literal["bank", "batch"] = "bank"
     same_class: bool = True
-    similarity: Annotated[str, Choice(SIMILARITIES), FOUND] = "cosine"
     graph_modality: Annotated[Literal["within", "cross", "agreeing"], FOUND] = "within"
     neighbors: Literal["nearest", "random"] = "nearest"
 
@@ -47,11 +42,6 @@ class GraphOptions:
             raise InputError(
                 "proxy.graph_modality: cross needs a common space, but the input spaces of the modalities differ; set "
                 "proxy.space to embedding"
-            )
-        if self.graph_modality == "agreeing" and self.similarity != "cosine":
-            raise InputError(
-                f"proxy.graph_modality: agreeing compares cosines, but proxy.similarity is {self.similarity}; set "
-                "proxy.similarity to cosine"
             )
 
 
@@ -112,8 +102,6 @@ class CorrelationGraph:
         groups = None if train.groups is None else train.groups.to(device)
         old, self._train = self._train, replace(train, labels=labels, groups=groups)
         self.remember(train.bank)
-        if options.scope == "batch":
-            return
         is_input = (options.space, options.neighbors) == ("input", "nearest")
         if self._lists is not None and is_input and old is not None and _same_clips(old, self._train):
             return
@@ -121,12 +109,12 @@ class CorrelationGraph:
         vectors = self.bank if train.inputs is None or options.space == "embedding" else train.inputs
         self._lists = self._computed(vectors, labels, groups)
 
-    def lists(self, index: Tensor, embeddings: Mapping[Modality, Tensor]) -> dict[Modality, NeighborLists]:
-        """Return the neighbor lists of a batch: rows of the bank or, for scope "batch", of the batch.
+    def lists(self, index: Tensor, modalities: Iterable[Modality]) -> dict[Modality, NeighborLists]:
+        """Return the neighbor lists of a batch, as rows of the bank.
 
         Args:
             index: (b,) rows of the batch in the training set.
-            embeddings: modality -> (b, d), compared in scope "batch" only.
+            modalities: modalities of the anchors.
 
         Returns:
             Lists of b anchors for every modality.
@@ -134,22 +122,14 @@ class CorrelationGraph:
         Raises:
             InputError: `refresh` was not called.
         """
-        train = self._train
-        if train is None:
+        if self._lists is None:
             raise InputError("proxy: there are no neighbor lists yet; call refresh before each epoch")
         index = index.to(next(iter(self.bank.values())).device)
-        if self._lists is not None:
-            return {modality: self._lists[modality].take(index) for modality in embeddings}
-        if self.options.space == "input" and train.inputs is not None:
-            vectors = {m: train.inputs[m][index.to(train.inputs[m].device)] for m in embeddings}
-        else:
-            vectors = {modality: values.detach() for modality, values in embeddings.items()}
-        labels = None if train.labels is None else train.labels[index]
-        return self._computed(vectors, labels, index if train.groups is None else train.groups[index])
+        return {modality: self._lists[modality].take(index) for modality in modalities}
 
     def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int) -> NeighborLists:
         """Return the k bank rows of a modality nearest to new vectors (m, d), without labels."""
-        return neighbors(self.bank[modality], vectors, k=k, similarity=self.options.similarity)
+        return neighbors(self.bank[modality], vectors, k=k)
 
     def other(self, modality: Modality) -> Modality:
         """Return the other of the two modalities."""
@@ -175,9 +155,7 @@ class CorrelationGraph:
             lists = random_neighbors(len(anchors), k=options.k, labels=labels, groups=groups, generator=generator)
             return NeighborLists(*(part.to(anchors.device) for part in (lists.index, lists.mask, lists.similarity)))
         bank = vectors[self.other(modality)] if options.graph_modality == "cross" else anchors
-        return neighbors(
-            bank, anchors, k=options.k, labels=labels, groups=groups, similarity=options.similarity, exclude_self=True
-        )
+        return neighbors(bank, anchors, k=options.k, labels=labels, groups=groups, exclude_self=True)
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
         """Raise InputError if no anchor can have k neighbors; lists of smaller classes are masked.
@@ -189,7 +167,7 @@ class CorrelationGraph:
         Raises:
             InputError: the message contains the largest possible k.
         """
-        if self.options.scope == "batch" or not count:
+        if not count:
             return
         labels = labels if self.options.same_class else None
         largest = count if labels is None else int(torch.unique(labels, return_counts=True)[1].max())

@@ -1,4 +1,4 @@
-"""Exact nearest neighbors by blocks: float32 products select candidates, float64 similarities rank them.
+"""Exact nearest neighbors by blocks: float32 products select candidates, float64 cosines rank them.
 
 No matrix of all pairs is stored. A block of queries is multiplied with the bank in column blocks, and only the largest
 product of every group of consecutive bank rows is stored. The k best rows lie in the k best groups, so only those
@@ -19,11 +19,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from aadml.feature_extraction.ground.registry import lookup
 from aadml.proxies.exact_sums import (
     DECIMALS,
     LOOPED,
-    SIMILARITIES,
     best_of_all,
     block_of,
     budget_of,
@@ -41,11 +39,11 @@ COLUMNS = 2048
 
 @dataclass(frozen=True)
 class _Prepared:
-    """Vectors whose products rank as the similarity does, with the error bound of the products.
+    """Vectors of length 1 or 0, with the error bound of their products.
 
     Attributes:
-        queries: (a, e).
-        bank: (m, e), n rows, and copies of the last row that complete the last group.
+        queries: (a, d).
+        bank: (m, d), n rows, and copies of the last row that complete the last group.
         error: (a,) bound on the rounding error of a query's products.
         count: n.
         group: rows of a group; 1 for a search without groups.
@@ -63,32 +61,29 @@ def nearest(
     bank: Tensor,
     *,
     k: int,
-    similarity: str = "cosine",
     query_codes: Tensor | None = None,
     bank_codes: Tensor | None = None,
     excluded: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Find the k most similar bank rows of every query; ties go to the smaller index.
+    """Find the k bank rows with the largest cosine for every query; ties go to the smaller index.
 
     Args:
         queries: (a, d).
         bank: (n, d).
         k: number of neighbors.
-        similarity: a key of SIMILARITIES.
         query_codes: (a,) codes; bank rows with the query's code are excluded.
         bank_codes: (n,) codes of the bank rows.
         excluded: maximum number of bank rows with the same code.
 
     Returns:
-        Indices (a, k) int64, best first, and similarities (a, k) float64; -1 and minus infinity if fewer rows remain.
+        Indices (a, k) int64, best first, and cosines (a, k) float64; -1 and minus infinity if fewer rows remain.
     """
-    lookup(SIMILARITIES, similarity, "similarity")
     index = torch.full((len(queries), k), -1, dtype=torch.int64, device=bank.device)
     score = torch.full((len(queries), k), -torch.inf, dtype=torch.float64, device=bank.device)
     if not len(queries) or not len(bank) or not k:
         return index, score
     with torch.no_grad(), torch.autocast(bank.device.type, enabled=False):
-        search = _Search(queries, bank, similarity, min(k + excluded, len(bank)))
+        search = _Search(queries, bank, min(k + excluded, len(bank)))
         for rows in torch.arange(len(queries), device=bank.device).split(search.rows_at_once()):
             candidates, clear = search.candidates(rows)
             for part, best_of in ((clear, search.best_of_ranked), (~clear, search.best)):
@@ -107,7 +102,6 @@ class _Search:
 
     queries: Tensor
     bank: Tensor
-    similarity: str
     wanted: int
 
     @cached_property
@@ -128,19 +122,9 @@ class _Search:
 
     def _prepared(self, dtype: torch.dtype) -> _Prepared:
         queries, bank, itself = self.queries, self.bank, self.queries is self.bank
-        if self.similarity == "cosine":
-            b, bank_lengths = _divided(bank, self.lengths, dtype)
-            q, lengths = (b, bank_lengths) if itself else _divided(queries, self.query_lengths, dtype)
-        else:
-            center = bank.double().mean(0) if self.similarity == "euclidean" else None
-            b, bank_lengths = _mapped(bank, dtype, center)
-            same = itself and center is None
-            q, lengths = (b, bank_lengths) if same else _mapped(queries, dtype, center, is_query=True)
-        longest = bank_lengths.max()
-        error = unit_error(q.shape[1], dtype, bank.device) * lengths * longest
-        # the float64 sums are rounded, too
-        sums = unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
-        error = error + (sums if self.similarity != "cosine" else 10.0**-DECIMALS)
+        b, bank_lengths = _divided(bank, self.lengths, dtype)
+        q, lengths = (b, bank_lengths) if itself else _divided(queries, self.query_lengths, dtype)
+        error = unit_error(q.shape[1], dtype, bank.device) * lengths * bank_lengths.max() + 10.0**-DECIMALS
         is_small = len(b) <= max(NARROW, WIDE + WIDE_BY * b.shape[1])
         group = 1 if is_small else group_size(len(b), self.wanted, b.shape[1])
         b = torch.cat([b, b[-1:].expand(-len(b) % group, -1)]) if len(b) % group else b
@@ -165,7 +149,7 @@ class _Search:
             finer, certain, _ = _candidates(self.fine, unsure, self.wanted)
             if not bool(certain.all()):
                 tied = self.queries[unsure[~certain]]
-                finer[~certain] = best_of_all(tied, self.bank, self.lengths, self.similarity, candidates.shape[1])
+                finer[~certain] = best_of_all(tied, self.bank, self.lengths, candidates.shape[1])
             candidates[~sure] = finer
         return candidates, clear
 
@@ -195,14 +179,14 @@ class _Search:
         step = max(1, budget_of(self.bank) // width // max(together, 2))
         parts = zip(rows.split(step), candidates.split(step), strict=True)
         total = torch.cat([self._sums(*part, together) for part in parts])
-        return from_sums(total, self.query_lengths[rows, None], self.lengths[candidates], self.similarity)
+        return from_sums(total, self.query_lengths[rows, None], self.lengths[candidates])
 
     def _sums(self, rows: Tensor, candidates: Tensor, together: int) -> Tensor:
         queries = self.queries.index_select(0, rows).double()[:, None]
         parts = []
         for some in candidates.split(together, 1):
             bank = self.bank.index_select(0, some.flatten()).unflatten(0, some.shape).double()
-            parts.append(summed(queries, bank, differences=self.similarity == "euclidean"))
+            parts.append(summed(queries, bank))
         return torch.cat(parts, 1)
 
 
@@ -215,28 +199,6 @@ def _divided(vectors: Tensor, lengths: Tensor, dtype: torch.dtype) -> tuple[Tens
         rows = slice(first, first + step)
         unit[rows] = vectors[rows].double() / divisors[rows]
     return unit, (lengths > 0).double()
-
-
-def _mapped(
-    vectors: Tensor, dtype: torch.dtype, center: Tensor | None, *, is_query: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Map vectors (m, d), block by block, to vectors whose products rank as the similarity: (m, e), lengths (m,).
-
-    With a center the similarity is Euclidean: -|q - b|^2 ranks as q.b - |b|^2 / 2. Centered vectors have smaller
-    rounding errors.
-    """
-    mapped = vectors.new_empty(len(vectors), vectors.shape[1] + (center is not None), dtype=dtype)
-    lengths = vectors.new_empty(len(vectors), dtype=torch.float64)
-    step = max(1, budget_of(vectors) // vectors.shape[1])
-    for first in range(0, len(vectors), step):
-        rows = vectors[first : first + step].double()
-        if center is not None:
-            rows = rows - center
-            last = torch.ones_like(rows[:, :1]) if is_query else rows.square().sum(1, keepdim=True) / -2
-            rows = torch.cat([rows, last], 1)
-        mapped[first : first + step] = rows
-        lengths[first : first + step] = rows.norm(dim=1)
-    return mapped, lengths
 
 
 def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> float:

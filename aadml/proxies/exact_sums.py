@@ -1,15 +1,9 @@
-"""Similarities in float64 by sums in a fixed order, so that equal vectors have equal scores."""
+"""Cosines in float64 by sums in a fixed order, so that equal vectors have equal scores."""
 
 import functools
 
 import torch
 from torch import Tensor
-
-SIMILARITIES: dict[str, str] = {
-    "cosine": "cosine of the angle (0 with a zero vector); values equal to twelve decimals are ties",
-    "euclidean": "minus the squared Euclidean distance",
-    "dot": "inner product",
-}
 
 DECIMALS = 12
 # entries of a block of products: the second-level cache of a CPU core, a part of a GPU's memory
@@ -27,10 +21,9 @@ def budget_of(vectors: Tensor) -> int:
     return block_of(vectors.device) // 4
 
 
-def exact_scores(queries: Tensor, bank: Tensor, similarity: str) -> Tensor:
-    """Compute similarities in float64 in a fixed order of sums: (r, 1, d) and (r or 1, s, d) -> (r, s)."""
-    total = summed(queries.double(), bank.double(), differences=similarity == "euclidean")
-    return from_sums(total, _lengths(queries), _lengths(bank), similarity)
+def exact_scores(queries: Tensor, bank: Tensor) -> Tensor:
+    """Compute cosines in float64 in a fixed order of sums: (r, 1, d) and (r or 1, s, d) -> (r, s)."""
+    return from_sums(summed(queries.double(), bank.double()), _lengths(queries), _lengths(bank))
 
 
 def _lengths(vectors: Tensor) -> Tensor:
@@ -42,28 +35,26 @@ def lengths_of_all(vectors: Tensor) -> Tensor:
     return torch.cat([_lengths(part) for part in vectors.split(max(1, budget_of(vectors) // vectors.shape[1]))])
 
 
-def from_sums(total: Tensor, query_lengths: Tensor, lengths: Tensor, similarity: str) -> Tensor:
-    """Compute similarities from sums (r, s) and the lengths of queries (r, 1) and bank rows (r or 1, s)."""
-    if similarity == "euclidean":
-        return total.neg_()
-    if similarity == "dot":
-        return total
+def from_sums(total: Tensor, query_lengths: Tensor, lengths: Tensor) -> Tensor:
+    """Compute cosines from sums (r, s) and the lengths of queries (r, 1) and bank rows (r or 1, s).
+
+    The cosine with a zero vector is 0. Values equal to twelve decimals are ties.
+    """
     norms = query_lengths * lengths
     return torch.where(norms > 0, total / norms, torch.zeros_like(total)).round_(decimals=DECIMALS)
 
 
-def summed(queries: Tensor, bank: Tensor, *, differences: bool) -> Tensor:
-    """Sum products, or squared differences, over the last dimension, in the same order for every entry."""
+def summed(queries: Tensor, bank: Tensor) -> Tensor:
+    """Sum products over the last dimension, in the same order for every entry."""
     if queries.shape[-1] > LOOPED:
-        return (queries - bank).square_().sum(-1) if differences else (queries * bank).sum(-1)
+        return (queries * bank).sum(-1)
     planes = zip(queries.unbind(-1), bank.movedim(-1, 0).contiguous(), strict=True)
-    terms = ((query - plane).square_() if differences else query * plane for query, plane in planes)
-    total: Tensor = functools.reduce(Tensor.add_, terms)
+    total: Tensor = functools.reduce(Tensor.add_, (query * plane for query, plane in planes))
     return total
 
 
-def best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str, k: int) -> Tensor:
-    """Return the first k bank rows of every query by float64 similarity, then index: (r, k), in any order.
+def best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, k: int) -> Tensor:
+    """Return the first k bank rows of every query by float64 cosine, then index: (r, k), in any order.
 
     Equal queries are scored once, so that a collapsed embedding does not take longer.
     """
@@ -73,9 +64,8 @@ def best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str,
     rows = []
     for some in distinct.split(max(1, budget // (len(bank) * depth))):
         part = max(1, budget // (len(some) * depth))
-        wide, differences = some[:, None].double(), similarity == "euclidean"
-        sums = [summed(wide, block[None].double(), differences=differences) for block in bank.split(part)]
-        rows.append(_first(from_sums(torch.cat(sums, 1), _lengths(some)[:, None], lengths[None], similarity), k))
+        sums = [summed(some[:, None].double(), block[None].double()) for block in bank.split(part)]
+        rows.append(_first(from_sums(torch.cat(sums, 1), _lengths(some)[:, None], lengths[None]), k))
     return torch.cat(rows)[inverse]
 
 

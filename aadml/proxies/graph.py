@@ -39,10 +39,9 @@ def neighbors(
     k: int,
     labels: Tensor | None = None,
     groups: Tensor | None = None,
-    similarity: str = "cosine",
     exclude_self: bool | None = None,
 ) -> NeighborLists:
-    """Find the exact k nearest neighbors of every query in a bank; memory grows linearly with n.
+    """Find the exact k nearest neighbors of every query in a bank by cosine; memory grows linearly with n.
 
     In distributed training, each process finds the neighbors of its share of the queries.
 
@@ -53,7 +52,6 @@ def neighbors(
         labels: (n,) classes; neighbors come from the query's own class only (Equation 1's condition). Query i must be
             of the same clip as bank row i.
         groups: (n,) codes; rows of one group are never neighbors (captions of one clip). Query i has the code of row i.
-        similarity: "cosine", "euclidean" or "dot".
         exclude_self: exclude bank row i from the list of query i; by default only if the queries are the bank.
 
     Returns:
@@ -78,7 +76,6 @@ def neighbors(
             part if itself else queries[rows],
             part,
             k=k,
-            similarity=similarity,
             query_codes=None if codes is None else codes[rows],
             bank_codes=None if codes is None else codes[members],
             excluded=excluded,

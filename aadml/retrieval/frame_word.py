@@ -1,56 +1,51 @@
 """Sequences packed into rows of numbers, and their frame-by-word relevance: the similarity `frame-word`.
 
-A row holds [length % 1024, d, side, form + 16 (length // 1024), values...]. The length of the sequence is stored in two
-parts, so that half precision is exact. d is the dimension of the vectors, the side is 0 for frames and 1 for words, and
-the form is a number. The vectors follow in order, then zeros.
+A row holds [length % 1024, d, side, 16 (length // 1024), values...]. The length of the sequence is stored in two
+parts, so that half precision is exact. d is the dimension of the vectors, and the side is 0 for frames and 1 for
+words. The vectors follow in order, then zeros.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.comparison.frame_word import Form
 from aadml.feature_extraction.ground.errors import InputError
 
 FRAME_WORD = "frame-word"
-FORMS: tuple[str, ...] = get_args(Form)
 SIDES = ("frames", "words")
 BUDGET = 1 << 25
 """Maximum bytes of frame-word products in memory."""
 
 _HEADER = 4
 _WHOLE = 1024  # whole numbers up to twice this are exact in half precision
-_FORMS = 16  # room for forms below the thousands of the length
+_THOUSAND = 16  # unit of the thousands of the length; earlier versions had a number of their formula below it
 _FRAMES = 512  # maximum number of frames of a sequence in one product
 
 
-def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> Tensor:
+def pack(values: Tensor, lengths: Tensor, *, side: str) -> Tensor:
     """Return padded sequences as rows.
 
     Args:
         values: (n, t, d).
         lengths: (n,) number of vectors before the padding.
         side: "frames" or "words".
-        form: form of the relevance, see `aadml.comparison.frame_word`.
 
     Returns:
         (n, 4 + t d) in the type of `values`.
     """
     sequences = [sequence[:length] for sequence, length in zip(values, lengths.tolist(), strict=True)]
-    return pack_each(sequences, side=side, form=form, steps=values.shape[1])
+    return pack_each(sequences, side=side, steps=values.shape[1])
 
 
-def pack_each(sequences: list[Tensor], *, side: str, form: str = "mean", steps: int = 0) -> Tensor:
+def pack_each(sequences: list[Tensor], *, side: str, steps: int = 0) -> Tensor:
     """Return sequences (t, d) of any length as rows, and empty the list, so that no sequence is in memory twice.
 
     Args:
         sequences: one or more sequences.
         side: see `pack`.
-        form: see `pack`.
         steps: minimum t of the rows.
 
     Returns:
@@ -59,9 +54,9 @@ def pack_each(sequences: list[Tensor], *, side: str, form: str = "mean", steps: 
     lengths = torch.tensor([len(sequence) for sequence in sequences])
     dimension = sequences[0].shape[1]
     rows = sequences[0].new_zeros(len(sequences), _HEADER + max(steps, int(lengths.max())) * dimension)
-    header = torch.tensor([0.0, dimension, SIDES.index(side), FORMS.index(form)]).repeat(len(sequences), 1)
+    header = torch.tensor([0.0, dimension, SIDES.index(side), 0.0]).repeat(len(sequences), 1)
     header[:, 0] = (lengths % _WHOLE).float()
-    header[:, 3] += _FORMS * (lengths // _WHOLE).float()
+    header[:, 3] = _THOUSAND * (lengths // _WHOLE).float()
     rows[:, :_HEADER] = header.to(rows)
     while sequences:
         values = sequences.pop().flatten()
@@ -69,24 +64,24 @@ def pack_each(sequences: list[Tensor], *, side: str, form: str = "mean", steps: 
     return rows
 
 
-def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
-    """Return packed rows as values (n, t, d) in the type of the rows, lengths (n,), side and form.
+def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str]:
+    """Return packed rows as values (n, t, d) in the type of the rows, lengths (n,) and side.
 
     Raises:
         InputError: the rows are not packed sequences.
     """
     header = rows[:, :_HEADER].long()
-    thousands = header[:, 3] // _FORMS
-    header[:, 3] %= _FORMS
+    thousands = header[:, 3] // _THOUSAND
+    header[:, 3] %= _THOUSAND
     dimension, side, form = header[0, 1:].tolist() if len(rows) else (1, 0, 0)
     width = rows.shape[1] - _HEADER
-    fits = dimension > 0 and width % max(dimension, 1) == 0 and side in (0, 1) and form in range(len(FORMS))
+    fits = dimension > 0 and width % max(dimension, 1) == 0 and side in (0, 1) and form == 0
     if not fits or bool((header[:, 1:] != header[:1, 1:]).any()):
         raise InputError(
             "frame-word: the rows are not sequences of a method with this similarity; choose another similarity"
         )
     values = rows[:, _HEADER:].view(len(rows), -1, dimension)
-    return values, header[:, 0] + _WHOLE * thousands, SIDES[side], FORMS[form]
+    return values, header[:, 0] + _WHOLE * thousands, SIDES[side]
 
 
 @torch.no_grad()
@@ -102,14 +97,11 @@ def frame_word_scores(queries: Tensor, gallery: Tensor, *, budget: int = BUDGET)
         budget: maximum bytes of products in memory.
 
     Raises:
-        InputError: the inputs are not packed sequences, are of the same side, or have different forms.
+        InputError: the inputs are not packed sequences, or are of the same side.
     """
     query, other = _Sequences(*unpack(queries)), _Sequences(*unpack(gallery))
-    if query.form != other.form or query.side == other.side:
-        raise InputError(
-            f"frame-word: cannot compare {query.side} ({query.form}) with {other.side} ({other.form}); "
-            "pass frames and words of the same form"
-        )
+    if query.side == other.side:
+        raise InputError(f"frame-word: cannot compare {query.side} with {other.side}; pass frames and words")
     if query.side == "frames":
         return _scores(query, other, budget)
     return _scores(other, query, budget).T.contiguous()
@@ -120,7 +112,6 @@ class _Sequences:
     values: Tensor  # (n, t, d)
     lengths: Tensor  # (n,)
     side: str
-    form: str
 
     def at(self, number: int) -> Tensor:
         """Return the unit-norm vectors of one sequence (t, d) float64."""
@@ -135,7 +126,7 @@ def _scores(frames: _Sequences, words: _Sequences, budget: int) -> Tensor:
         spoken = torch.cat([words.at(number) for number in range(start, stop)])
         for number in range(len(scores)):
             if int(frames.lengths[number]):
-                scores[number, start:stop] = _relevance(frames.at(number), spoken, lengths, frames.form)
+                scores[number, start:stop] = _relevance(frames.at(number), spoken, lengths)
     return scores
 
 
@@ -150,20 +141,8 @@ def _tiles(lengths: list[int], wide: int) -> Iterator[tuple[int, int]]:
     yield start, len(lengths)
 
 
-def _relevance(frames: Tensor, words: Tensor, lengths: Tensor, form: str) -> Tensor:
+def _relevance(frames: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
     """Score one sequence (t, d) against c concatenated sequences (w, d): (c,); 0 for an empty sequence."""
-    if form == "max-word":
-        parts = [_best_word(words @ part.T, lengths).sum(1) for part in frames.split(_FRAMES)]
-        return torch.stack(parts).sum(0) / len(frames)
-    if form == "mean":
-        heard = torch.stack([(words @ part.T).relu_().sum(1) for part in frames.split(_FRAMES)]).sum(0) / len(frames)
-    else:
-        heard = torch.stack([(words @ part.T).amax(1) for part in frames.split(_FRAMES)]).amax(0)
+    heard = torch.stack([(words @ part.T).relu_().sum(1) for part in frames.split(_FRAMES)]).sum(0) / len(frames)
     owner = torch.repeat_interleave(lengths)
     return heard.new_zeros(len(lengths)).index_add_(0, owner, heard) / lengths.clamp_min(1)
-
-
-def _best_word(products: Tensor, lengths: Tensor) -> Tensor:
-    """Return the highest product of each sequence with each frame: (w, t) -> (c, t); 0 for an empty sequence."""
-    best = torch.segment_reduce(products, "max", lengths=lengths, axis=0)
-    return best.masked_fill((lengths == 0)[:, None], 0)

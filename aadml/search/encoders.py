@@ -213,7 +213,10 @@ def _is_trusted(encoder: IndexEncoder) -> bool:
 
 def digest_of(model: Model) -> str:
     """Return the SHA-256 of everything in a model that determines its vectors."""
-    digest = hashlib.sha256(json.dumps(model.facts.to_json(), sort_keys=True).encode())
+    facts = model.facts.to_json()
+    # the digest of a model is that in indexes of earlier versions
+    facts = {**facts, "training": {**nested(facts, "training"), **Training.removed_options}}
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, values in sorted({**model.method.state(), **model.scaling.state()}.items()):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(values.detach().cpu().numpy()).tobytes())

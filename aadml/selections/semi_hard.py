@@ -8,6 +8,7 @@ from aadml.comparison import Comparison
 from aadml.comparison.options import Margin
 from aadml.comparison.row_choice import OnePositive, chosen_positives, lowest, value_at
 from aadml.comparison.scores import Score, dissimilarity
+from aadml.feature_extraction.ground.options import removing
 
 
 def semi_hard(
@@ -27,7 +28,7 @@ def semi_hard(
         comparison: a anchors against c candidates.
         generator: generator that draws random positives.
         score: measure of nearness, a key of SCORES.
-        positive: "random" (one drawn at random), "own", "hardest" or "easiest".
+        positive: "random" (one drawn at random), "own" or "hardest".
         margin: if above 0, the negatives must also be nearer than d_ap + margin.
         keep: keep the "nearest" of these negatives, or "all" of them.
     """
@@ -40,21 +41,19 @@ def semi_hard(
     return comparison.narrow(positives, lowest(distance, negatives) if keep == "nearest" else negatives)
 
 
-def semi_hard_two_sided(
-    comparison: Comparison, generator: torch.Generator, *, score: Score = "cosine", positive: OnePositive = "own"
-) -> Comparison:
-    """Select the negative whose score is closest to the positive's, nearer or farther: argmin_j |S_ij - S_ii|.
+@removing(positive="own")
+def semi_hard_two_sided(comparison: Comparison, generator: torch.Generator, *, score: Score = "cosine") -> Comparison:
+    """Select the partner, and the negative whose score is closest to the partner's: argmin_j |S_ij - S_ii|.
 
     This is the cross-modality semi-hard strategy of Xie et al. (ICASSP 2023).
 
     Args:
         comparison: a anchors against c candidates.
-        generator: generator that draws random positives.
+        generator: not used.
         score: measure of nearness, a key of SCORES.
-        positive: "own", "random", "hardest" or "easiest".
     """
     distance = dissimilarity(comparison, score).detach()
-    positives = chosen_positives(comparison, positive, generator, distance)
+    positives = chosen_positives(comparison, "own", generator)
     apart = (distance - value_at(distance, positives)).abs()
     negatives = comparison.negatives & positives.any(1, keepdim=True)
     return comparison.narrow(positives, lowest(apart, negatives))

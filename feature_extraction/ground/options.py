@@ -136,6 +136,16 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
     ]
 
 
+def removing(**former: Json) -> Callable[[T], T]:
+    """Return a decorator that sets the attribute `removed_options` of a function, see `without_removed`."""
+
+    def decorate(entry: T) -> T:
+        vars(entry)["removed_options"] = former
+        return entry
+
+    return decorate
+
+
 def idle(entry: Callable[..., object], values: JsonObject, where: str) -> list[str]:
     """Return a warning for each option that differs from its default but has no effect with the other values.
 
@@ -183,12 +193,9 @@ def completed(
 ) -> dict[str, Json]:
     """Return options completed with their defaults; names are checked, values are not.
 
-    An attribute `removed_options` of the entry maps options of files of earlier versions to the value that the entry
-    now implements. Such an option is left out of the result.
-
     Args:
         entry: function or class of the options.
-        given: name -> value.
+        given: name -> value; removed options are left out, see `without_removed`.
         where: config section, for messages ("loss").
         name: name of the entry, for messages; the function's name by default.
         without: options that the user cannot choose.
@@ -200,15 +207,10 @@ def completed(
         InputError: an option that the entry does not have, a removed option with another value, or a missing option.
     """
     known = {key: option for key, option in schema(entry).items() if key not in without}
-    removed: JsonObject = getattr(entry, "removed_options", {})
-    name = name or getattr(entry, "__name__", str(entry)).strip("_").replace("_", "-")
+    name = name or _name_of(entry)
+    given = without_removed(entry, given, where, name=name)
     for key in given:
-        if key in removed and as_yaml(given[key]) != as_yaml(removed[key]):
-            raise InputError(
-                f"{where}.{key}: {as_yaml(given[key])} given, but this option of {name} was removed, and its "
-                f"value is now always {as_yaml(removed[key])}; leave the option out, or use an earlier version of aadml"
-            )
-        if key not in known and key not in removed:
+        if key not in known:
             raise InputError(f"{where}.{key}: {name} has no such option; {suggestion(str(key), known)}")
     complete: dict[str, Json] = {}
     for key, option in known.items():
@@ -217,6 +219,36 @@ def completed(
             raise InputError(f"{where}.{key}: {name} needs this option; pass {option.possible}")
         complete[key] = value
     return complete
+
+
+def without_removed(entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "") -> JsonObject:
+    """Return options without those that earlier versions had.
+
+    An attribute `removed_options` of the entry maps options of files of earlier versions to the value that the entry
+    now implements.
+
+    Args:
+        entry: function or class of the options.
+        given: name -> value.
+        where: config section, for messages ("loss").
+        name: name of the entry, for messages; the function's name by default.
+
+    Raises:
+        InputError: a removed option with another value.
+    """
+    removed: JsonObject = getattr(inspect.unwrap(entry), "removed_options", {})
+    for key in removed.keys() & given.keys():
+        if as_yaml(given[key]) != as_yaml(removed[key]):
+            raise InputError(
+                f"{where}.{key}: {as_yaml(given[key])} given, but this option of {name or _name_of(entry)} was removed,"
+                f" and its value is now always {as_yaml(removed[key])}; leave the option out, or use an earlier version of"
+                " aadml"
+            )
+    return {key: value for key, value in given.items() if key not in removed}
+
+
+def _name_of(entry: Callable[..., object]) -> str:
+    return getattr(entry, "__name__", str(entry)).strip("_").replace("_", "-")
 
 
 def keywords(entry: Callable[..., object], values: JsonObject) -> dict[str, object]:

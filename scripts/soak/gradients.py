@@ -331,10 +331,9 @@ def of_words() -> Trial:
 
 
 def of_layers(activation: str, *, reduced: bool) -> Trial:
-    """Build the trial of linear layers; `reduced` takes their own products and tangents in float64, in two parts."""
+    """Build the trial of linear layers; `reduced` takes their own products and tangents in float64."""
     torch.manual_seed(0)
     network = layers((5, 7, 3), activation=activation, dropout=0.3)
-    network.rows_at_once = 4 if reduced else 0
     for module in network.modules():
         if isinstance(module, Linear | Tanh) and reduced:
             module.reduced = torch.float64

@@ -4,12 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.comparison.frame_word import relevance
-from aadml.feature_extraction.ground.errors import InputError
-
-FORMS = ["mean", "max-frame", "max-word"]
 
 
-def definition(frames, frame_lengths, words, word_lengths, form, normalize):
+def definition(frames, frame_lengths, words, word_lengths, normalize):
     scores = torch.zeros(len(frames), len(words), dtype=torch.float64)
     for i in range(len(frames)):
         for j in range(len(words)):
@@ -19,12 +16,7 @@ def definition(frames, frame_lengths, words, word_lengths, form, normalize):
             if normalize:
                 f, g = f / f.norm(dim=1, keepdim=True), g / g.norm(dim=1, keepdim=True)
             products = [[float(a @ b) for b in g] for a in f]
-            if form == "mean":
-                scores[i, j] = sum(max(0.0, p) for row in products for p in row) / (len(f) * len(g))
-            elif form == "max-frame":
-                scores[i, j] = sum(max(row[w] for row in products) for w in range(len(g))) / len(g)
-            else:
-                scores[i, j] = sum(max(row) for row in products) / len(f)
+            scores[i, j] = sum(max(0.0, p) for row in products for p in row) / (len(f) * len(g))
     return scores
 
 
@@ -42,36 +34,33 @@ def sequences(seed, least=1):
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    form=st.sampled_from(FORMS),
     normalize=st.booleans(),
     block=st.sampled_from([1, 30, 70, 10**6]),
     least=st.integers(0, 1),
 )
-def test_is_its_definition_whatever_the_block(seed, form, normalize, block, least):
+def test_is_its_definition_whatever_the_block(seed, normalize, block, least):
     given_ = sequences(seed, least)
-    scores = relevance(*given_, form=form, normalize=normalize, block=block)
-    assert torch.allclose(scores, definition(*given_, form, normalize), rtol=1e-9, atol=1e-9)
+    scores = relevance(*given_, normalize=normalize, block=block)
+    assert torch.allclose(scores, definition(*given_, normalize), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("block", [1, 10**6])
-def test_gradient_is_that_of_finite_differences(form, block):
+def test_gradient_is_that_of_finite_differences(block):
     frames, frame_lengths, words, word_lengths = (part[:2] for part in sequences(0, least=0))
 
     def scores(f, g):
-        return relevance(f, frame_lengths, g, word_lengths, form=form, block=block)
+        return relevance(f, frame_lengths, g, word_lengths, block=block)
 
     assert torch.autograd.gradcheck(scores, (frames.requires_grad_(), words.requires_grad_()))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_what_the_padding_holds_is_nobodys_business(form):
+def test_what_the_padding_holds_is_nobodys_business():
     frames, frame_lengths, words, word_lengths = sequences(1)
-    expected = relevance(frames, frame_lengths, words, word_lengths, form=form)
+    expected = relevance(frames, frame_lengths, words, word_lengths)
     for i, length in enumerate(frame_lengths):
         frames[i, length:] = torch.nan
     frames.requires_grad_()
-    scores = relevance(frames, frame_lengths, words, word_lengths, form=form)
+    scores = relevance(frames, frame_lengths, words, word_lengths)
     scores.sum().backward()
     assert torch.allclose(scores, expected)
     assert not torch.isnan(frames.grad).any()
@@ -100,11 +89,6 @@ def test_autocast_does_not_touch_it():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         inside = relevance(frames.float(), frame_lengths, words.float(), word_lengths)
     assert torch.equal(inside, relevance(frames.float(), frame_lengths, words.float(), word_lengths))
-
-
-def test_another_form_is_refused():
-    with pytest.raises(InputError, match="'max' is not a form; choose from mean, max-frame, max-word"):
-        relevance(*sequences(0), form="max")
 
 
 LONG = """

@@ -205,7 +205,7 @@ def test_every_option_of_a_method_acts_is_refused_or_is_named(method):
     assert not silent(config, own_options(config))
 
 
-OF_ENCODERS = {"micro_batch", "precision", "drop_last"}
+OF_ENCODERS = {"precision", "drop_last"}
 """Keys of the loop that act on wider or more batches than these."""
 
 

@@ -17,7 +17,8 @@ from torch.utils._pytree import tree_leaves
 from aadml.comparison import Comparison, Terms
 from aadml.feature_extraction.ground import option_types
 from aadml.feature_extraction.ground.options import schema
-from aadml.losses import LOSSES, WEIGHS_POSITIVES
+from aadml.losses import LOSSES, WEIGHS_POSITIVES, daml, hdml
+from aadml.losses.kernels.generated_negatives import Triples
 
 EVERY = sorted(LOSSES)
 DIMENSION, FEATURES, CLASSES = 4, 5, 5
@@ -42,18 +43,34 @@ OF_CLASSES = {"proxy-nca", "proxy-anchor", "soft-triple", "arcface"}
 """Losses that an anchor's class is enough for: they look at no candidates and no masks, for which proxies stand."""
 
 
+def every_positive(comparison, generator):
+    """Every positive of every anchor with the anchor's nearest negative, instead of triples that are drawn."""
+    usable = comparison.positives.any(1) & comparison.negatives.any(1)
+    anchor, positive = (comparison.positives & usable[:, None]).nonzero(as_tuple=True)
+    nearest = comparison.squared_distance.detach().masked_fill(~comparison.negatives, torch.inf).argmin(1)
+    return Triples(anchor, positive, nearest[anchor])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_draws():
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (daml, hdml):
+            patch.setattr(module, "draw_triples", every_positive)
+        yield
+
+
 def owns_parameters(name):
     return inspect.isclass(LOSSES[name]) and issubclass(LOSSES[name], nn.Module)
 
 
 def built(name, **options):
-    """A loss as it comes; those that own parameters are small, in float64, and by default draw nothing."""
+    """A loss as it comes; those that own parameters are small and in float64, see `without_draws`."""
     loss = LOSSES[name]
     takes = inspect.signature(loss).parameters
     if not owns_parameters(name):
         return partial(loss, **{key: value for key, value in options.items() if key in takes})
     context = {"dimension": DIMENSION, "features": FEATURES, "classes": CLASSES, "hidden": 8}
-    chosen = context | {"positives": "all", "negatives": "hardest"} | options
+    chosen = context | options
     torch.manual_seed(0)
     return loss(**{key: value for key, value in chosen.items() if key in takes}).double().eval()
 

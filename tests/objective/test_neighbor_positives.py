@@ -81,19 +81,16 @@ def test_either_unites_the_lists_of_all_modalities(control):
 
 
 @pytest.mark.parametrize("weights", ["equal", "affine", "softmax"])
-@pytest.mark.parametrize("own_share", [None, 0.0, 0.3])
-def test_what_a_positive_counts(weights, own_share):
-    found = refreshed(positives="either", weights=weights, own_share=own_share, temperature=0.2)
+def test_what_a_positive_counts(weights):
+    found = refreshed(positives="either", weights=weights, temperature=0.2)
     of = {"equal": lambda s: 1.0, "affine": lambda s: (1 + s) / 2, "softmax": lambda s: math.exp(s / 0.2)}[weights]
     shares = found.among(ROWS, "audio", ROWS).shares
-    if weights == "equal" and own_share is None:
+    if weights == "equal":
         assert shares is None
         return
     for row, clip in enumerate(ROWS.tolist()):
         near = {j: of(s) for j, s in listed("either")["audio"][clip].items() if j in ROWS.tolist()}
-        own = of(1.0) if own_share is None else own_share if near else 1.0
-        scale = 1 if own_share is None else (1 - own_share) / sum(near.values()) if near else 0
-        expected = {j: weight * scale for j, weight in near.items()} | {clip: own}
+        expected = near | {clip: of(1.0)}
         whole = sum(expected.values())
         for column, share in zip(ROWS.tolist(), shares[row].tolist(), strict=True):
             assert share == pytest.approx(expected.get(column, 0) / whole, abs=1e-6)

@@ -47,5 +47,7 @@ def test_options_cannot_be_changed_and_are_compared_by_value():
 
 
 def test_a_section_of_a_file_is_built_without_importing_code_from_outside():
-    assert stored_section(LossSection, {"name": "triplet", "margin": 0.5}) == LossSection.of("triplet", margin=0.5)
-    assert plain(stored_section(LossSection, OUTSIDE)) == OUTSIDE
+    assert stored_section("loss", LossSection, {"name": "triplet", "margin": 0.5}) == LossSection.of(
+        "triplet", margin=0.5
+    )
+    assert plain(stored_section("loss", LossSection, OUTSIDE)) == OUTSIDE

@@ -80,8 +80,3 @@ def test_the_graph_gives_every_modality_the_same_lists():
 def test_what_has_no_neighbors_is_refused(given, k, message):
     with pytest.raises(InputError, match=message):
         agreeing_neighbors(given, k=k)
-
-
-def test_agreement_is_of_cosines():
-    with pytest.raises(InputError, match="agreeing compares cosines"):
-        GraphOptions(graph_modality="agreeing", similarity="dot")

@@ -53,8 +53,8 @@ def softmax_pooling(attention, query, keys):
 def test_the_default_is_the_decided_one():
     defaults = {name: option.default for name, option in schema(AnchorAware).items()}
     decided = {"reading": "R6", "query": "self", "residual": "add", "aa_on": "all", "aa_mix": 0.5, "k": 3}
-    decided |= {"heads": "auto", "attention": "mha", "attention_dropout": 0.0, "neighbors": "nearest", "live": False}
-    decided |= {"space": "embedding", "scope": "bank", "same_class": True}
+    decided |= {"heads": "auto", "attention": "mha", "neighbors": "nearest", "live": False}
+    decided |= {"space": "embedding", "same_class": True}
     assert decided.items() <= defaults.items()
 
 
@@ -145,41 +145,13 @@ def test_an_anchor_without_neighbors_stands_for_itself():
         assert not torch.equal(found["audio"][1], embeddings["audio"][1])
 
 
-def test_proxies_of_scope_bank_do_not_depend_on_the_order_or_the_rest_of_the_batch():
+def test_proxies_do_not_depend_on_the_order_or_the_rest_of_the_batch():
     proxy, embeddings = ready(), batch()
     whole = proxy(embeddings, INDEX)
     order = torch.tensor([6, 2, 0])
     part = proxy({m: e[order] for m, e in embeddings.items()}, INDEX[order])
     for m in MODALITIES:
         torch.testing.assert_close(part[m], whole[m][order])
-
-
-def test_scope_batch_finds_neighbors_among_the_batch_alone():
-    proxy = ready(scope="batch", attention="free", reading="R3", residual="none", k=1)
-    embeddings = batch()
-    found = proxy(embeddings, INDEX)
-    lists = neighbors(embeddings["audio"].detach(), k=1, labels=LABELS[INDEX])
-    for i in range(len(INDEX)):
-        expected = embeddings["audio"][lists.index[i, 0]] if lists.mask[i, 0] else embeddings["audio"][i]
-        torch.testing.assert_close(found["audio"][i], expected)
-    assert bool(lists.mask.any())
-
-
-def test_scope_batch_never_takes_the_same_clip_twice_drawn_for_a_neighbor():
-    proxy = ready(scope="batch", labels=None, attention="free", reading="R3", residual="none", k=1)
-    index = torch.tensor([4, 4, 9])
-    embeddings = {m: v[index] for m, v in bank(5).items()}
-    found = proxy(embeddings, index)
-    torch.testing.assert_close(found["audio"][:2], embeddings["audio"][[2, 2]])
-
-
-@pytest.mark.parametrize("live", [False, True])
-def test_scope_batch_is_live_on_demand(live):
-    proxy = ready(scope="batch", attention="free", reading="R3", residual="none", k=1, live=live)
-    embeddings = batch()
-    with_neighbor = neighbors(embeddings["audio"].detach(), k=1, labels=LABELS[INDEX]).mask[:, 0]
-    proxy(embeddings, INDEX)["audio"][with_neighbor].square().sum().backward()
-    assert bool((embeddings["audio"].grad != 0).any()) == live
 
 
 def test_state_holds_parameters_and_neither_bank_nor_lists():
@@ -238,12 +210,6 @@ def test_a_bank_in_another_precision_follows_the_batch():
     assert all(bool(torch.isfinite(p).all()) for p in half.values())
 
 
-def test_wider_attention_comes_back_to_the_dimension():
-    proxy = ready(width=20, heads=4)
-    assert proxy(batch(), INDEX)["audio"].shape == (len(INDEX), DIMENSION)
-    assert proxy.attentions["audio"].key.weight.shape == (20, DIMENSION)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -258,7 +224,6 @@ def test_wider_attention_comes_back_to_the_dimension():
         ({"k": 2.5}, "proxy.k: 2.5 given; pass a whole number from 1"),
         ({"space": "inputs"}, "one of embedding, input"),
         ({"space": "input", "graph_modality": "cross"}, "proxy.graph_modality: cross"),
-        ({"similarity": "cos"}, 'proxy.similarity: "cos" given'),
     ],
 )
 def test_impossible_values_are_answered_with_the_possible_ones(options, message):
@@ -278,6 +243,10 @@ REMOVED = [
     ("shared", False, True),
     ("values", "own", "other"),
     ("pairs", "neighbors", "clique"),
+    ("scope", "bank", "batch"),
+    ("similarity", "cosine", "dot"),
+    ("width", None, 20),
+    ("attention_dropout", 0.0, 0.1),
 ]
 
 

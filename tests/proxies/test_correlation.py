@@ -120,15 +120,6 @@ def test_random_neighbors_are_drawn_anew_at_every_refresh_and_repeat_with_the_se
     assert bool((LABELS[once] == LABELS[ROWS][:, None]).all())
 
 
-@pytest.mark.parametrize("space", ["embedding", "input"])
-def test_scope_batch_gives_rows_of_the_batch(space):
-    bank, inputs = vectors(), vectors(1)
-    found = lists(bank, labels=None, inputs=inputs, scope="batch", space=space, k=2)
-    compared = inputs if space == "input" else bank
-    for m in MODALITIES:
-        assert torch.equal(found[m].index, neighbors(compared[m][ROWS], k=2).index)
-
-
 def test_the_bank_is_detached():
     bank = {m: v.requires_grad_() for m, v in vectors().items()}
     graph = CorrelationGraph(MODALITIES, GraphOptions())
@@ -152,9 +143,8 @@ def test_what_is_missing_or_too_much_is_said(options, arguments, message):
         graph.refresh(TrainingSet(vectors(), LABELS, **given))
 
 
-@pytest.mark.parametrize("scope", ["bank", "batch"])
-def test_lists_before_any_refresh_are_refused(scope):
-    graph = CorrelationGraph(MODALITIES, GraphOptions(scope=scope))
+def test_lists_before_any_refresh_are_refused():
+    graph = CorrelationGraph(MODALITIES, GraphOptions())
     graph.remember(vectors())
     with pytest.raises(InputError, match="no neighbor lists yet"):
         graph.lists(ROWS, vectors())

@@ -5,27 +5,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies import exact_search, exact_sums
 from aadml.proxies.exact_search import nearest
-from aadml.proxies.exact_sums import SIMILARITIES
 
 
-def score(query: np.ndarray, row: np.ndarray, similarity: str) -> float:
-    if similarity == "euclidean":
-        return -float(((query - row) ** 2).sum())
+def score(query: np.ndarray, row: np.ndarray) -> float:
     product = float((query * row).sum())
-    if similarity == "dot":
-        return product
     norms = float(np.sqrt((query**2).sum()) * np.sqrt((row**2).sum()))
     return round(product / norms, 12) if norms else 0.0
 
 
-def by_definition(queries, bank, k, similarity, query_codes=None, bank_codes=None) -> list[list[int]]:
+def by_definition(queries, bank, k, query_codes=None, bank_codes=None) -> list[list[int]]:
     lists = []
     for i, query in enumerate(queries):
         allowed = [j for j in range(len(bank)) if query_codes is None or query_codes[i] != bank_codes[j]]
-        ranked = sorted(allowed, key=lambda j, query=query: (-score(query, bank[j], similarity), j))
+        ranked = sorted(allowed, key=lambda j, query=query: (-score(query, bank[j]), j))
         lists.append((ranked + [-1] * k)[:k])
     return lists
 
@@ -44,7 +38,6 @@ def searches(draw):
         "queries": queries,
         "codes": codes if draw(st.booleans()) else None,
         "k": draw(st.integers(1, 9)),
-        "similarity": draw(st.sampled_from(sorted(SIMILARITIES))),
         "narrow": draw(st.sampled_from([-1000, 1024])),
         "slack": draw(st.sampled_from([0, 1, 8])),
         "block": draw(st.sampled_from([1, 300, 2**19])),
@@ -66,36 +59,22 @@ def test_equals_the_definition_with_ties_duplicates_and_exclusions(case):
             torch.from_numpy(case["queries"]).float(),
             torch.from_numpy(case["bank"]).float(),
             k=case["k"],
-            similarity=case["similarity"],
             query_codes=None if query_codes is None else torch.from_numpy(query_codes),
             bank_codes=None if bank_codes is None else torch.from_numpy(bank_codes),
             excluded=0 if bank_codes is None else int(np.unique(bank_codes, return_counts=True)[1].max()),
         )
-    expected = by_definition(case["queries"], case["bank"], case["k"], case["similarity"], query_codes, bank_codes)
+    expected = by_definition(case["queries"], case["bank"], case["k"], query_codes, bank_codes)
     assert index.tolist() == expected
     assert bool(((value == -torch.inf) == (index < 0)).all())
 
 
-@pytest.mark.parametrize(("metric", "similarity"), [("cosine", "cosine"), ("euclidean", "euclidean")])
 @pytest.mark.parametrize("dimension", [3, 16, 130])
-def test_equals_scikit_learn_on_vectors_without_ties(metric, similarity, dimension):
+def test_equals_scikit_learn_on_vectors_without_ties(dimension):
     random = np.random.default_rng(dimension)
     bank, queries = random.normal(size=(3000, dimension)) + 1, random.normal(size=(200, dimension))
-    oracle = NearestNeighbors(n_neighbors=7, algorithm="brute", metric=metric).fit(bank)
-    index, _ = nearest(torch.from_numpy(queries), torch.from_numpy(bank), k=7, similarity=similarity)
+    oracle = NearestNeighbors(n_neighbors=7, algorithm="brute", metric="cosine").fit(bank)
+    index, _ = nearest(torch.from_numpy(queries), torch.from_numpy(bank), k=7)
     assert np.array_equal(index.numpy(), oracle.kneighbors(queries, return_distance=False))
-
-
-def test_equals_faiss_on_inner_products():
-    faiss = pytest.importorskip("faiss")
-    random = np.random.default_rng(0)
-    bank, queries = random.normal(size=(5000, 16)).astype("f4"), random.normal(size=(300, 16)).astype("f4")
-    flat = faiss.IndexFlatIP(16)
-    flat.add(bank)
-    products, found = flat.search(queries, 5)
-    index, value = nearest(torch.from_numpy(queries), torch.from_numpy(bank), k=5, similarity="dot")
-    assert np.allclose(value.numpy(), products, atol=1e-4)
-    assert (index.numpy() == found).mean() > 0.999  # faiss ranks in float32
 
 
 def test_a_collapsed_bank_gives_the_first_rows():
@@ -109,10 +88,7 @@ def test_a_collapsed_bank_gives_the_first_rows():
 def test_near_ties_that_float32_cannot_tell_apart_are_ranked_rightly():
     angles = torch.linspace(0, 1e-6, 3000, dtype=torch.float64).flip(0)
     bank = torch.stack([angles.cos(), angles.sin()], 1)
-    index, _ = nearest(bank[-1:] * 7, bank, k=4, similarity="euclidean")
-    by_distance = (bank[-1:] * 7 - bank).square().sum(1)
-    assert index[0, 0] == by_distance.argmin()
-    index, _ = nearest(torch.tensor([[0.0, 1.0]], dtype=torch.float64), bank, k=4, similarity="dot")
+    index, _ = nearest(torch.tensor([[0.0, 1.0]], dtype=torch.float64), bank, k=4)
     assert index.tolist() == [[0, 1, 2, 3]]  # float32 products of neighbors in the list are often equal
 
 
@@ -127,13 +103,12 @@ def test_blocks_change_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize("noise", [1e-2, 1e-4, 1e-6, 1e-8])
-@pytest.mark.parametrize("similarity", sorted(SIMILARITIES))
-def test_a_class_gathered_around_its_one_hot_is_ranked_rightly(noise, similarity):
+def test_a_class_gathered_around_its_one_hot_is_ranked_rightly(noise):
     bank = torch.zeros(1500, 10, dtype=torch.float64)
     bank[:, 3] = 1
     bank += noise * torch.randn(1500, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    index, _ = nearest(bank[:5], bank, k=3, similarity=similarity)
-    assert index.tolist() == by_definition(bank[:5].numpy(), bank.numpy(), 3, similarity)
+    index, _ = nearest(bank[:5], bank, k=3)
+    assert index.tolist() == by_definition(bank[:5].numpy(), bank.numpy(), 3)
 
 
 @pytest.mark.parametrize("dimension", [1, 7, 16, 33, 100])
@@ -155,8 +130,8 @@ def test_equal_vectors_are_ties_wherever_they_stand(dimension, count):
 def test_an_outlier_of_great_length_hides_nobody():
     bank = torch.randn(3000, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     bank[17] *= 1e6
-    index, _ = nearest(bank[:40], bank, k=3, similarity="euclidean")
-    assert index.tolist() == by_definition(bank[:40].numpy(), bank.numpy(), 3, "euclidean")
+    index, _ = nearest(bank[:40], bank, k=3)
+    assert index.tolist() == by_definition(bank[:40].numpy(), bank.numpy(), 3)
 
 
 def test_empty_sides_give_empty_lists():
@@ -164,11 +139,6 @@ def test_empty_sides_give_empty_lists():
     assert index.shape == value.shape == (0, 2)
     index, _ = nearest(torch.ones(2, 3), torch.ones(0, 3), k=2)
     assert index.tolist() == [[-1, -1], [-1, -1]]
-
-
-def test_an_unknown_similarity_is_named_with_the_nearest():
-    with pytest.raises(InputError, match="no similarity 'cosin'; did you mean 'cosine'"):
-        nearest(torch.ones(1, 1), torch.ones(1, 1), k=1, similarity="cosin")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -188,21 +158,16 @@ def test_reduced_precision_products_widen_the_error_bound(monkeypatch):
     assert exact_search.unit_error(16, torch.float32, cpu) == single
 
 
-@pytest.mark.parametrize("similarity", sorted(SIMILARITIES))
-def test_where_the_order_is_clear_and_where_it_is_not_the_lists_are_those_of_float64(similarity):
+def test_where_the_order_is_clear_and_where_it_is_not_the_lists_are_those_of_float64():
     random = torch.Generator().manual_seed(4)
     bank = torch.randn(400, 96, generator=random)
     bank[200:] = bank[:200] + 1e-6 * torch.randn(200, 96, generator=random)  # half of all pairs are in doubt
-    index, score = nearest(bank[:250], bank, k=5, similarity=similarity, query_codes=torch.arange(250),
+    index, score = nearest(bank[:250], bank, k=5, query_codes=torch.arange(250),
                            bank_codes=torch.arange(400), excluded=1)  # fmt: skip
     x = bank.double()
     products = x @ x.T
     norms = x.square().sum(1)
-    expected = {
-        "dot": products,
-        "euclidean": -torch.stack([(row - x).square().sum(1) for row in x]),
-        "cosine": products / norms.sqrt()[:, None] / norms.sqrt()[None, :],
-    }[similarity].fill_diagonal_(-torch.inf)
+    expected = (products / norms.sqrt()[:, None] / norms.sqrt()[None, :]).fill_diagonal_(-torch.inf)
     best, order = expected[:250].topk(5, 1)
     assert torch.equal(index, order)
     assert torch.allclose(score, best, rtol=1e-9, atol=1e-9)

@@ -4,7 +4,7 @@ A batch is hard if its items resemble each other. Let e_i be unit vectors and s_
 all similarities within batches is  sum_m |s_m|^2 - n;  easy batches minimize the sum, and hard batches maximize it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,20 +13,17 @@ from torch.nn import functional as F
 
 from aadml.data.captions.batch_swaps import Codes, conflicts, refine, repair
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import lookup
 
 _SEEDS_AT_ONCE = 32
-_POOL = 1024  # candidates of "greedy" for the next item
 _ROUNDS = 12  # of k-means
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """Input of the builders: unit vectors (n, d) of the used rows, batch size, sense (+1 hard, -1 easy), codes."""
+    """Input of the builders: unit vectors (n, d) of the used rows, batch size, codes."""
 
     vectors: Tensor
     size: int
-    sense: int
     codes: Codes
     generator: torch.Generator
 
@@ -46,7 +43,6 @@ def partition(
     size: int,
     *,
     difficulty: str,
-    builder: str = "auto",
     sweeps: int = 40,
     codes: Sequence[Tensor] = (),
     seed: int = 0,
@@ -59,7 +55,6 @@ def partition(
         vectors: (n, d) one vector per training pair, of any length, on the device of the computation.
         size: batch size b.
         difficulty: "easy", "median" (random) or "hard".
-        builder: a key of BUILDERS for easy and hard; "auto" is "stratified" for easy, "seeded-nearest" for hard.
         sweeps: rounds of swaps between random pairs of batches, which improve the objective.
         codes: (n,) integers each, such as clip numbers; items that share a code are never in one hard batch.
         seed: seed of all draws; equal seeds give equal partitions on the same machine.
@@ -77,16 +72,14 @@ def partition(
     generator = torch.Generator().manual_seed(seed)
     if difficulty == "median":
         return used[torch.randperm(len(used), generator=generator)].view(-1, size)
-    name = builder if builder != "auto" else {"easy": "stratified", "hard": "seeded-nearest"}[difficulty]
-    build = lookup(BUILDERS, name, "curriculum builder")
     unit = F.normalize(vectors[used.to(vectors.device)].float(), dim=1)
     hard = difficulty == "hard"
     apart = torch.stack([code[used].cpu() for code in codes], 1) if hard and codes else None
-    problem = _Problem(unit, size, 1 if hard else -1, apart, generator)
-    batches = build(problem)
+    problem = _Problem(unit, size, apart, generator)
+    batches = _seeded_nearest(problem) if hard else _stratified(problem)
     if apart is not None:
         batches = repair(batches, apart, generator)
-    return used[refine(unit, batches, problem.sense, apart, sweeps, generator).cpu()]
+    return used[refine(unit, batches, 1 if hard else -1, apart, sweeps, generator).cpu()]
 
 
 def check_partition(count: int, size: int, codes: Sequence[Tensor] = (), *, seed: int = 0) -> None:
@@ -126,39 +119,7 @@ def _used_rows(count: int, size: int, seed: int) -> Tensor:
 
 
 def _seeded_nearest(problem: _Problem) -> Tensor:
-    """Build each batch from the next unused item in random order and the items most (easy: least) similar to it."""
-    return _by_seeds(problem, lambda scores, seed: _fill(problem, scores, seed))
-
-
-def _greedy(problem: _Problem) -> Tensor:
-    """Grow each batch by the item most (easy: least) similar to the batch, among `_POOL` candidates."""
-
-    def grow(scores: Tensor, seed: int) -> list[int]:
-        free = scores.isfinite().nonzero()[:, 0]
-        if problem.sense > 0:
-            candidates = scores.topk(min(_POOL, len(free))).indices
-        else:
-            draw = torch.randperm(len(free), generator=problem.generator)[:_POOL]
-            candidates = free[draw.to(free.device)]
-        chosen, vectors = [seed], problem.vectors[candidates]
-        total = vectors @ problem.vectors[seed] * problem.sense
-        while len(chosen) < problem.size:
-            if problem.codes is not None:
-                clash = conflicts(problem.codes, candidates.cpu(), torch.tensor(chosen)).any(1)
-                allowed = total.masked_fill(clash.to(total.device), -torch.inf)
-                place = int((allowed if bool(allowed.isfinite().any()) else total).argmax())
-            else:
-                place = int(total.argmax())
-            chosen.append(int(candidates[place]))
-            total += vectors @ vectors[place] * problem.sense
-            total[place] = -torch.inf
-        return chosen
-
-    return _by_seeds(problem, grow)
-
-
-def _by_seeds(problem: _Problem, grow: Callable[[Tensor, int], list[int]]) -> Tensor:
-    """Build batches one after the other around seeds in random order.
+    """Build each batch from the next unused item in random order and the items most similar to it.
 
     The similarities of several seeds are computed in one matrix product. A seed that another batch has used is skipped,
     so the result is the same as for one seed at a time.
@@ -175,12 +136,12 @@ def _by_seeds(problem: _Problem, grow: Callable[[Tensor, int], list[int]]) -> Te
             if free[order[place]]:
                 seeds.append(order[place])
             place += 1
-        similarities = vectors[torch.tensor(seeds, device=vectors.device)] @ vectors.T * problem.sense
+        similarities = vectors[torch.tensor(seeds, device=vectors.device)] @ vectors.T
         for seed, scores in zip(seeds, similarities, strict=True):
             if len(batches) == problem.batches or not bool(unused[seed]):
                 continue
             unused[seed] = False
-            batch = grow(scores.masked_fill(~unused, -torch.inf), seed)
+            batch = _fill(problem, scores.masked_fill(~unused, -torch.inf), seed)
             unused[torch.tensor(batch, device=vectors.device)] = False
             batches.append(batch)
     return torch.tensor(batches)
@@ -207,10 +168,6 @@ def _fill(problem: _Problem, scores: Tensor, seed: int) -> list[int]:
 
 def _stratified(problem: _Problem) -> Tensor:
     """Divide into b clusters of equal size (balanced spherical k-means); each batch has one item of each cluster."""
-    if problem.sense > 0:
-        raise InputError(
-            "curriculum: the builder 'stratified' makes easy batches; choose another builder for hard batches"
-        )
     vectors, count = problem.vectors, problem.batches
     picks = torch.randperm(len(vectors), generator=problem.generator)[: problem.size]
     centers = vectors[picks.to(vectors.device)]
@@ -234,10 +191,3 @@ def _balanced(scores: Tensor, capacity: int) -> list[Tensor]:
         cluster = next(c for c in preferences[row] if len(members[c]) < capacity)
         members[cluster].append(row)
     return [torch.tensor(rows) for rows in members]
-
-
-BUILDERS: dict[str, Callable[[_Problem], Tensor]] = {
-    "seeded-nearest": _seeded_nearest,
-    "greedy": _greedy,
-    "stratified": _stratified,
-}

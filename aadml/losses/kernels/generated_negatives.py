@@ -14,8 +14,6 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.kernels.likelihood import of_each_positive
 
 Form = Literal["triplet", "contrastive", "n-pair"]
-Positives = Literal["one", "all"]
-Negatives = Literal["random", "hardest"]
 
 
 @dataclass(frozen=True)
@@ -68,27 +66,16 @@ class Triples:
     negative: Tensor
 
 
-def draw_triples(
-    comparison: Comparison, generator: torch.Generator, *, positives: Positives, negatives: Negatives
-) -> Triples:
-    """Draw one negative for each pair of an anchor and a positive.
+def draw_triples(comparison: Comparison, generator: torch.Generator) -> Triples:
+    """Draw one positive and one negative for each anchor, as in the paper's batches of triplets.
 
     Args:
         comparison: a anchors against c candidates; anchors without positives or without negatives have no triples.
         generator: generator of the draws, on the CPU.
-        positives: "one" (a positive drawn for each anchor) or "all".
-        negatives: "random" (drawn for each pair) or "hardest" (the anchor's nearest negative).
     """
-    usable = comparison.positives.any(1) & comparison.negatives.any(1)
-    if positives == "all":
-        anchor, positive = (comparison.positives & usable[:, None]).nonzero(as_tuple=True)
-    else:
-        anchor = usable.nonzero()[:, 0]
-        positive = columns_by_lot(comparison.positives, anchor, generator)
-    if negatives == "random":
-        return Triples(anchor, positive, columns_by_lot(comparison.negatives, anchor, generator))
-    nearest = comparison.squared_distance.detach().masked_fill(~comparison.negatives, torch.inf).argmin(1)
-    return Triples(anchor, positive, nearest[anchor])
+    anchor = (comparison.positives.any(1) & comparison.negatives.any(1)).nonzero()[:, 0]
+    positive = columns_by_lot(comparison.positives, anchor, generator)
+    return Triples(anchor, positive, columns_by_lot(comparison.negatives, anchor, generator))
 
 
 def triple_cost(

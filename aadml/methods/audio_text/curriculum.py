@@ -44,7 +44,6 @@ class Curriculum(ResizedBuffers):
     def __init__(self, options: CurriculumOptions, *, batch: int, seed: int) -> None:
         super().__init__()
         self.batch, self.options = batch, options
-        self.builders = {"easy": options.easy_builder, "hard": options.hard_builder}
         self.seed = seed
         self.described: Described | None = None
         self.register_buffer("easy", torch.zeros(0, 0, dtype=torch.int64))
@@ -72,26 +71,15 @@ class Curriculum(ResizedBuffers):
 
     def is_due(self, epoch: Epoch) -> bool:
         """Return whether batches must be built before this epoch."""
-        every = self.options.rebuild_every
-        due = epoch.number % every == 0 if every and epoch.number else epoch.number == 0 and epoch.stage == "easy"
-        return self.options.mining and epoch.stage in self.builders and due
+        return self.options.mining and epoch.stage == "easy" and epoch.number == 0
 
-    def pair_vectors(self, audio: Tensor, text: Tensor) -> Tensor:
-        """Compute a vector for each pair from the unit vectors (n, d) of both sides."""
-        if self.options.pair in ("audio", "text"):
-            return audio if self.options.pair == "audio" else text
-        return F.normalize(audio + text, dim=1) if self.options.pair == "sum" else torch.cat([audio, text], 1)
-
-    def build(self, vectors: Tensor, present: Tensor, train: Clips, epoch: Epoch) -> None:
-        """Build the batches of the next stages from vectors (n, d) of the pairs that are present (n,)."""
+    def build(self, audio: Tensor, text: Tensor, present: Tensor, train: Clips) -> None:
+        """Build the batches of all stages from unit vectors (n, d) of both sides of the pairs that are present (n,)."""
         rows = present.nonzero()[:, 0]
+        vectors = F.normalize(audio + text, dim=1)[rows]
         codes = [code[rows] for code in self._codes(train)]
-        names = ["easy", "hard"] if epoch.number == 0 else [epoch.stage]
-        for name in names:
-            batches = partition(
-                vectors[rows], self.batch, difficulty=name, builder=self.builders[name],
-                codes=codes, seed=self.seed + epoch.number,
-            )  # fmt: skip
+        for name in ("easy", "hard"):
+            batches = partition(vectors, self.batch, difficulty=name, codes=codes, seed=self.seed)
             setattr(self, name, rows[batches].to(self.get_buffer(name).device))
 
     def check_clips(self, train: Clips) -> None:

@@ -66,7 +66,7 @@ class FramesAgainstWords(CaptionedLearner):
     ) -> None:
         super().__init__()
         self.audio, self.text, self.objective = audio, text, objective
-        self.form, self.pooled = options.form, options.score_rate == "pooled"
+        self.pooled = options.score_rate == "pooled"
         self.legacy_padding, self.choose = options.legacy_padding, options.choose
         self.guides, self.loading, self.batch = tuple(guides), loading, batch
         self._warnings: list[str] = []
@@ -90,7 +90,7 @@ class FramesAgainstWords(CaptionedLearner):
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch as packed sequences (b, 4 + t d)."""
         values, lengths = self._sequences(features, modality)
-        return pack(values, lengths, side="frames" if modality == "audio" else "words", form=self.form)
+        return pack(values, lengths, side="frames" if modality == "audio" else "words")
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items as packed sequences, each distinct sound once -> (n, 4 + t d) on the CPU.
@@ -118,7 +118,7 @@ class FramesAgainstWords(CaptionedLearner):
                 check_present(inputs, batch.present)
                 values, lengths = self._sequences(batch, modality)
                 parts += [v[:n].cpu().clone() for v, n in zip(values, lengths.tolist(), strict=True)]
-        return pack_each(parts, side="frames" if modality == "audio" else "words", form=self.form), inverse
+        return pack_each(parts, side="frames" if modality == "audio" else "words"), inverse
 
     def validate(self, valid: Validation) -> dict[str, float]:
         """Score the validation pairs by the loss with fixed draws (the paper), or by MAP."""
@@ -161,7 +161,7 @@ class FramesAgainstWords(CaptionedLearner):
 
     def _relevance(self, left: Tensor, left_lengths: Tensor, right: Tensor, right_lengths: Tensor) -> Tensor:
         legacy = self.legacy_padding and self.training
-        return relevance(left, left_lengths, right, right_lengths, form=self.form, legacy_padding=legacy)
+        return relevance(left, left_lengths, right, right_lengths, legacy_padding=legacy)
 
     def _validation_loss(self, valid: Clips) -> dict[str, float]:
         """Compute the loss of the validation pairs, with the same order and draws each time."""

@@ -56,7 +56,6 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         self.towers: PerModality[CaptionTower] = PerModality({"audio": audio, "text": text})
         self.objective, self.recall, self.loading, self.curriculum = objective, recall, loading, curriculum
         self.needs_same_texts = "" if curriculum is None else "builds its batches from all pairs"
-        self._heads_frozen = curriculum is not None and curriculum.options.freeze_scope == "encoder"
         self._frozen: dict[Modality, Tensor] = {}  # vectors of all training rows on the frozen side of a stage
 
     def tower(self, modality: Modality) -> CaptionTower:
@@ -102,9 +101,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """Return a player of all parameters that are not frozen, and a player for each single side of a curriculum."""
         players = {"all": Player(self._trained("audio", "text"), self._loss)}
         if self.curriculum is not None:
-            for side, other in (("audio", "text"), ("text", "audio")):
-                head = [] if self._heads_frozen else list(self.tower(other).head.parameters())
-                players[side] = Player(self._trained(side) + head, self._loss)
+            players |= {side: Player(self._trained(side), self._loss) for side in ("audio", "text")}
         return players
 
     def stages(self, epochs: int) -> Sequence[Stage]:
@@ -116,9 +113,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         if self.curriculum is None:
             return
         if self.curriculum.is_due(epoch):
-            audio, text, present = (self.curriculum.described or self.describe_pairs)(train)
-            self.curriculum.build(self.curriculum.pair_vectors(audio, text), present, train, epoch)
-            self.curriculum.described = None  # later batches are built from the network itself
+            self.curriculum.build(*(self.curriculum.described or self.describe_pairs)(train), train)
         frozen = self.curriculum.frozen(epoch.stage)
         if epoch.number == 0 or set(self._frozen) != set(frozen):
             self._frozen = {side: self._frozen_vectors(train[side], side) for side in frozen}
@@ -182,13 +177,9 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return vectors["audio"], vectors["text"], present
 
     def _frozen_vectors(self, features: Features, side: Modality) -> Tensor:
-        """Compute embeddings of all training rows on a frozen side, or its network's vectors if heads are trained."""
-        if isinstance(features, Tensor):
-            vectors = self.embed_all(features, side) if self._heads_frozen else features
-        elif self._heads_frozen:
-            vectors, _ = self._described(features, side)
-        else:
-            vectors, _ = describe(features, self.tower(side).network, self.device)
+        """Compute embeddings of all training rows on a frozen side."""
+        is_described = isinstance(features, Tensor)
+        vectors = self.embed_all(features, side) if is_described else self._described(features, side)[0]
         return vectors.to(self.device)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
@@ -206,7 +197,6 @@ class TwoTowers(CachingLearner, CaptionedLearner):
 
     def _embedded(self, side: Modality, batch: Batch, rows: Tensor) -> Tensor:
         if side in self._frozen:
-            vectors = self._frozen[side][batch.index[rows]]
-            return vectors if self._heads_frozen else F.normalize(self.tower(side).head(vectors), dim=1)
+            return self._frozen[side][batch.index[rows]]
         features = batch.features[side]
         return self.embed(features[rows] if isinstance(features, Tensor) else features.select(rows), side)

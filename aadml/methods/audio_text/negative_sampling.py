@@ -9,6 +9,7 @@ from annotated_types import Interval, MultipleOf
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout
 from aadml.feature_extraction.ground.option_types import Choice
+from aadml.feature_extraction.ground.options import removing
 from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.frames_words import CrnnInput, FramesAgainstWords
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, Name, RelevanceOptions
@@ -36,6 +37,7 @@ STRATEGIES: Mapping[str, SelectionSection] = MappingProxyType(
 GUIDES: tuple[Modality, ...] = ("text", "audio")
 
 
+@removing(form="mean")
 def xie(
     context: Context,
     settings: Training,

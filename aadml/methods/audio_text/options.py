@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval, MinLen
 
-from aadml.comparison.frame_word import Form
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
 from aadml.data.captions.cleaning import CLEANINGS
 from aadml.data.sources.loading import Loading, LogMelBy
@@ -55,13 +54,11 @@ class RelevanceOptions:
     """Options of scoring frames against words.
 
     Attributes:
-        form: form of the relevance: "mean" (the paper), "max-frame" or "max-word".
         score_rate: "native", or "pooled" for frames at a quarter of the rate, before interpolation.
         legacy_padding: whether to average over the padding in training, as the released code does.
         choose: validation score that chooses the epoch: "loss" (the paper) or "map".
     """
 
-    form: Form = "mean"
     score_rate: Literal["native", "pooled"] = "native"
     legacy_padding: bool = False
     choose: Literal["loss", "map"] = "loss"
@@ -134,12 +131,7 @@ class CurriculumOptions:
             the same options; 0 uses the initial network.
         ancillary_batch: pairs per batch of that model; 0 for training.batch.
         mining: whether batches are built from vectors; otherwise all stages shuffle (the paper's "without mining").
-        pair: vector of a pair: "sum" or "concatenation" of both unit vectors, "audio" or "text".
-        easy_builder: builder of easy batches; "auto" is "stratified".
-        hard_builder: builder of hard batches; "auto" is "seeded-nearest".
         dedupe: whether hard batches separate pairs with equal captions or clips.
-        rebuild_every: epochs after which a stage rebuilds its batches; 0 never rebuilds them.
-        freeze_scope: frozen part of the other side: "encoder" (all) or "backbone" (all but its head).
         until: last stage of the training.
         score_stages: whether to score the best weights of every stage, not only of the last.
     """
@@ -148,11 +140,6 @@ class CurriculumOptions:
     ancillary_epochs: CountOrZero = 50
     ancillary_batch: CountOrZero = 0
     mining: bool = True
-    pair: Literal["sum", "audio", "text", "concatenation"] = "sum"
-    easy_builder: Literal["auto", "stratified", "greedy", "seeded-nearest"] = "auto"
-    hard_builder: Literal["auto", "seeded-nearest", "greedy"] = "auto"
     dedupe: bool = True
-    rebuild_every: CountOrZero = 0
-    freeze_scope: Literal["encoder", "backbone"] = "encoder"
     until: Literal["easy", "median", "hard"] = "hard"
     score_stages: bool = False

@@ -8,6 +8,7 @@ import torch
 
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import removing
 from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.curriculum import Curriculum, ancillary
 from aadml.methods.audio_text.learner import TwoTowers
@@ -94,6 +95,7 @@ def audio_text(
     return AudioText(learner, context, settings, towers.start)
 
 
+@removing(pair="sum", easy_builder="auto", hard_builder="auto", rebuild_every=0, freeze_scope="encoder")
 def three_stages(
     context: Context,
     settings: Training,

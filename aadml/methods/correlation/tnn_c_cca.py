@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +11,8 @@ from aadml.comparison import Comparison
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Fidelity, Layers, Margin, Ridge, Share, Width
-from aadml.comparison.scores import Score
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.correlation.algebra import mixed_cross_covariance
 from aadml.methods.correlation.projection import solve_buffers
@@ -77,12 +77,11 @@ class TripletLearner(Learner):
 
     Cluster CCA (see `c_cca`) is solved on the training clips. A branch for each modality maps the projections through
     hidden layers and an output layer (tanh, dropout), then a sigmoid. Triplets of a batch train the branches. The
-    released code has the other order too (`order: tnn-first`): branches on the features, cluster CCA on their outputs.
-    That code also passes a flag that omits the cluster part, and accumulates this part in the wrong shape; the toolkit
-    always includes it. The code does not determine the distance of the triplets. With the cosine, a margin of 0.5 could
-    not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. In the code, triplets never have
-    an anchor's partner as positive (`fidelity: source`). The toolkit's triplets do (`repaired`), because the partner is
-    the item to be retrieved. The code's batch-hard form mines over a list of triplets, and is not reproduced. The
+    released code also passes a flag that omits the cluster part, and accumulates this part in the wrong shape; the
+    toolkit always includes it. The code does not determine the distance of the triplets. With the cosine, a margin of
+    0.5 could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. Its triplets never
+    have an anchor's partner as positive (`fidelity: source`). The toolkit's triplets do (`repaired`), because the
+    partner is the item to be retrieved. Its batch-hard form mines over a list of triplets, and is not reproduced. The
     published schedule has 10 epochs of 500 batches.
 
     Args:
@@ -90,17 +89,14 @@ class TripletLearner(Learner):
         dimension: dimensions of the cluster CCA and of the embedding (10: code of the AADML paper's group).
         hidden: hidden layers of a branch (same source).
         dropout: share of units dropped, in the output layer too (same source).
-        share: whether both modalities share one branch (a variant of the code) instead of having one each.
-        order: "cca-first" or "tnn-first".
         margin: margin of the triplets (0.5: the peak of the published sweep from 0.1 to 1.1).
-        score: score of the triplets, see `aadml.losses.triplet.triplet`.
         selection: the `selection` section: "all" triplets of a batch, or "batch-hard" (both in the code).
         ridge: constant added to the diagonals of the covariances of the cluster CCA.
         pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
         fidelity: "source" to exclude an anchor's partner from its positives, "repaired" to include the partner.
     """
 
-    _train: Clips
+    removed_options: ClassVar[JsonObject] = {"share": False, "order": "cca-first", "score": "squared-euclidean"}
 
     def __init__(
         self,
@@ -109,10 +105,7 @@ class TripletLearner(Learner):
         dimension: Width = 10,
         hidden: Layers = (100, 100, 100),
         dropout: Dropout = 0.1,
-        share: bool = False,
-        order: Literal["cca-first", "tnn-first"] = "cca-first",
         margin: Annotated[Margin, Tuning(0.2, 0.5, 1.0)] = 0.5,
-        score: Score = "squared-euclidean",
         selection: SelectionSection = ALL_PAIRS,
         ridge: Ridge = 1e-4,
         pair_weight: Share = 0.2,
@@ -121,82 +114,41 @@ class TripletLearner(Learner):
         super().__init__()
         names = context.need_pair("tnn-c-cca")
         context.need_classes("tnn-c-cca")
-        cca_first = order == "cca-first"
-        sizes = dict(context.dimensions)
-        inputs = {m: dimension if cca_first else sizes[m] for m in names}
-        if share and len(set(inputs.values())) > 1:
-            raise InputError(
-                "method.share: one branch for both modalities needs features of equal dimensions; set method.share to "
-                "false, or method.order to cca-first"
-            )
-        solution = ClusterSolution(
-            sizes if cca_first else dict.fromkeys(names, dimension),
-            dimension=dimension,
-            ridge=ridge,
-            pair_weight=pair_weight,
+        self.names = names
+        self.solution = ClusterSolution(
+            dict(context.dimensions), dimension=dimension, ridge=ridge, pair_weight=pair_weight
         )
-        objective = compose_objective(
+        self.objective = compose_objective(
             Space(names, dimension, classes=context.classes),
-            loss=LossSection.of("triplet", margin=margin, score=score),
+            loss=LossSection.of("triplet", margin=margin),
             selection=selection,
             directions=("-".join(names),),
         )
         if fidelity == "source":
-            objective.selection = without_partners(objective.selection)
-        branches = _branches(inputs, hidden, dimension, dropout, share=share)
-        self.names, self.branches, self.solution = names, branches, solution
-        self.objective, self.cca_first = objective, cca_first
+            self.objective.selection = without_partners(self.objective.selection)
+        sizes = (dimension, *hidden, dimension)
+        self.branches = nn.ModuleDict(
+            {m: nn.Sequential(layers(sizes, activation="tanh", dropout=dropout), nn.Sigmoid()) for m in names}
+        )
 
     def players(self) -> Mapping[str, Player]:
         """Return the player of the branches; the cluster CCA is solved, not trained."""
         return {"branches": Player(list(self.parameters()), self._loss)}
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Solve the cluster CCA before the networks once, or store the clips for a cluster CCA after the networks."""
-        self._train = train
-        if self.cca_first and epoch.number == 0:
+        """Solve the cluster CCA once, before the networks."""
+        if epoch.number == 0:
             self.solution.solve({m: train.matrix(m) for m in self.names}, train.labels)
-
-    def calibrate(self, valid: Clips) -> None:
-        """Solve the cluster CCA after the networks for the weights of this epoch, which are then validated."""
-        self._solve_on_top()
-
-    def finish(self, train: Clips, valid: Clips) -> None:
-        """Solve the cluster CCA after the networks for the best weights."""
-        self._train = train
-        self._solve_on_top()
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch (b, d) -> (b, dimension)."""
-        outputs = self._outputs(features, modality)
-        return outputs if self.cca_first else self.solution(outputs, modality)
-
-    def _outputs(self, features: Tensor, modality: Modality) -> Tensor:
-        inputs = self.solution(features, modality) if self.cca_first else features
-        outputs: Tensor = self.branches[modality](inputs)
-        return outputs
-
-    def _solve_on_top(self) -> None:
-        if self.cca_first:
-            return
-        with torch.no_grad():
-            outputs = {m: self._outputs(self._train.matrix(m).to(self.device), m) for m in self.names}
-        self.solution.solve(outputs, self._train.labels)
+        vectors: Tensor = self.branches[modality](self.solution(features, modality))
+        return vectors
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        vectors = {m: self._outputs(batch.features[m], m) for m in self.names}
+        vectors = {m: self.embed(batch.features[m], m) for m in self.names}
         parts: dict[str, Tensor] = self.objective(Embedded(vectors, batch.labels, batch.index), batch.generator)
         return parts
-
-
-def _branches(
-    inputs: Mapping[Modality, int], hidden: tuple[int, ...], dimension: int, dropout: float, *, share: bool
-) -> nn.ModuleDict:
-    branches = {
-        modality: nn.Sequential(layers((size, *hidden, dimension), activation="tanh", dropout=dropout), nn.Sigmoid())
-        for modality, size in inputs.items()
-    }
-    return nn.ModuleDict(dict.fromkeys(branches, next(iter(branches.values()))) if share else branches)
 
 
 tnn_c_cca = learned(TripletLearner)

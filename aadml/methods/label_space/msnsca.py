@@ -1,6 +1,6 @@
 """MSNSCA: a multi-scale network with shared cross-attention, partner-free (Zhang et al., NCAA 2023)."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 from annotated_types import Interval, Len
@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
+from aadml.comparison.options import Count, Dropout, Weight, Width
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
@@ -34,7 +35,7 @@ class MultiScaleLearner(Learner):
     The code of MSNSCA is not released; layers, sizes and terms follow SMSA-VA-CMR by the same authors. In that code,
     attention runs over the *batch* with keys of the partner's modality, at test too. An embedding therefore depends on
     the item's partner, which is the answer, and on its neighbors in the file. In the toolkit, the scales of an item
-    attend only over themselves, or over a learned memory that all modalities share (`memory`). A ReLU on the raw audio
+    attend only over themselves. A ReLU on the raw audio
     features, which drops half of the standardized values, is omitted, and centers are learned.
 
     Args:
@@ -44,7 +45,6 @@ class MultiScaleLearner(Learner):
         visual_hidden: size of the visual hidden layer (512: same source); other modalities have no hidden layer.
         kernels: odd sizes of the convolutions, one per scale (3, 5, 7: same source).
         attention_heads: number of heads of both attentions (1: same source), a divisor of `width`.
-        memory: number of learned vectors over which the scales attend; 0 if they attend over themselves.
         dropout: share of units dropped (0.5: same source).
         label_weight: weight of the cross-entropy (1: same source).
         center_weight: weight of the distance to the class centers (0.001 to 0.01: same source).
@@ -53,6 +53,8 @@ class MultiScaleLearner(Learner):
     Raises:
         InputError: an option is out of range.
     """
+
+    removed_options: ClassVar[JsonObject] = {"memory": 0}
 
     def __init__(
         self,
@@ -63,7 +65,6 @@ class MultiScaleLearner(Learner):
         visual_hidden: Width = 512,
         kernels: Annotated[tuple[Kernel, ...], Len(1, 16)] = (3, 5, 7),
         attention_heads: Count = 1,
-        memory: CountOrZero = 0,
         dropout: Dropout = 0.5,
         label_weight: Weight = 1.0,
         center_weight: Annotated[Weight, Tuning(0.001, 0.01, 0.1)] = 0.01,
@@ -83,7 +84,7 @@ class MultiScaleLearner(Learner):
         )
         self.shared = nn.Linear(width, width, bias=False)
         self.scales = nn.ModuleDict({m: ScaleNetwork(kernels, width) for m in names})
-        self.across_scales = ItemAttention(width, attention_heads, memory)
+        self.across_scales = ItemAttention(width, attention_heads)
         self.joined = nn.Linear(len(kernels) * width, width, bias=False)
         self.looking_back = ItemAttention(width, attention_heads)
         self.last = nn.Linear(width, dimension, bias=False)

@@ -43,27 +43,24 @@ def _branch(kernel: int, width: int) -> nn.Sequential:
 
 
 class ItemAttention(nn.Module):
-    """Attention of an item's queries over only the item's tokens, or over a learned memory.
+    """Attention of an item's queries over only the item's tokens.
 
-        query + W_o softmax(Q K^T / sqrt(d_h)) V,   K, V of the tokens of the item, or of the memory
+        query + W_o softmax(Q K^T / sqrt(d_h)) V,   K, V of the tokens of the item
 
     Args:
         width: width of queries and tokens.
         heads: number of attention heads, a divisor of `width`.
-        memory: number of learned vectors that replace the tokens of the item; 0 to use the tokens.
     """
 
-    def __init__(self, width: int, heads: int, memory: int = 0) -> None:
+    def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
         self.query, self.key = nn.Linear(width, width), nn.Linear(width, width)
         self.value, self.output = nn.Linear(width, width), nn.Linear(width, width)
-        self.memory = nn.Parameter(torch.randn(memory, width) / width**0.5) if memory else None
 
     def forward(self, queries: Tensor, tokens: Tensor) -> Tensor:
         """Return the queries (b, q, width) plus the values attended to among the tokens (b, t, width)."""
-        source = tokens if self.memory is None else self.memory.expand(len(queries), -1, -1)
-        parts = (self._split(self.query(queries)), self._split(self.key(source)), self._split(self.value(source)))
+        parts = (self._split(self.query(queries)), self._split(self.key(tokens)), self._split(self.value(tokens)))
         attended = F.scaled_dot_product_attention(*parts)  # (b, heads, q, width / heads)
         outputs: Tensor = queries + self.output(attended.transpose(1, 2).flatten(2))
         return outputs

@@ -206,7 +206,7 @@ def _check(neighbors: NeighborOptions, loss: str, proxy: Any, relation: Relation
         )
     if not neighbors.alike and loss not in WEIGHS_POSITIVES:
         raise InputError(
-            f"neighbors.weights: loss {loss} weights all positives equally; choose equal weights and no own_share, or "
+            f"neighbors.weights: loss {loss} weights all positives equally; choose equal weights, or "
             f"choose a loss from {', '.join(WEIGHS_POSITIVES)}"
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":

@@ -17,7 +17,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.methods.training.learner import Epoch, Learner, Stage, Validation, batch_of
 from aadml.methods.training.optimization import Optimization
-from aadml.methods.training.precision import computed_in, passed_in_parts, resolved
+from aadml.methods.training.precision import computed_in, resolved
 from aadml.methods.training.session import Checkpoint, EpochWeights, Record, Session, numbers
 from aadml.methods.training.settings import AUTO, Training
 from aadml.methods.training.train_scores import can_be_scored, train_scores
@@ -125,7 +125,7 @@ class _Loop:
             self.progress.epoch += 1
             self.progress.epochs_done += 1
             last = self.progress.epoch == stage.epochs
-            record = {**record, **self._score(last=last), **self._score_train(last=last)}
+            record = {**record, **self._score(), **self._score_train(last=last)}
             with group.alone():
                 self.session.log(record, self._weights(last=last))
             self._warn()
@@ -142,7 +142,7 @@ class _Loop:
         generator = _seeded(self.seed, self.progress.stage, self.progress.epoch)
         self.train = of_epoch(self.all_train, seed=self.seed, epoch=self.progress.epochs_done)
         self.learner.eval()
-        with computed_in(self.precision, self.learner), passed_in_parts(self.settings.micro_batch, self.learner):
+        with computed_in(self.precision, self.learner):
             self.learner.before_epoch(self.train, epoch)
             self.learner.train()
             rate = self.optimization.set_epoch(self.progress.epoch, self.progress.learning_rate_factor)
@@ -176,28 +176,22 @@ class _Loop:
         first_values = {key: float(values[0]) for key, values in scalars.items()}
         return {"loss": _loss(means)} | means | {"loss_of_first_batch": _loss(first_values), "steps": steps}
 
-    def _score(self, *, last: bool) -> dict[str, float]:
-        """Score the validation clips every `valid_every` epochs, and store the weights that `select` chooses."""
+    def _score(self) -> dict[str, float]:
+        """Score the validation clips, and store the weights that `select` chooses."""
         if not len(self.valid):
             self._keep({})
-            return {}
-        if self.progress.epoch % self.settings.valid_every and not last:
             return {}
         self.learner.calibrate(self.valid)
         scores, criterion = group.by_first(self._validated), self.settings.criterion
         score, best = scores[self.learner.criterion if criterion == AUTO else criterion], self.progress.best
         better = best is None or score > best
-        self.progress.since_best = 0 if better else self.progress.since_best + self._since_last()
+        self.progress.since_best = 0 if better else self.progress.since_best + 1
         self.progress.best = score if better else best
         if better or self.settings.select == "last":
             self._keep(scores)
         if self.settings.schedule == "plateau":
             self._lower_on_plateau(score)
         return {f"valid {key}": value for key, value in scores.items()}
-
-    def _since_last(self) -> int:
-        """Return the number of epochs since the last validation; the last epoch of a stage may be validated sooner."""
-        return (self.progress.epoch - 1) % self.settings.valid_every + 1
 
     def _validated(self) -> dict[str, float]:
         """Score the validation clips, and report warnings about their embeddings."""
@@ -226,7 +220,7 @@ class _Loop:
         if progress.risen_to is None or score > progress.risen_to + settings.schedule_threshold:
             progress.risen_to, progress.since_risen = score, 0
             return
-        progress.since_risen += self._since_last()
+        progress.since_risen += 1
         if progress.since_risen >= settings.schedule_every:
             progress.learning_rate_factor *= settings.schedule_factor
             progress.since_risen = 0

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from annotated_types import Interval
 
 from aadml.comparison.options import Count, CountOrZero, LearningRate, Momentum, Share
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Choice, OnlyWith, Tuning
 from aadml.retrieval.metric_functions import check_criterion
 
@@ -34,9 +35,6 @@ class Training:
     Attributes:
         epochs: passes over the training clips (400: AADML, section 5.2).
         batch: clips per batch (400 on VEGAS, 200 on AVE: AADML, section 5.2).
-        micro_batch: clips that pass the encoders' hidden layers at a time; 0 passes the whole batch. Loss and gradients
-            are those of the whole batch, for any loss. This saves memory but needs a second pass. With dropout, the
-            masks of a seed depend on this option.
         optimizer: name of the optimizer.
         learning_rate: learning rate of all players without their own rate (1e-4: AADML, section 5.2).
         betas: betas of Adam, AdamW and Adamax.
@@ -54,7 +52,6 @@ class Training:
             of the method (mean MAP for most); any other value is a metric of `aadml list metrics` that is better when
             larger ("recall@10"), averaged over the directions.
         patience: epochs without a rise of the validation score after which training stops; 0 never stops early.
-        valid_every: epochs between two validations.
         train_map: epochs between two scores of the training clips (their MAP and loss, and the loss of the validation
             clips). The scores are for the log only: the training does not depend on them. 0 never computes them.
         drop_last: leave out the last batch if it is smaller than the others.
@@ -64,9 +61,10 @@ class Training:
             Weights, losses, optimizers and all evaluation are float32.
     """
 
+    removed_options: ClassVar[JsonObject] = {"micro_batch": 0, "valid_every": 1}
+
     epochs: Count = 400
     batch: Count = 400
-    micro_batch: CountOrZero = 0
     optimizer: Annotated[str, Choice(OPTIMIZERS)] = "adam"
     learning_rate: Annotated[LearningRate, Tuning(3e-5, 1e-4, 3e-4, 1e-3)] = 1e-4
     betas: Annotated[tuple[Momentum, Momentum], OnlyWith("optimizer", "adam", "adamw", "adamax")] = (0.9, 0.999)
@@ -81,7 +79,6 @@ class Training:
     select: Literal["best", "last"] = "best"
     criterion: str = AUTO
     patience: CountOrZero = 0
-    valid_every: Count = 1
     train_map: CountOrZero = 10
     drop_last: bool = False
     precision: Precision = "float32"

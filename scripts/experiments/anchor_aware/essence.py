@@ -32,8 +32,6 @@ def essence(config: Config) -> Config:
 def _plain(options: JsonObject) -> dict[str, Json]:
     """Return the options of an anchor-aware proxy, with those that have no effect at their defaults."""
     found, inert = dict(options), [] if options["residual"] == "convex" else ["residual_weight"]
-    if options["attention_dropout"]:
-        return found
     if options["reading"] == "R1":
         inert += [*schema(GraphOptions), "query", "live"]
     elif options["reading"] == "R3" and options["k"] == 1:

@@ -27,13 +27,12 @@ WIDTHS = {"audio": 6, "visual": 9}
 NETWORK = NetworkOptions(hidden=(16, 12), dropout=0.3, input_noise=0.1)
 BATCH = 23  # no even share for two processes
 LIVE = {"name": "anchor-aware", "k": 2, "live": True}
-AA = {"name": "anchor-aware", "k": 2, "attention_dropout": 0.2}
+AA = {"name": "anchor-aware", "k": 2}
 CASES = {
     **{name: {"loss": name} for name in LOSSES},
     **{f"aa-{name}": {"loss": name, "proxy": AA} for name in LOSSES if name not in ("daml", "hdml")},
     "aa-triplet, live": {"loss": "triplet", "proxy": LIVE},
     "aa-triplet, mixed batch": {"loss": "triplet", "proxy": AA | {"reading": "R5"}},
-    "aa-triplet, batch scope": {"loss": "triplet", "proxy": AA | {"scope": "batch"}},
     "aa-triplet, random": {"loss": "triplet", "proxy": AA | {"neighbors": "random"}},
     "xbm-triplet": {"loss": "triplet", "proxy": "memory"},
     "xbm-supcon, queue": {"loss": "supcon", "proxy": {"name": "memory", "size": 40}, "directions": ("both-both",)},

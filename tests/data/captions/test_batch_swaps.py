@@ -2,15 +2,13 @@ import pytest
 import torch
 
 from aadml.data.captions.curriculum import objective, partition
-from tests.data.captions.test_curriculum import WAYS, clustered, meet
+from tests.data.captions.test_curriculum import clustered, meet
 
 
-@pytest.mark.parametrize(("difficulty", "builder"), [way for way in WAYS if way[0] != "median"])
-def test_swaps_never_make_it_worse(difficulty, builder):
+@pytest.mark.parametrize("difficulty", ["easy", "hard"])
+def test_swaps_never_make_it_worse(difficulty):
     vectors = clustered()
-    plain, refined = (
-        objective(vectors, partition(vectors, 10, difficulty=difficulty, builder=builder, sweeps=n)) for n in (0, 20)
-    )
+    plain, refined = (objective(vectors, partition(vectors, 10, difficulty=difficulty, sweeps=n)) for n in (0, 20))
     assert refined >= plain if difficulty == "hard" else refined <= plain
 
 

@@ -14,6 +14,7 @@ from aadml.feature_extraction.ground.options import (
     idle,
     keywords,
     made,
+    removing,
     schema,
     sections,
     sentences,
@@ -34,6 +35,7 @@ class Group:
     rate: Annotated[Share, Tuning(0.1, 0.2)] = 0.5
 
 
+@removing(old=1)
 def entry(
     context: int,
     *,
@@ -49,9 +51,6 @@ def entry(
     Args:
         size: number of units.
     """
-
-
-entry.removed_options = {"old": 1}
 
 
 def test_the_schema_holds_options_and_fields_of_groups():

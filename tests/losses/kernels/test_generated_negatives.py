@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from torch import nn
 
 from aadml.comparison import Comparison
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.kernels.generated_negatives import (
     Triples,
     by_anchor,
@@ -29,47 +27,31 @@ def arbitrary(seed, anchors=9, candidates=8):
     return Comparison(x, r, which == 1, which == 2, torch.full((anchors,), -1))
 
 
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    positives=st.sampled_from(["one", "all"]),
-    negatives=st.sampled_from(["random", "hardest"]),
-)
-def test_triples_are_of_an_anchor_a_positive_of_it_and_a_negative_of_it(seed, positives, negatives):
+@given(seed=st.integers(0, 2**32 - 1))
+def test_triples_are_of_an_anchor_a_positive_of_it_and_a_negative_of_it(seed):
     comparison = arbitrary(seed)
-    triples = draw_triples(comparison, torch.Generator().manual_seed(1), positives=positives, negatives=negatives)
+    triples = draw_triples(comparison, torch.Generator().manual_seed(1))
     assert comparison.positives[triples.anchor, triples.positive].all()
     assert comparison.negatives[triples.anchor, triples.negative].all()
     usable = comparison.positives.any(1) & comparison.negatives.any(1)
-    pairs = comparison.positives[usable].sum() if positives == "all" else usable.sum()
-    assert len(triples.anchor) == int(pairs)
-    assert torch.equal(triples.anchor.unique(), usable.nonzero()[:, 0])
-    if negatives == "hardest":
-        chosen = comparison.squared_distance[triples.anchor, triples.negative]
-        others = comparison.squared_distance.masked_fill(~comparison.negatives, math.inf).min(1).values
-        assert torch.equal(chosen, others[triples.anchor])
+    assert torch.equal(triples.anchor, usable.nonzero()[:, 0])
 
 
 def test_draws_are_even():
     mask = torch.tensor([[True, False, True, True]]).expand(3000, 4)
     comparison = Comparison(torch.zeros(3000, 1), torch.zeros(4, 1), mask, ~mask, torch.full((3000,), -1))
-    triples = draw_triples(comparison, torch.Generator().manual_seed(0), positives="one", negatives="random")
+    triples = draw_triples(comparison, torch.Generator().manual_seed(0))
     counts = torch.bincount(triples.positive, minlength=4)
     assert counts[1] == 0
     assert (counts[[0, 2, 3]] - 1000).abs().max() < 120
     assert (triples.negative == 1).all()
 
 
-def test_words_it_does_not_know_are_refused():
-    for words in ({"positives": "some", "negatives": "random"}, {"positives": "one", "negatives": "easy"}):
-        with pytest.raises(InputError, match=r"one of (one, all|random, hardest)"):
-            checked_options(draw_triples, words, "loss")
-
-
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), margin=st.floats(0.1, 3))
 def test_costs_of_triples_are_their_definitions(seed, margin):
     comparison = arbitrary(seed)
-    triples = draw_triples(comparison, torch.Generator().manual_seed(2), positives="all", negatives="random")
+    triples = draw_triples(comparison, torch.Generator().manual_seed(2))
     a, p, n = (
         comparison.anchors[triples.anchor],
         comparison.candidates[triples.positive],

@@ -53,9 +53,8 @@ def test_it_learns_on_tones(tones, context):
 
 
 @pytest.mark.parametrize("rate", ["native", "pooled"])
-@pytest.mark.parametrize("form", ["mean", "max-frame", "max-word"])
-def test_scores_are_the_relevance_of_frames_and_words(tones, context, rate, form):
-    method = made("xie", context, TRAINING, **SMALL | {"form": form, "score_rate": rate})
+def test_scores_are_the_relevance_of_frames_and_words(tones, context, rate):
+    method = made("xie", context, TRAINING, **SMALL | {"score_rate": rate})
     learner = method.learner
     learner.learn_words(tones.train["text"])
     laid = learner.prepared(tones.test)
@@ -63,7 +62,7 @@ def test_scores_are_the_relevance_of_frames_and_words(tones, context, rate, form
     with torch.no_grad():
         frames, lengths = learner._sequences(laid["audio"].batch(torch.arange(0, 20, 2)), "audio")
         words, word_lengths = learner._sequences(laid["text"].batch(torch.arange(20)), "text")
-        expected = relevance(frames, lengths, words, word_lengths, form=form)
+        expected = relevance(frames, lengths, words, word_lengths)
     from aadml.retrieval.scores import score_source
 
     audio, text = method.embed(tones.test["audio"], "audio")[::2], method.embed(tones.test["text"], "text")
@@ -163,7 +162,7 @@ def test_the_epoch_may_be_chosen_by_map(tones, context):
     assert record["valid score"] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("options", [{"strategy": "hard"}, {"form": "sum"}, {"score_rate": "half"}, {"choose": "luck"}])
+@pytest.mark.parametrize("options", [{"strategy": "hard"}, {"score_rate": "half"}, {"choose": "luck"}])
 def test_unknown_choices_are_refused(context, options):
     with pytest.raises(InputError, match=f"method.{next(iter(options))}: .* one of"):
         made("xie", context, TRAINING, **SMALL | options)

@@ -85,14 +85,6 @@ def test_each_stage_trains_its_side_and_leaves_the_other_alone(tones, context, s
     assert moved(begun, easy, "audio")
 
 
-def test_a_left_alone_backbone_still_lets_its_head_learn(tones, context, small):
-    session = Watching()
-    fit(tones, context, small | STAGES | {"freeze_scope": "backbone", "ancillary_epochs": 0}, session)
-    easy, median, _ = session.weights
-    assert not moved(easy, median, "audio", "network")
-    assert moved(easy, median, "audio", "head")
-
-
 def test_batches_are_partitions_that_keep_clips_and_captions_apart(tones, context, small):
     method = fit(tones, context, small | STAGES, Session())
     plan = method.learner.curriculum
@@ -119,15 +111,14 @@ def test_a_run_may_end_with_an_earlier_stage(tones, context, small):
 
 
 @pytest.mark.filterwarnings("ignore:.*left out")
-@pytest.mark.parametrize("scope", ["encoder", "backbone"])
-def test_a_pair_whose_sound_breaks_costs_nothing_in_any_stage(tones, context, small, tmp_path, scope):
+def test_a_pair_whose_sound_breaks_costs_nothing_in_any_stage(tones, context, small, tmp_path):
     broken = tmp_path / "broken.wav"
     broken.write_bytes(bytes(range(256)) * 8)
     sound = tones.train["audio"]
     paths = (str(broken), *sound.paths[1:])
     with_broken = replace(tones.train, features={**tones.train.features, "audio": replace(sound, paths=paths)})
     without = with_broken.select((with_broken.labels != 0).nonzero()[:, 0])
-    method = made("3cmlf", context, TRAINING, **small | STAGES | {"mining": False, "freeze_scope": scope})
+    method = made("3cmlf", context, TRAINING, **small | STAGES | {"mining": False})
     learner, captions = method.learner, tones.train["text"]
     learner.learn_words(captions)
     for stage in ("easy", "median", "hard"):
@@ -146,7 +137,7 @@ def test_a_pair_whose_sound_breaks_costs_nothing_in_any_stage(tones, context, sm
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 2])
 def test_a_stopped_training_goes_on_to_the_same_weights(tones, context, small, after):
-    options = small | STAGES | {"rebuild_every": 1}
+    options = small | STAGES
     whole = fit(tones, context, options, Session()).state()
     stopped = Stopping(after)
     with pytest.raises(KeyboardInterrupt):

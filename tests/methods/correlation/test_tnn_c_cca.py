@@ -50,20 +50,6 @@ def test_below_the_branches_lies_the_cluster_cca_of_the_training_clips():
         torch.testing.assert_close(method.embed(data[modality], modality), outputs)
 
 
-@pytest.mark.parametrize("valid", [0, 20])
-def test_on_top_of_the_branches_lies_the_cluster_cca_of_their_outputs(valid):
-    method, data = built(order="tnn-first"), clips()
-    method.fit(data, data.select(torch.arange(valid)))
-    with torch.no_grad():
-        outputs = {m: method.learner.branches[m](data.matrix(m)) for m in data.modalities}
-    linear = made("c-cca", Context({"audio": 4, "visual": 4}, 3), Training(), dimension=4)
-    linear.fit(Clips(outputs, data.labels, data.ids, data.class_names), data.select(torch.arange(0)))
-    for modality in data.modalities:
-        torch.testing.assert_close(
-            method.embed(data[modality], modality), linear.embed(outputs[modality], modality), atol=1e-4, rtol=1e-4
-        )
-
-
 def test_anchors_are_audio_and_positives_and_negatives_visual():
     learner, data = built(margin=0.9).learner, clips(8)
     given = Batch(dict(data.features), data.labels, torch.arange(8), torch.Generator(), Epoch("train", 0, 1))
@@ -95,19 +81,11 @@ def test_in_the_source_a_partner_is_no_positive():
     assert float(found) == pytest.approx(sum(active) / len(active), rel=1e-4)
 
 
-def test_one_branch_can_serve_both_modalities():
-    learner = built(share=True).learner
-    assert learner.branches["audio"] is learner.branches["visual"]
-    assert built().learner.branches["audio"] is not built().learner.branches["visual"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"order": "cca-last"}, "one of cca-first, tnn-first"),
         ({"dimension": 6}, "pass a whole number from 1 to 5"),
         ({"pair_weight": 2.0}, "from 0 to 1"),
-        ({"share": True, "order": "tnn-first"}, "features of equal dimensions"),
         ({"selection": "hardst"}, "did you mean 'hardest'"),
     ],
 )

@@ -46,15 +46,13 @@ def test_short_vectors_have_tokens_too(dimension):
         assert torch.isfinite(ScaleNetwork((3, 7), 6)(torch.randn(2, dimension))).all()
 
 
-@pytest.mark.parametrize("memory", [0, 5])
 @torch.no_grad()
-def test_attention_is_its_definition(memory):
+def test_attention_is_its_definition():
     torch.manual_seed(0)
-    attention, queries, tokens = ItemAttention(6, 2, memory), torch.randn(2, 2, 6), torch.randn(2, 3, 6)
+    attention, queries, tokens = ItemAttention(6, 2), torch.randn(2, 2, 6), torch.randn(2, 3, 6)
     found = attention(queries, tokens)
     for item in range(2):
-        seen = attention.memory if memory else tokens[item]
-        q, k, v = attention.query(queries[item]), attention.key(seen), attention.value(seen)
+        q, k, v = attention.query(queries[item]), attention.key(tokens[item]), attention.value(tokens[item])
         for row in range(2):
             parts = []
             for head in (slice(0, 3), slice(3, 6)):
@@ -63,9 +61,8 @@ def test_attention_is_its_definition(memory):
             torch.testing.assert_close(found[item, row], queries[item, row] + attention.output(torch.cat(parts)))
 
 
-@pytest.mark.parametrize("memory", [0, 5])
-def test_an_item_depends_on_no_other_item(memory):
-    one, given = learner(memory=memory).eval(), batch()
+def test_an_item_depends_on_no_other_item():
+    one, given = learner().eval(), batch()
     features = given.features["visual"].clone().requires_grad_()
     one.embed(features, "visual")[2].square().sum().backward()
     moved = features.grad.abs().sum(1) > 0

@@ -171,13 +171,6 @@ def test_a_figure_is_the_mean_over_batches_and_that_of_the_first_batch_stands_be
     assert (session.history[0]["loss"], session.history[0]["loss_of_first_batch"]) == (2.5, 1.0)
 
 
-@pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3, 4, 5]), (2, [2, 4, 5]), (9, [5])])
-def test_validation_has_its_turn_and_the_last_epoch(every, epochs):
-    _, session = run(Training(epochs=5, batch=8, valid_every=every))
-    assert [record["epoch"] for record in session.history if "valid map_mean" in record] == epochs
-    assert session.best().facts["epoch"] in epochs
-
-
 def test_only_the_players_of_a_stage_move():
     stages = [Stage("audio only", 2, players=("audio",))]
     before = Linear().state_dict()

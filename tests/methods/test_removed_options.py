@@ -1,0 +1,46 @@
+"""Options of earlier versions: accepted at the value that the code implements, and refused at any other value."""
+
+import pytest
+
+from aadml.configuration.from_arguments import assemble
+from aadml.feature_extraction.ground.errors import InputError
+
+REMOVED = [
+    ("aadml", "training.micro_batch", 0, 8),
+    ("aadml", "training.valid_every", 1, 2),
+    ("3cmlf", "method.pair", "sum", "audio"),
+    ("3cmlf", "method.easy_builder", "auto", "greedy"),
+    ("3cmlf", "method.hard_builder", "auto", "greedy"),
+    ("3cmlf", "method.rebuild_every", 0, 1),
+    ("3cmlf", "method.freeze_scope", "encoder", "backbone"),
+    ("xie", "method.form", "mean", "max-word"),
+    ("tnn-c-cca", "method.order", "cca-first", "tnn-first"),
+    ("tnn-c-cca", "method.share", False, True),
+    ("tnn-c-cca", "method.score", "squared-euclidean", "cosine"),
+    ("msnsca", "method.memory", 0, 5),
+    ("pairs", "neighbors.own_share", None, 0.5),
+]
+
+
+@pytest.mark.parametrize(("method", "key", "kept", "other"), REMOVED)
+def test_a_removed_option_is_accepted_only_at_the_value_that_is_implemented(method, key, kept, other):
+    assert assemble(method=method, settings={key: kept}) == assemble(method=method)
+    with pytest.raises(InputError, match=rf"{key}: .* was removed"):
+        assemble(method=method, settings={key: other})
+
+
+@pytest.mark.parametrize("loss", ["daml-triplet", "hdml-n-pair"])
+@pytest.mark.parametrize(
+    ("key", "kept", "other"), [("positives", "one", "all"), ("negatives", "random", "hardest"), ("seed", 0, 1)]
+)
+def test_triples_of_generated_negatives_are_drawn(loss, key, kept, other):
+    assert assemble(loss=loss, settings={f"loss.{key}": kept}) == assemble(loss=loss)
+    with pytest.raises(InputError, match=rf"loss\.{key}: .* was removed"):
+        assemble(loss=loss, settings={f"loss.{key}": other})
+
+
+def test_the_coefficients_of_triplet_weighted_are_fixed():
+    settings = {"loss.positive": [0.5, -0.7, 0.2], "loss.negative": [0.03, -0.4, 0.9]}
+    assert assemble(loss="triplet-weighted", settings=settings) == assemble(loss="triplet-weighted")
+    with pytest.raises(InputError, match=r"loss\.positive: .* was removed"):
+        assemble(loss="triplet-weighted", settings={"loss.positive": [1.0, 0.0, 0.0]})

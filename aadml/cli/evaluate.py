@@ -96,8 +96,8 @@ def command(
     from aadml.cli.progress import note
 
     if (run is None) == (embeddings is None):
-        given = "neither RUN nor --embeddings" if run is None else "both RUN and --embeddings"
-        raise click.UsageError(f"{given} given; pass either a run or model folder, or --embeddings FILE")
+        subjects = "neither RUN nor --embeddings" if run is None else "both RUN and --embeddings"
+        raise click.UsageError(f"{subjects} given; pass either a run or model folder, or --embeddings FILE")
     if per_query and not as_json:
         raise click.UsageError("--per-query applies to --json only; pass --json as well")
     evaluation = aadml.evaluate(

@@ -208,13 +208,13 @@ def completed(
     """
     known = {key: option for key, option in schema(entry).items() if key not in without}
     name = name or _name_of(entry)
-    given = without_removed(entry, given, where, name=name)
-    for key in given:
+    options = without_removed(entry, given, where, name=name)
+    for key in options:
         if key not in known:
             raise InputError(f"{where}.{key}: {name} has no such option; {suggestion(str(key), known)}")
     complete: dict[str, Json] = {}
     for key, option in known.items():
-        value = given.get(key, option.default)
+        value = options.get(key, option.default)
         if value is REQUIRED:
             raise InputError(f"{where}.{key}: {name} needs this option; pass {option.possible}")
         complete[key] = value
@@ -241,8 +241,8 @@ def without_removed(entry: Callable[..., object], given: JsonObject, where: str,
         if as_yaml(given[key]) != as_yaml(removed[key]):
             raise InputError(
                 f"{where}.{key}: {as_yaml(given[key])} given, but this option of {name or _name_of(entry)} was removed,"
-                f" and its value is now always {as_yaml(removed[key])}; leave the option out, or use an earlier version of"
-                " aadml"
+                f" and its value is now always {as_yaml(removed[key])}; leave the option out, or use an earlier version"
+                " of aadml"
             )
     return {key: value for key, value in given.items() if key not in removed}
 

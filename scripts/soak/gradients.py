@@ -337,7 +337,7 @@ def of_layers(activation: str, *, reduced: bool) -> Trial:
     for module in network.modules():
         if isinstance(module, Linear | Tanh) and reduced:
             module.reduced = torch.float64
-    return of_module(network, network, {"inputs": in_layout(_normal(8, 5), "transposed")}, gradient_layout="transposed")
+    return of_module(network, network, {"input": in_layout(_normal(8, 5), "transposed")}, gradient_layout="transposed")
 
 
 EXTRACTOR_NETWORKS: dict[str, Callable[[], Trial]] = {"vggish": of_patches, "inception-v3": of_pictures}

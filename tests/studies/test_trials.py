@@ -72,7 +72,7 @@ def test_unseen_classes_carry_their_protocol_and_no_accuracy(base, tmp_path):
 
 def test_the_protocol_of_unseen_classes_refuses_a_run_that_saw_them(base, tmp_path):
     train_into(resolve(base), tmp_path / "run")
-    with pytest.raises(InputError, match="was trained on class"):
+    with pytest.raises(InputError, match="was trained on the classes class 0"):
         evaluate(tmp_path / "run", protocol="unseen-classes")
 
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "train": "Train a method on a feature file; the last line printed is the run folder.",
     "evaluate": "Score a run, or external embeddings, under a named protocol.",
     "embed": "Write the embeddings of a feature file.",
-    "verify": "Check every file of a run or a model against its checksum.",
+    "verify": "Check a run, a model or any file of aadml against its checksums.",
     "audit": "Check whether embeddings depend on labels, partners, batch or order, with evidence.",
     "ablate": "Train a grid over config keys and seeds; table, curves with spread, significance.",
     "compare": "Compare methods, and losses with and without the proxy, beside the published figures.",

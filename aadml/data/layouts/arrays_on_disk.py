@@ -90,7 +90,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         return _from_one_hot(flat, place)
     if flat.ndim != 1:
         raise InputError(
-            f"{place} have shape {labels.shape}; (clips,), (clips, 1) or one-hot (clips, classes) is needed"
+            f"{place} have shape {labels.shape}; pass an array (clips,), (clips, 1) or one-hot (clips, classes)"
         )
     if flat.dtype.kind in "OSU":
         words = [text(value) for value in flat.tolist()]
@@ -98,10 +98,10 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         flat = np.asarray(words, dtype=np.int64 if numbers else np.str_)
     elif flat.dtype.kind == "f":
         if not np.isfinite(flat).all() or (flat != np.round(flat)).any():
-            raise InputError(f"{place} hold fractions or NaN; whole numbers are needed")
+            raise InputError(f"{place} hold fractions or NaN; pass whole numbers")
         flat = flat.astype(np.int64)
     elif flat.dtype.kind not in "iub":
-        raise InputError(f"{place} hold {flat.dtype}; whole numbers or text are needed")
+        raise InputError(f"{place} hold {flat.dtype}; pass whole numbers or text")
     values, codes = np.unique(flat, return_inverse=True)
     return codes.astype(np.int64), tuple(str(value) for value in values.tolist())
 
@@ -113,9 +113,11 @@ def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
         InputError: not numbers, or not of two axes.
     """
     if values.dtype.kind not in "fiub":
-        raise InputError(f"{place} holds {values.dtype}; numbers are needed")
+        raise InputError(f"{place} holds {values.dtype}; pass numbers")
     if values.ndim != 2:
-        raise InputError(f"{place} has shape {values.shape}; (clips, dimensions) is needed")
+        raise InputError(
+            f"{place} has shape {values.shape}; pass an array (clips, dimensions), such as the mean over the other axis"
+        )
     with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite and raises a later error
         return np.ascontiguousarray(values, dtype=np.float32)
 
@@ -127,7 +129,7 @@ def flags(values: NDArray[Any], place: str) -> NDArray[np.bool_]:
         InputError: other values, or another shape.
     """
     if values.ndim != 1 or values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
-        raise InputError(f"{place} holds {values.dtype} {values.shape}; one boolean per clip is needed")
+        raise InputError(f"{place} holds {values.dtype} {values.shape}; pass one boolean per clip")
     return values.astype(np.bool_)
 
 
@@ -152,7 +154,7 @@ def read_split_column(values: NDArray[Any], names: Mapping[str, str], place: str
         InputError: no clips, another shape, or another word.
     """
     if not values.size or values.size != len(values):
-        raise InputError(f"{place} has shape {values.shape}; one word per clip is needed")
+        raise InputError(f"{place} has shape {values.shape}; pass one word per clip")
     splits = []
     for row, word in enumerate(map(text, values.ravel().tolist())):
         split = names.get(word.lower().removesuffix(".0"))

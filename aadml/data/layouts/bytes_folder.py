@@ -66,14 +66,14 @@ def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
 def _class_of(file: Path) -> NDArray[np.generic]:
     values = npy_array(file).reshape(-1)
     if not len(values):
-        raise InputError(f"{file}: is empty; the number of a class is needed")
+        raise InputError(f"{file}: is empty; write the number of a class into it")
     return np.asarray(values[0])
 
 
 def _pooled(file: Path) -> NDArray[np.float32]:
     values = npy_array(file)
     if values.ndim != 2 or not values.size:
-        raise InputError(f"{file}: has shape {values.shape}; (times, dimensions) is needed")
+        raise InputError(f"{file}: has shape {values.shape}; pass an array (times, dimensions)")
     return np.asarray((values.mean(axis=0, dtype=np.float64) - 128) / 256, dtype=np.float32)
 
 

@@ -30,7 +30,7 @@ def ave(
         raise InputError(f"ave: classes {classes} given; pass 15 (the retrieval papers) or 28 (all)")
     for name in ("Annotations.txt", *ORDER_FILES.values()):
         if not (source / name).is_file():
-            raise InputError(f"{source}: holds no '{name}'; AVE's Annotations.txt and its three order files are needed")
+            raise InputError(f"{source}: holds no '{name}'; add AVE's Annotations.txt and its three order files")
     annotations = read_annotations(source / "Annotations.txt")
     split_of = read_splits(source, len(annotations))
     notes: list[str] = []

@@ -31,7 +31,7 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str]]:
             repeats += [name] if name in fold_of else []
             fold_of.setdefault(name, file.name)
     if not fold_of:
-        raise InputError(f"{folder}: lists no ids; text files with one id per line are needed")
+        raise InputError(f"{folder}: lists no ids; add text files with one id per line")
     return fold_of, [f"{len(repeats)} ids are in the folds more than once: {first_five(repeats)}"] if repeats else []
 
 

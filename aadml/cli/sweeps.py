@@ -114,7 +114,9 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
     else:
         click.echo(repr(result))
     if result.page is None and result.tables:
-        click.echo("aadml: figures and page need matplotlib: pip install 'aadml[plot]'", err=True)
+        click.echo(
+            "aadml: no page was written, because matplotlib is not installed; run pip install 'aadml[plot]'", err=True
+        )
     if result.failed:
         total = len(result.outcomes)
         click.echo(

@@ -171,7 +171,7 @@ class NeighborPositives:
         return Positives(mask, None if self.options.alike else self._shares(raw, index, columns))
 
     def _of_lists(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the unscaled weights of the lists over the candidates (b, c), and which candidates are in a list."""
+        """Return unscaled neighbor weights of the candidates (b, c), and the mask (b, c) of listed candidates."""
         lists = self._lists(index, modality)
         rows, mask = lists.index, lists.mask
         if self._random:

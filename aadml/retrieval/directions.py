@@ -77,9 +77,8 @@ def score_relevance(
     """
     queries, items = source.shape
     if source.shape != relevant.shape:
-        shapes = (*source.shape, *relevant.shape)
         raise InputError(
-            "scores of {} queries and {} items given, but relevance of {} and {}; pass equal numbers".format(*shapes)
+            f"the scores have shape {source.shape}, but the relevance has {relevant.shape}; pass equal shapes"
         )
     if partner is not None and not relevant.at(partner)[relevant.some].all():
         raise InputError(f"{'-'.join(direction)}: the own clip of a query is not relevant to it; omit partner")
@@ -94,7 +93,7 @@ def score_relevance(
     parts = [part for part in measured if part is not None]
     if not parts:
         why = "no two clips share a class" if exclude_partner else "queries and gallery share no label"
-        raise InputError(f"{'-'.join(direction)}: no query has a relevant item; {why}")
+        raise InputError(f"{'-'.join(direction)}: no query has a relevant item: {why}; pass clips that share labels")
     index, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "relevant"))
     count = len(index)
     figures = {path: sum(part.figures[path] for part in parts) / count for path in parts[0].figures}

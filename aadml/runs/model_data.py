@@ -50,7 +50,7 @@ def read_for(
     if reads_sound != is_captioned(path):
         kind = "features, not captioned sound" if reads_sound else "captioned sound"
         needed = "captioned sound" if reads_sound else f"features of {', '.join(model.modalities)} (`aadml extract`)"
-        raise InputError(f"{path}: is {kind}, but the model reads {needed}; pass such data")
+        raise InputError(f"{path}: is {kind}; pass data that the model reads: {needed}")
     if reads_sound:
         return read_captioned(path, options)
     content = open_data(path)

@@ -297,7 +297,7 @@ class Index:
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
         if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
-            raise InputError("vectors: not a mapping of modalities to tensors (1, e); pass {modality: tensor}")
+            raise InputError(f"vectors: {type(vectors).__name__} given; pass {{modality: tensor}} with tensors (1, e)")
         with self._reading():
             self._refresh()
             numbers, gallery = self._gallery(to)

@@ -56,7 +56,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
 
 
 def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[int, str], list[Failure]]:
-    """Return the cache keys of files by row, checksums of content and encoder, and the failures of missing files."""
+    """Return the cache key of each row's file, made of content and encoder, and the failures of missing files."""
     keys, failures = {}, []
     for n, row in enumerate(rows):
         path = row.media[modality]

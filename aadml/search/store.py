@@ -323,6 +323,6 @@ def quoted(name: str) -> str:
 
 
 def write_meta(database: sqlite3.Connection, meta: Mapping[str, JsonObject]) -> None:
-    """Write facts."""
+    """Insert or replace metadata entries of an index."""
     rows = [(name, json.dumps(value)) for name, value in meta.items()]
     database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)

@@ -52,7 +52,7 @@ def write(
     before: Mapping[str, bytes],
     meta: Mapping[str, JsonObject] | None,
 ) -> Changes:
-    """Write the difference between a source and an index.
+    """Update an index to the clips of a source, or create the index, and return the counts of changes.
 
     Args:
         path: path of the index.

@@ -189,7 +189,7 @@ def measure(config: Config, splits: Splits) -> Rate:
 
 
 def _some(clips: Clips) -> tuple[Clips, float]:
-    """Return the clips to embed, only a few if embedding is slow (sound, captions), and the ratio of their numbers."""
+    """Return the clips to embed, and the ratio of all clips to them; of sound and captions, a few clips suffice."""
     if all(isinstance(features, Matrix) for features in clips.features.values()):
         return clips, 1.0
     few = clips.select(torch.arange(min(len(clips), _CAPTIONS)))

@@ -35,8 +35,9 @@ class Axis:
             raise InputError("--over seed: every cell is run with all seeds; pass the number of seeds as --seeds")
         if not self.values:
             raise InputError(f"--over {self.key}: no values given; pass at least one value")
-        if len({repr(value) for value in self.values}) != len(self.values):
-            raise InputError(f"--over {self.key}: a value is repeated; pass each value once")
+        texts = [repr(value) for value in self.values]
+        if repeated := next((text for text in texts if texts.count(text) > 1), ""):
+            raise InputError(f"--over {self.key}: the value {repeated} is repeated; pass each value once")
 
 
 @dataclass(frozen=True)

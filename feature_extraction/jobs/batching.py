@@ -14,7 +14,7 @@ _Batch = list[tuple[int, DecodedPart]]
 
 
 class Describer:
-    """Context manager that extracts features from prepared clips in batches, and the last batches at its end.
+    """Context manager that extracts features from prepared clips in batches; its exit processes incomplete batches.
 
     At most one batch is in the network while one batch per modality is collected, so that memory stays bounded.
 

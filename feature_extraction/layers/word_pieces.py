@@ -64,7 +64,7 @@ def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
 
 
 def _words(caption: str) -> list[str]:
-    """Split as BERT does: lowercase, without accents, with each punctuation mark as a word."""
+    """Split a caption into words as BERT does: lowercase, without accents, each punctuation mark a word."""
     plain = "".join(c for c in unicodedata.normalize("NFD", caption.lower()) if unicodedata.category(c) != "Mn")
     return _WORD.findall(plain)
 

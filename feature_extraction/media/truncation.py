@@ -93,7 +93,7 @@ def _end_of_boxes(file: IO[bytes], size: int) -> int:
 
 
 def _end_of_segment(file: IO[bytes]) -> int:
-    """Add the lengths of the EBML header and the following segment."""
+    """Return the offset of the end of the first segment, by the EBML lengths; 0 if a length is unknown."""
     file.seek(len(_EBML))
     header = _variable_length(file)
     if header is None:

@@ -146,7 +146,9 @@ def test_a_split_without_clips_is_refused_with_what_there_is(random_model, other
 
 def test_captioned_sound_and_features_are_told_apart(random_model, monkeypatch):
     monkeypatch.setattr(model_data, "is_captioned", lambda path: True)
-    with pytest.raises(InputError, match="is captioned sound, but the model reads features of audio, visual"):
+    with pytest.raises(
+        InputError, match="is captioned sound; pass data that the model reads: features of audio, visual"
+    ):
         read_for(random_model, "sound.csv")
     facts = replace(
         random_model.facts,
@@ -156,5 +158,5 @@ def test_captioned_sound_and_features_are_told_apart(random_model, monkeypatch):
     monkeypatch.setattr(model_data, "read_captioned", lambda path, options: (path, options.captions))
     assert read_for(reads, "sound.csv") == ("sound.csv", 5)
     monkeypatch.setattr(model_data, "is_captioned", lambda path: False)
-    with pytest.raises(InputError, match="is features, not captioned sound, but the model reads captioned sound"):
+    with pytest.raises(InputError, match="is features, not captioned sound; pass data that the model reads: captioned sound"):
         read_for(reads, "features.h5")

@@ -154,7 +154,7 @@ def read_split_column(values: NDArray[Any], names: Mapping[str, str], place: str
         InputError: no clips, another shape, or another word.
     """
     if not values.size or values.size != len(values):
-        raise InputError(f"{place} has shape {values.shape}; pass one word per clip")
+        raise InputError(f"{place} has shape {values.shape}; store one name of a split per clip, shape (clips,)")
     splits = []
     for row, word in enumerate(map(text, values.ravel().tolist())):
         split = names.get(word.lower().removesuffix(".0"))

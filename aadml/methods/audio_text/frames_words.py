@@ -84,7 +84,7 @@ class FramesAgainstWords(CaptionedLearner):
         return replace(clips, features={m: self._prepared(f, m) for m, f in clips.features.items()})
 
     def players(self) -> Mapping[str, Player]:
-        """Return the player of the CRNN."""
+        """Return the trainable parameters of the CRNN, with the loss that they minimize."""
         return {"audio": Player([p for p in self.parameters() if p.requires_grad], self._loss)}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

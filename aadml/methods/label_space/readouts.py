@@ -74,7 +74,7 @@ def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Re
 
 
 def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
-    """Return cosine and posteriors, to be chosen on the validation clips.
+    """Return the cosine and posterior read-outs; the validation clips decide between them.
 
     Args:
         temperature: temperature, as in `posterior`.

@@ -158,5 +158,5 @@ def test_captioned_sound_and_features_are_told_apart(random_model, monkeypatch):
     monkeypatch.setattr(model_data, "read_captioned", lambda path, options: (path, options.captions))
     assert read_for(reads, "sound.csv") == ("sound.csv", 5)
     monkeypatch.setattr(model_data, "is_captioned", lambda path: False)
-    with pytest.raises(InputError, match="is features, not captioned sound; pass data that the model reads: captioned sound"):
+    with pytest.raises(InputError, match="not captioned sound; pass data that the model reads: captioned sound"):
         read_for(reads, "features.h5")

@@ -28,7 +28,8 @@ def command(folder: Path) -> None:
     _run("report", run, "--media", manifest)
     _run("index", features, "-o", index, "--model", run, "--media", manifest)
     click.echo(f"\nDone in {time.monotonic() - start:.0f} s. Open {run / 'report.html'} in a browser.")
-    program = "aadml" if shutil.which("aadml") else sys.argv[0]
+    installed = Path(sys.executable).with_name("aadml")
+    program = str(installed) if installed.is_file() and not shutil.which("aadml") else "aadml"
     click.echo(f"To search with a sound or a picture: {shlex.join([program, 'serve', str(index)])}")
 
 

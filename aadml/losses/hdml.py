@@ -190,7 +190,7 @@ class Hdml(nn.Module):
         synthetic = head(fixed(self.generator, torch.cat(parts) if self.as_source else parts[2])).to(anchor.dtype)
         if not self.as_source:
             return anchor, positive, synthetic
-        first, second, third = synthetic.split(len(anchor))
+        first, second, third = synthetic.tensor_split(3)
         return first, second, third
 
     def _from_candidates(self, comparison: Comparison) -> tuple[Tensor, Tensor]:

@@ -160,7 +160,7 @@ def test_embeddings_without_a_split_are_trained_on_after_one_was_drawn(tmp_path)
 @pytest.mark.slow
 def test_a_flat_folder_becomes_features_whose_pairs_are_trained_on(tmp_path):
     call("sample-data", tmp_path / "clips", "--clips", 10, "--seconds", 0.5, "--workers", 1)
-    result = call("manifest", tmp_path / "clips", "--no-labels")
+    result = call("manifest", tmp_path / "clips" / "clips", "--no-labels")
     assert "10 clips, no labels (7 train, 1 valid, 2 test)" in result.stderr
     assert call("extract", result.stdout.strip(), "-o", tmp_path / "f.h5", "--workers", 1).exit_code == 0
     found = json.loads(call("inspect", tmp_path / "f.h5", "--json").stdout)

@@ -277,3 +277,12 @@ def test_refuses_other_forms_and_phases():
             checked_options(Hdml, wrong, "loss")
     with pytest.raises(InputError, match="no phase 'metric'"):
         hdml().enter("metric")
+
+
+@FORMS
+@FIDELITIES
+def test_a_batch_of_one_class_has_no_triples_and_no_loss(form, fidelity):
+    setting = Setting(labels=torch.zeros(4, dtype=torch.int64))  # no negatives
+    terms = hdml(form=form, fidelity=fidelity)(setting.comparison())
+    assert terms.total.sum() == 0
+    assert terms.possible.sum() == 0

@@ -206,7 +206,7 @@ def test_the_row_of_a_stage_is_the_run_that_ends_there(compared, large_manifest,
     assert len(kept_in(place / "3cmlf")) == 1
     assert weights(folder) == weights(runs[[run.row.cells[1] for run in runs].index("stage 3")].jobs[0].folder)
     assert (rows["plain"]["epochs"], rows["plain"]["steps"]) == (3, 18)
-    assert "3 epochs, 18 steps" in table.notes[-1]
+    assert "3 epochs and 18 steps" in table.notes[-1]
 
 
 def test_the_table_goes_on_where_it_was_stopped(compared):

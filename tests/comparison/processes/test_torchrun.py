@@ -75,7 +75,11 @@ def whole(tmp_path_factory):
 def test_two_processes_write_one_run_with_the_figures_of_one_process(whole, tmp_path):
     folder, out, said = whole
     assert len(out) == 2
-    assert said == [DRAWN, "aadml: warning: the very last epoch was chosen: training longer (training.epochs) may help"]
+    assert said == [
+        DRAWN,
+        "aadml: warning: the very last epoch was chosen: training longer (training.epochs) may help",
+        f"aadml: weights of epoch {EPOCHS} of {EPOCHS} are kept",
+    ]
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     assert json.loads((folder / "environment.json").read_text())["processes"] == 2
     one = fit("synthetic:ave", loss="aa-triplet", epochs=EPOCHS, settings=PLAIN, runs=tmp_path).folder

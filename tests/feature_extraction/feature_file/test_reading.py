@@ -62,7 +62,7 @@ def test_refuses_what_is_not_a_feature_file(tmp_path):
     for name, message in [
         ("text.h5", "cannot be read as HDF5"),
         ("other.h5", "is not a feature file"),
-        ("new.h5", "version 3; this program reads versions 1 and 2"),
+        ("new.h5", "version 3, but this program reads versions 1 and 2"),
         ("cut.h5", "cannot be read as HDF5"),
         ("none.h5", "no such file"),
         ("", "is a folder"),

@@ -188,7 +188,7 @@ ZOO = {
     provenance_is_a_list: "its attribute `provenance` is not a JSON object",
     provenance_is_too_deep: "its attribute `provenance` is not JSON",
     notes_are_a_number: "notes that are not a list of sentences",
-    version_of_another_type: "is a feature file of version [0 1 2]; this program reads versions 1 and 2",
+    version_of_another_type: "is a feature file of version [0 1 2], but this program reads versions 1 and 2",
     doubled_id: "/id holds 'clip 0' 2 times",
     doubled_class: "/class_names holds 'a' 2 times",
     columns_are_an_array: "/column is not a group",

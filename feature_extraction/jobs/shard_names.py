@@ -64,6 +64,8 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     Raises:
         InputError: a name is not a file and has no shards.
     """
+    if wrong := [name for name in names if not isinstance(name, str | os.PathLike)]:
+        raise InputError(f"paths: {wrong[0]!r} given; pass paths of feature files")
     paths: list[Path] = []
     for name in map(Path, names or (output,)):
         shards = [name] if names and name.exists() else named_shards(name)

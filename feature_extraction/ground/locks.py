@@ -13,6 +13,7 @@ from aadml.feature_extraction.ground.errors import InputError, InUseError
 
 WITHOUT_FLOCK = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 _PAUSE = 1.0  # seconds between two checks of the lock file of another process
+_GRACE, _STEP = 2.0, 0.05  # seconds for which `flock` is tried again, and seconds between two tries
 
 
 @contextmanager
@@ -24,14 +25,14 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
         lock_file: file that replaces `flock` on other file systems. The file contains host and process. A killed
             process leaves the file behind.
         busy: message for a lock that another process holds.
-        wait: whether to wait for a lock that another process holds, or to raise an error.
+        wait: whether to wait for a lock that another process holds, or to raise an error after 2 seconds.
 
     Raises:
         InUseError: another process holds the lock, or a process of this machine has left its lock file behind.
         InputError: the lock file cannot be written.
     """
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _flock(handle, wait=wait)
     except BlockingIOError:
         raise InUseError(busy) from None
     except OSError as error:
@@ -43,6 +44,18 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
             yield
     else:
         yield
+
+
+def _flock(handle: int, *, wait: bool) -> None:
+    """Call `flock`; try again for a moment: a killed process holds its lock until it has ended."""
+    until = time.monotonic() + _GRACE
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(_STEP)
 
 
 @contextmanager

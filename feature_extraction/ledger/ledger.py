@@ -34,7 +34,6 @@ _OLD = "ledger.jsonl"
 _LOCK = "lock.host"  # only where the file system has no flock
 _FLUSH_SECONDS = 5.0  # work that a power failure may lose; a kill loses none
 _LINE = 1024  # bytes of the first read of a line
-_TRIES, _PAUSE = 5, 0.05  # `is_in_use` holds the lock briefly
 
 
 class DamagedValues(Exception):  # noqa: N818 - a finding about the disk
@@ -191,7 +190,8 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
             records, values = (stack.enter_context(_opened(folder / name)) for name in (RECORDS, VALUES))
         except OSError as error:
             raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another output") from error
-        _lock(stack, records, folder)
+        busy = "another extraction is writing it; wait until it has finished, or choose another output"
+        stack.enter_context(locked(records.fileno(), folder / _LOCK, f"{folder / RECORDS}: {busy}"))
         ledger = Ledger(records, values, str(folder / RECORDS))
         try:
             yield ledger
@@ -211,19 +211,6 @@ def is_in_use(records: Path) -> bool:
 
 def _opened(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")
-
-
-def _lock(stack: ExitStack, file: BinaryIO, folder: Path) -> None:
-    busy = f"{folder / RECORDS}: another extraction is writing it; wait until it has finished, or choose another output"
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            stack.enter_context(locked(file.fileno(), folder / _LOCK, busy))
-        except InputError:
-            if not tries_left:
-                raise
-            time.sleep(_PAUSE)
-        else:
-            return
 
 
 def _write_at(file: BinaryIO, data: bytes, position: int) -> None:

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import socket
+import threading
 import time
 
 import pytest
@@ -43,6 +44,15 @@ def test_a_second_lock_is_refused_and_the_first_leaves_nothing(tmp_path, handle)
     finally:
         os.dup2(other, handle)
         os.close(other)
+
+
+def test_a_lock_of_a_process_that_is_ending_is_waited_for(tmp_path, handle):
+    other = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    release = threading.Timer(0.2, os.close, (other,))
+    release.start()
+    with locked(handle, tmp_path / "lock", "busy"):
+        release.join()
 
 
 def test_without_flock_a_file_holds_host_and_process(tmp_path, handle, no_flock):

@@ -9,13 +9,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.options import Length, Scale, Size
+from aadml.comparison.options import Scale, Size
 from aadml.comparison.pairwise import TINY
+from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
 
 Degrees = Annotated[float, Interval(ge=0, lt=180)]
 
 
+@removing(length=1.0)
 class ArcFace(nn.Module):
     """Softmax over one learned direction per class, with a margin added to the angle of the anchor's class.
 
@@ -32,8 +34,6 @@ class ArcFace(nn.Module):
         classes: C (context).
         margin: m, in degrees (28.6, which is 0.5 in radians: the paper).
         scale: s (64: the paper).
-        length: initial length of the proxies; shorter proxies turn faster (1: the learning rate of the encoders, as in
-            the paper).
 
     Raises:
         InputError: the data have no classes.
@@ -48,12 +48,12 @@ class ArcFace(nn.Module):
 
     one_for_all_directions = True
 
-    def __init__(
-        self, *, dimension: Size, classes: Size, margin: Degrees = 28.6, scale: Scale = 64.0, length: Length = 1.0
-    ) -> None:
+    def __init__(self, *, dimension: Size, classes: Size, margin: Degrees = 28.6, scale: Scale = 64.0) -> None:
         super().__init__()
         self.classes, self.margin, self.scale = classes, math.radians(margin), scale
-        self.proxies = drawn_proxies(classes, dimension, length, "arcface")
+        self.proxies = drawn_proxies(
+            classes, dimension, "arcface", length=1.0
+        )  # the learning rate of the encoders, as in the paper
 
     def forward(self, comparison: Comparison) -> Terms:
         """Compute the loss of the anchors.

@@ -1,18 +1,19 @@
 """Deep adversarial metric learning (Duan et al., CVPR 2018): a generator synthesizes hard negatives."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.options import Margin, Share, Size, Weight, Width
+from aadml.comparison.options import Margin, Size, Width
 from aadml.comparison.pairwise import at_least_float32
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import OnlyWith
+from aadml.feature_extraction.ground.options import removing
 from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
+    L2,
     Form,
     Phase,
     Triples,
@@ -28,14 +29,24 @@ from aadml.losses.kernels.generated_negatives import (
 
 PHASES = ("metric", "generator", "joint")
 
+ADVERSARY = 50.0
+"""lambda_2 (GeDML's reimplementation)."""
+METRIC_SHARE, GENERATOR_SHARE = 0.2, 0.1
+"""Shares of the epochs, at the start, that train only the encoders, then only the generator. The paper pretrains the
+encoders for an unstated time."""
 
+
+@removing(
+    positives="one", negatives="random", seed=0, regularization=1.0, adversary=ADVERSARY, l2=L2,
+    metric_share=METRIC_SHARE, generator_share=GENERATOR_SHARE,
+)  # fmt: skip
 class Daml(nn.Module):
     """Metric loss on triples whose negative is generated from anchor, positive and negative.
 
         f~ = G(f_a, f_p, f_n)                          features (penultimate activations) in, features out
         x~ = head(f~)                                  the candidates' own last layer embeds them
         encoders:   loss of (x_a, x_p, x~)             triplet, contrastive or n-pair, see `triple_cost`
-        generator:  |f~ - f_a|^2 + lambda_1 |f~ - f_n|^2 + lambda_2 J_adv,   the mean over triples
+        generator:  |f~ - f_a|^2 + |f~ - f_n|^2 + 50 J_adv,   the mean over triples
 
     J_adv is large while the generated negative is not hard: max(0, D(x~, a)^2 - D(p, a)^2 - margin) for triplet,
     max(0, D(x~, a)^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair. The first form is
@@ -60,16 +71,7 @@ class Daml(nn.Module):
         features: width f of the penultimate features (context, not chosen by the user).
         form: "triplet", "contrastive" or "n-pair" (the paper has all three).
         margin: margin of the metric loss and of J_adv (1.0: GeDML's reimplementation; AADML, section 5.2).
-        regularization: lambda_1 (1.0: GeDML).
-        adversary: lambda_2 (50.0: GeDML).
         hidden: width of the generator's two hidden layers (1024: GeDML).
-        l2: weight of the length penalty in the n-pair form (0.003, as for `n-pair`).
-        metric_share: share of the epochs, at the start, that train only the encoders (0.2; the paper pretrains for an
-            unstated time).
-        generator_share: share of the epochs, after these, that train only the generator (0.1; also unstated).
-
-    Raises:
-        InputError: the shares leave no joint epochs.
 
     Example:
         >>> fa, fv = audio_body(audio), visual_body(visual)
@@ -83,44 +85,24 @@ class Daml(nn.Module):
 
     draws: Tensor
 
-    removed_options: ClassVar[JsonObject] = {"positives": "one", "negatives": "random", "seed": 0}
-
     def __init__(
         self,
         *,
         features: Size,
         form: Form = "triplet",
         margin: Annotated[Margin, OnlyWith("form", "triplet", "contrastive")] = 1.0,
-        regularization: Weight = 1.0,
-        adversary: Weight = 50.0,
         hidden: Width = 1024,
-        l2: Annotated[Weight, OnlyWith("form", "n-pair")] = 3e-3,
-        metric_share: Share = 0.2,
-        generator_share: Share = 0.1,
     ) -> None:
         super().__init__()
-        if metric_share + generator_share >= 1:
-            raise InputError(
-                f"loss: metric_share {metric_share:g} and generator_share {generator_share:g} of daml leave no joint"
-                " epochs; choose shares with a sum below 1"
-            )
-        self.form, self.margin, self.l2 = form, margin, l2
-        self.regularization, self.adversary = regularization, adversary
-        self.metric_share, self.generator_share = metric_share, generator_share
-        self.features = features
+        self.form, self.margin, self.features = form, margin, features
         self.phase = "joint"
-        self.generator = nn.Sequential(
-            Linear(3 * features, hidden),
-            nn.ReLU(),
-            Linear(hidden, hidden),
-            nn.ReLU(),
-            Linear(hidden, features),
-        )
+        first, second, last = Linear(3 * features, hidden), Linear(hidden, hidden), Linear(hidden, features)
+        self.generator = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), last)
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
     def phases(self, epochs: int) -> tuple[Phase, ...]:
         """Return three phases: encoders only, generator only, then both; a phase may have no epochs."""
-        metric, alone = int(epochs * self.metric_share), int(epochs * self.generator_share)
+        metric, alone = int(epochs * METRIC_SHARE), int(epochs * GENERATOR_SHARE)
         return (
             Phase("metric", metric, ("encoders",)),
             Phase("generator", alone, ("generator",)),
@@ -156,7 +138,7 @@ class Daml(nn.Module):
         cost = triple_cost(self.form, anchor, positive, negative, rivals, self.margin)
         if self.training:
             self.draws += 1
-        penalty = vector_penalty(anchor, positive, self.l2) if self.form == "n-pair" and self.l2 else None
+        penalty = vector_penalty(anchor, positive) if self.form == "n-pair" else None
         return by_anchor(cost, triples, len(anchors), penalty)
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
@@ -169,8 +151,7 @@ class Daml(nn.Module):
         anchors, candidates = (vectors.detach() for vectors in comparison.vectors("daml"))
         vector = fixed(candidate_head(comparison, "daml"), generated)
         adversary = self._adversary(anchors[triples.anchor], candidates[triples.positive], vector)
-        cost = hard + self.regularization * close + self.adversary * adversary
-        return average(cost)
+        return average(hard + close + ADVERSARY * adversary)
 
     def _adversary(self, anchor: Tensor, positive: Tensor, generated: Tensor) -> Tensor:
         """Return how far each generated negative is from being hard (m,)."""

@@ -1,19 +1,20 @@
 """Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives are gradually pulled nearer."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.options import Fidelity, Margin, Momentum, Share, Size, Weight, Width
+from aadml.comparison.options import Fidelity, Margin, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, at_least_float32
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import OnlyWith
+from aadml.feature_extraction.ground.options import removing
 from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
+    L2,
     Phase,
     Triples,
     average,
@@ -28,14 +29,27 @@ from aadml.losses.kernels.generated_negatives import (
 
 Form = Literal["triplet", "n-pair"]
 
+TRUST = 1e4
+"""beta (the authors' code)."""
+BALANCE = 0.5
+"""lambda, between reconstruction and class (the authors' code)."""
+CLASS_FACTOR = 1e4
+"""Weight of the cross-entropy (the authors' code)."""
+MOMENTUM = 0.9
+"""Momentum of the running means. The authors' code uses only the previous step; the paper averages over an epoch."""
 
+
+@removing(
+    positives="one", negatives="random", seed=0, trust=TRUST, balance=BALANCE, class_factor=CLASS_FACTOR,
+    momentum=MOMENTUM, l2=L2,
+)  # fmt: skip
 class Hdml(nn.Module):
     """Metric loss on real triples and on triples whose negative was pulled toward the anchor and regenerated.
 
         z^ = a + l (n - a)  where d+ < d-, else n;    l = (d+ + (d- - d+) exp(-alpha / J_avg)) / d-
         z~ = head(G(z^))                                      the generator turns a vector into features
-        encoders:   w J(a, p, n) + (1 - w) J(a, p, z~),       w = exp(-beta / J_gen)
-        generator:  (1 - lambda) sum of |f - G(z)|^2 + lambda 10^4 mean of CE(classifier(G(z^)), class of n)
+        encoders:   w J(a, p, n) + (1 - w) J(a, p, z~),       w = exp(-10^4 / J_gen)
+        generator:  1/2 sum of |f - G(z)|^2 + 1/2 10^4 mean of CE(classifier(G(z^)), class of n)
 
     d+ and d- are the distances of positive and negative from the anchor. J_avg is a running mean, over steps, of the
     metric loss on real triples, summed over the batch. J_gen is a running mean of the generator's loss. Both means
@@ -64,13 +78,7 @@ class Hdml(nn.Module):
         form: "triplet" or "n-pair" (the paper has both).
         margin: margin of the triplet form (1.0: AADML, section 5.2).
         pull: alpha (90: the authors' code; the documentation of GeDML, another library, has 7).
-        trust: beta (10000: the authors' code).
-        balance: lambda, between reconstruction and class (0.5: the authors' code).
-        class_factor: weight of the cross-entropy (10000: the authors' code).
         hidden: width of the generator's hidden layer (512: the authors' code).
-        momentum: momentum of the running means (0.9; 0 uses only the previous step, as the authors' code does; the
-            paper averages over the previous epoch).
-        l2: weight of the length penalty in the n-pair form (0.003: the authors' code).
         fidelity: "source" or "repaired", see above.
 
     Example:
@@ -87,8 +95,6 @@ class Hdml(nn.Module):
     metric_average: Tensor
     generator_average: Tensor
 
-    removed_options: ClassVar[JsonObject] = {"positives": "one", "negatives": "random", "seed": 0}
-
     def __init__(
         self,
         *,
@@ -98,18 +104,12 @@ class Hdml(nn.Module):
         form: Form = "triplet",
         margin: Annotated[Margin, OnlyWith("form", "triplet")] = 1.0,
         pull: Weight = 90.0,
-        trust: Weight = 1e4,
-        balance: Share = 0.5,
-        class_factor: Weight = 1e4,
         hidden: Width = 512,
-        momentum: Momentum = 0.9,
-        l2: Annotated[Weight, OnlyWith("form", "n-pair")] = 3e-3,
         fidelity: Fidelity = "repaired",
     ) -> None:
         super().__init__()
-        self.form, self.margin, self.l2 = form, margin, l2
+        self.form, self.margin = form, margin
         self.pull, self.as_source = pull, fidelity == "source"
-        self.trust, self.balance, self.class_factor, self.momentum = trust, balance, class_factor, momentum
         self.generator = nn.Sequential(Linear(dimension, hidden), nn.ReLU(), Linear(hidden, features))
         self.classifier = nn.Linear(features, classes)
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
@@ -144,11 +144,11 @@ class Hdml(nn.Module):
         rivals = rivals_of(comparison, triples) if self.form == "n-pair" else None
         real = triple_cost(self.form, *rows, rivals, self.margin)
         synthetic = triple_cost(self.form, *self._generated(rows, head), rivals, self.margin)
-        weight = _vanishing(self.trust, self.generator_average)
+        weight = _vanishing(TRUST, self.generator_average)
         if self.training and len(real):
             self.draws += 1
             self._follow(self.metric_average, real.sum())
-        penalty = vector_penalty(rows[0], rows[1], self.l2) if self.form == "n-pair" and self.l2 else None
+        penalty = vector_penalty(rows[0], rows[1]) if self.form == "n-pair" else None
         return by_anchor(weight * real + (1 - weight) * synthetic, triples, len(anchors), penalty)
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
@@ -170,7 +170,7 @@ class Hdml(nn.Module):
                 "class labels, which pairs by id do not have"
             )
         rebuilt, confusion = self._from_triples(comparison) if self.as_source else self._from_candidates(comparison)
-        cost = (1 - self.balance) * rebuilt + self.balance * self.class_factor * average(confusion)
+        cost = (1 - BALANCE) * rebuilt + BALANCE * CLASS_FACTOR * average(confusion)
         if self.training and len(confusion):
             self._follow(self.generator_average, cost)
         return cost + average(F.cross_entropy(self.classifier(features), labels, reduction="none"))
@@ -218,7 +218,7 @@ class Hdml(nn.Module):
 
     def _follow(self, running: Tensor, value: Tensor) -> None:
         value = value.detach().to(running.dtype)
-        followed = self.momentum * running + (1 - self.momentum) * value
+        followed = MOMENTUM * running + (1 - MOMENTUM) * value
         running.copy_(torch.where(running.isinf(), value, followed))
 
     def _triples(self, comparison: Comparison) -> Triples:

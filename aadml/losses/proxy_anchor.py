@@ -5,11 +5,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.options import Length, Margin, Scale, Size
+from aadml.comparison.options import Margin, Scale, Size
+from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
 from aadml.losses.kernels.soft_sums import log_one_plus_sum
 
 
+@removing(length=0.01)
 class ProxyAnchor(nn.Module):
     """Class proxies that attract the items of their class and repel all others, the hardest items most.
 
@@ -25,8 +27,6 @@ class ProxyAnchor(nn.Module):
         classes: C (context).
         margin: delta (0.1: the paper).
         alpha: how sharply the hardest items stand out (32: the paper).
-        length: initial length of the proxies; shorter proxies turn faster (0.01: a hundred times the encoders' learning
-            rate, as in the paper).
 
     Raises:
         InputError: the data have no classes.
@@ -41,12 +41,10 @@ class ProxyAnchor(nn.Module):
 
     one_for_all_directions = True
 
-    def __init__(
-        self, *, dimension: Size, classes: Size, margin: Margin = 0.1, alpha: Scale = 32.0, length: Length = 0.01
-    ) -> None:
+    def __init__(self, *, dimension: Size, classes: Size, margin: Margin = 0.1, alpha: Scale = 32.0) -> None:
         super().__init__()
         self.classes, self.margin, self.alpha = classes, margin, alpha
-        self.proxies = drawn_proxies(classes, dimension, length, "proxy-anchor")
+        self.proxies = drawn_proxies(classes, dimension, "proxy-anchor")
 
     def forward(self, comparison: Comparison) -> Terms:
         """Compute the loss of the anchors.

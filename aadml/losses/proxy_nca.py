@@ -4,11 +4,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.options import Length, Size, Temperature
+from aadml.comparison.options import Size, Temperature
+from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
 from aadml.losses.kernels.likelihood import tempered
 
 
+@removing(length=0.01)
 class ProxyNca(nn.Module):
     """Softmax of squared distances between an anchor and one learned proxy per class.
 
@@ -22,8 +24,6 @@ class ProxyNca(nn.Module):
         dimension: d of the vectors (context, not chosen by the user).
         classes: C (context).
         temperature: T (1: the paper of 2017; Proxy-NCA++ has 1/9).
-        length: initial length of the proxies; shorter proxies turn faster (0.01: a hundred times the encoders' learning
-            rate, as in Kim et al., CVPR 2020).
 
     Raises:
         InputError: the data have no classes.
@@ -38,12 +38,10 @@ class ProxyNca(nn.Module):
 
     one_for_all_directions = True
 
-    def __init__(
-        self, *, dimension: Size, classes: Size, temperature: Temperature = 1.0, length: Length = 0.01
-    ) -> None:
+    def __init__(self, *, dimension: Size, classes: Size, temperature: Temperature = 1.0) -> None:
         super().__init__()
         self.classes, self.temperature = classes, temperature
-        self.proxies = drawn_proxies(classes, dimension, length, "proxy-nca")
+        self.proxies = drawn_proxies(classes, dimension, "proxy-nca")
 
     def forward(self, comparison: Comparison) -> Terms:
         """Compute the loss of the anchors.

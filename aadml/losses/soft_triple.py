@@ -8,12 +8,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.options import Length, Margin, Scale, Size, Temperature, Weight, Width
+from aadml.comparison.options import Margin, Scale, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, normalized
+from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.class_proxies import directions, drawn_proxies, one_term_each
-from aadml.losses.kernels.likelihood import inverse
+
+GAMMA = 0.1
+"""Temperature of the choice of a center (the paper)."""
 
 
+@removing(gamma=GAMMA, length=0.01)
 class SoftTriple(nn.Module):
     """Softmax over classes, by similarity to several learned centers per class, nearer centers weighing more.
 
@@ -30,11 +34,8 @@ class SoftTriple(nn.Module):
         classes: C (context).
         centers: K, number of centers per class (10: the paper).
         scale: lambda (20: the paper).
-        gamma: how soft the choice of a center is (0.1: the paper).
         margin: delta (0.01: the paper).
         merge: tau, weight of the penalty (0.2: the paper).
-        length: initial length of the centers; shorter centers turn faster (0.01: a hundred times the encoders' learning
-            rate, as in the authors' code).
 
     Raises:
         InputError: the data have no classes.
@@ -56,15 +57,13 @@ class SoftTriple(nn.Module):
         classes: Size,
         centers: Width = 10,
         scale: Scale = 20.0,
-        gamma: Temperature = 0.1,
         margin: Margin = 0.01,
         merge: Weight = 0.2,
-        length: Length = 0.01,
     ) -> None:
         super().__init__()
         self.classes, self.centers, self.merge = classes, centers, merge
-        self.scale, self.gamma, self.margin = scale, gamma, margin
-        self.proxies = drawn_proxies(classes * centers, dimension, length, "soft-triple")
+        self.scale, self.margin = scale, margin
+        self.proxies = drawn_proxies(classes * centers, dimension, "soft-triple")
 
     def forward(self, comparison: Comparison) -> Terms:
         """Compute the loss of the anchors.
@@ -82,7 +81,7 @@ class SoftTriple(nn.Module):
         units = normalized(self.proxies.to(anchors.dtype))
         cosine = units.view(self.classes, self.centers, -1).transpose(0, 1) @ anchors.T  # (K, C, a)
         chosen: Callable[..., Tensor] = _Chosen.apply
-        similarity = chosen(cosine, inverse(self.gamma)).T
+        similarity = chosen(cosine).T
         target = F.one_hot(labels, self.classes).to(similarity.dtype)
         logits = self.scale * (similarity - self.margin * target)
         return one_term_each(F.cross_entropy(logits, labels, reduction="none"), self._penalty() if self.merge else None)
@@ -98,20 +97,20 @@ class SoftTriple(nn.Module):
 
 
 class _Chosen(torch.autograd.Function):
-    """S = sum over k of q_k s_k, q = softmax over k of s_k / gamma; dS / ds_k = q_k (1 + (s_k - S) / gamma)."""
+    """S = sum over k of q_k s_k, q = softmax over k of s_k / GAMMA; dS / ds_k = q_k (1 + (s_k - S) / GAMMA)."""
 
     @staticmethod
-    def forward(ctx: Any, cosine: Tensor, sharpness: float) -> Tensor:
-        """Return the weighted sum of cosines (K, C, a) over the centers (C, a); `sharpness` is 1 / gamma."""
-        weight = (cosine - cosine.amax(0)).mul_(sharpness).exp_()
+    def forward(ctx: Any, cosine: Tensor) -> Tensor:
+        """Return the weighted sum of cosines (K, C, a) over the centers (C, a)."""
+        weight = (cosine - cosine.amax(0)).mul_(1 / GAMMA).exp_()
         weight /= weight.sum(0)
         similarity = (weight * cosine).sum(0)
         ctx.save_for_backward(cosine, weight, similarity)
-        ctx.sharpness = sharpness
         return similarity
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         """Return the gradient with respect to the cosines (K, C, a)."""
         cosine, weight, similarity = ctx.saved_tensors
-        return (cosine - similarity).mul_(ctx.sharpness).add_(1).mul_(weight).mul_(gradients[0]), None
+        slope: Tensor = (cosine - similarity).mul_(1 / GAMMA).add_(1).mul_(weight).mul_(gradients[0])
+        return slope

@@ -79,7 +79,7 @@ class NeighborOptions:
         """Options of the correlation graph that computes the lists."""
         across: Literal["within", "agreeing"] = "agreeing" if self.positives == "agreeing" else "within"
         space: Literal["embedding", "input"] = "embedding" if self.space == "embedding" else "input"
-        return GraphOptions(k=self.k, space=space, same_class=False, graph_modality=across)
+        return GraphOptions(k=self.k, space=space, graph_modality=across)
 
 
 Neighbors = Annotated[NeighborOptions, OwnSection()]

@@ -13,6 +13,7 @@ from aadml.model.model import Model
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.proxies.attention import AttentionOptions
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
+from aadml.proxies.mixture import MixtureOptions
 
 Vectors = dict[Modality, Tensor]
 
@@ -82,16 +83,14 @@ def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:
         proxy = deepcopy(trained).cpu()
         proxy.query = "self"
         options = proxy.graph.options
-        proxy.graph = CorrelationGraph(
-            tuple(vectors), replace(options, space="embedding", same_class=True, neighbors="nearest")
-        )
+        proxy.graph = CorrelationGraph(tuple(vectors), replace(options, space="embedding", neighbors="nearest"))
         return proxy.eval()
     return parameterless_proxy(vectors)
 
 
 def parameterless_proxy(vectors: Vectors, *, k: int = 3) -> AnchorAware:
     """Return attention without parameters over k neighbors: half the item, half its neighbors."""
-    graph, attending = GraphOptions(k=k), AttentionOptions(attention="free")
+    graph, attending, mixture = GraphOptions(k=k), AttentionOptions(attention="free"), MixtureOptions(residual="convex")
     dimension = next(iter(vectors.values())).shape[1]
-    proxy = AnchorAware(dimension, tuple(vectors), graph=graph, attending=attending, reading="R3", residual="convex")
+    proxy = AnchorAware(dimension, tuple(vectors), graph=graph, attending=attending, mixture=mixture, reading="R3")
     return proxy.eval()

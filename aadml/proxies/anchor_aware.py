@@ -6,21 +6,21 @@ embedded by itself, and only `from_bank` (no labels, no partner) computes proxie
 """
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Share
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.option_types import Choice, OnlyWith
-from aadml.feature_extraction.ground.options import completed
+from aadml.feature_extraction.ground.option_types import Choice
+from aadml.feature_extraction.ground.options import completed, removing
 from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.contract import Encode, TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists
+from aadml.proxies.mixture import EVEN, MIXTURE, MixtureOptions
 from aadml.proxies.readings import READINGS, Keys
 from aadml.proxies.unchanged import Unchanged
 
@@ -28,6 +28,10 @@ GRAPH, ATTENDING = GraphOptions(), AttentionOptions()
 Vectors = Callable[[Modality, Tensor], Tensor]
 
 
+@removing(
+    symmetrize=False, shared_lists=False, shared=False, values="own", pairs="neighbors", scope="bank",
+    similarity="cosine", width=None, attention_dropout=0.0, same_class=True, heads="auto", residual_weight=EVEN,
+)  # fmt: skip
 class AnchorAware(Unchanged):
     """Mixture of a clip and its neighbors, by attention.
 
@@ -41,30 +45,16 @@ class AnchorAware(Unchanged):
         modalities: modalities of the embeddings; options that cross modalities need exactly two.
         graph: options of the neighbor lists, see `GraphOptions`.
         attending: options of the attention, see `AttentionOptions`.
+        mixture: options of the mixture of a clip with its neighbors, see `MixtureOptions`.
         reading: a key of READINGS; R1 degenerates, R5 mixes the batch.
         query: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
-        residual: "none" (the paper), "add" x + A, or "convex" (1 - w) x + w A.
-        residual_weight: w.
         live: encode the neighbors again, with gradient, instead of reading them from the bank.
-        aa_on: sides of a comparison that `Objective` replaces by proxies: "all" (Equation 8), "anchor" or "reference".
-        aa_mix: share of the loss that `Objective` computes on proxies; the rest is computed on the embeddings.
 
     Raises:
         InputError: an option crosses modalities, but there are not two.
     """
 
     prefix = "aa-"
-    removed_options: ClassVar[JsonObject] = {
-        "symmetrize": False,
-        "shared_lists": False,
-        "shared": False,
-        "values": "own",
-        "pairs": "neighbors",
-        "scope": "bank",
-        "similarity": "cosine",
-        "width": None,
-        "attention_dropout": 0.0,
-    }
 
     def __init__(
         self,
@@ -73,19 +63,18 @@ class AnchorAware(Unchanged):
         *,
         graph: GraphOptions = GRAPH,
         attending: AttentionOptions = ATTENDING,
+        mixture: MixtureOptions = MIXTURE,
         reading: Annotated[str, Choice(READINGS)] = "R6",
         query: Literal["self", "partner"] = "self",
-        residual: Literal["none", "add", "convex"] = "add",
-        residual_weight: Annotated[Share, OnlyWith("residual", "convex")] = 0.5,
         live: bool = False,
-        aa_on: Literal["all", "anchor", "reference"] = "all",
-        aa_mix: Share = 0.5,
     ) -> None:
         super().__init__(dimension, modalities)
-        self.k, self.reading, self.query, self.residual = graph.k, reading, query, residual
-        self.live = live
-        self.residual_weight, self.aa_on, self.aa_mix = residual_weight, aa_on, aa_mix
-        self._check()
+        if query == "partner" and len(self.modalities) != 2:
+            raise InputError(
+                f"proxy.query: partner needs two modalities, but there are {len(self.modalities)}; choose self"
+            )
+        self.k, self.reading, self.query, self.live = graph.k, reading, query, live
+        self._mixture, self.aa_on, self.aa_mix = mixture, mixture.aa_on, mixture.aa_mix
         self.graph = CorrelationGraph(self.modalities, graph)
         self.attentions = nn.ModuleDict({modality: Attention(dimension, attending) for modality in self.modalities})
 
@@ -151,10 +140,7 @@ class AnchorAware(Unchanged):
         keys = vectors(modality, rows).to(anchors.dtype)
         attention = cast(Attention, self.attentions[modality])
         attended = READINGS[self.reading](attention, Keys(anchors, queries[:, None], keys, mask))
-        if self.residual == "add":
-            attended = anchors + attended
-        elif self.residual == "convex":
-            attended = torch.lerp(anchors, attended, self.residual_weight)
+        attended = self._mixture.joined(anchors, attended)
         if self.reading in ("R1", "R6"):
             return attended
         return torch.where(mask.any(1)[:, None], attended, anchors)
@@ -175,12 +161,6 @@ class AnchorAware(Unchanged):
     def _from_memory(self, modality: Modality, rows: Tensor) -> Tensor:
         return self.graph.bank[modality][rows]
 
-    def _check(self) -> None:
-        if self.query == "partner" and len(self.modalities) != 2:
-            raise InputError(
-                f"proxy.query: partner needs two modalities, but there are {len(self.modalities)}; choose self"
-            )
-
 
 def reaches_no_encoder(options: JsonObject) -> bool:
     """Return whether no gradient reaches the encoders: every proxy is an affine map of one detached vector.
@@ -199,8 +179,8 @@ def degeneracy(options: JsonObject) -> str | None:
         options: options of the anchor-aware proxy; missing options have their defaults.
     """
     chosen = completed(AnchorAware, options, "proxy")
-    if chosen["aa_mix"] == 0 or (chosen["residual"] == "convex" and chosen["residual_weight"] == 0):
-        return "aa_mix 0 or residual_weight 0: this is training without Anchor-Aware proxies"
+    if chosen["aa_mix"] == 0:
+        return "aa_mix 0: this is training without Anchor-Aware proxies"
     if chosen["reading"] == "R1":
         return "reading R1: attention returns an affine map of the anchor; graph, k and query have no effect"
     if chosen["reading"] == "R5":

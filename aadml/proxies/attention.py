@@ -4,18 +4,15 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from annotated_types import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison.options import Temperature
 from aadml.comparison.pairwise import TINY
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OnlyWith
 
 Kind = Literal["mha", "identity-start", "free"]
-LEARNED = OnlyWith("attention", "mha", "identity-start")
-Heads = Annotated[int, Interval(ge=1, le=65_536)] | Literal["auto"]
+MOST_HEADS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,32 +23,28 @@ class AttentionOptions:
         attention: "mha", multi-head attention, Xavier initialization; "identity-start", the same, initialized as the
             softmax of dot products (W_q = W_k = 2I, W_v = W_o = I); or "free", the softmax of cosine / temperature,
             without parameters.
-        heads: number of heads, or "auto": the largest divisor of d not above 5.
         temperature: temperature of free attention (0.1: the value of the experiments).
     """
 
     attention: Kind = "mha"
-    heads: Annotated[Heads, LEARNED] = "auto"
     temperature: Annotated[Temperature, OnlyWith("attention", "free")] = 0.1
 
 
 class Attention(nn.Module):
     """Scaled dot-product multi-head attention with an output projection.
 
-    Masked keys have weight 0; the result of a set without keys is 0.
+    Masked keys have weight 0; the result of a set without keys is 0. The number of heads is the largest divisor of d
+    not above 5.
 
     Args:
         dimension: d of queries, keys, values and the result.
         options: see `AttentionOptions`.
-
-    Raises:
-        InputError: the heads do not divide the dimension.
     """
 
     def __init__(self, dimension: int, options: AttentionOptions) -> None:
         super().__init__()
         self.kind = options.attention
-        self.heads = number_of_heads(dimension, options.heads)
+        self.heads = max(heads for heads in range(1, MOST_HEADS + 1) if dimension % heads == 0)
         self.temperature = options.temperature
         if self.kind != "free":
             self.query, self.key = nn.Linear(dimension, dimension), nn.Linear(dimension, dimension)
@@ -101,24 +94,3 @@ class Attention(nn.Module):
             with torch.no_grad():
                 self.query.weight.mul_(2)
                 self.key.weight.mul_(2)
-
-
-def number_of_heads(width: int, heads: Heads) -> int:
-    """Return the number of heads.
-
-    Args:
-        width: d, total dimension of all heads.
-        heads: a divisor of d, or "auto" for the largest divisor not above 5.
-
-    Raises:
-        InputError: `heads` is not a divisor; the message lists all divisors.
-    """
-    divisors = [h for h in range(1, width + 1) if width % h == 0]
-    if heads == "auto":
-        return max(h for h in divisors if h <= 5)
-    if heads not in divisors:
-        raise InputError(
-            f"proxy.heads: {heads} heads do not divide {width} dimensions;"
-            f" choose from {', '.join(map(str, divisors))}, or auto"
-        )
-    return int(heads)

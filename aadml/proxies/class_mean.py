@@ -1,19 +1,19 @@
 """Class-mean proxy: a clip and the mean of its class, the simplest control for proxies with a bank."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Share
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.option_types import OnlyWith
+from aadml.feature_extraction.ground.options import removing
 from aadml.proxies.contract import Encode, TrainingSet
+from aadml.proxies.mixture import EVEN, MIXTURE, MixtureOptions
 from aadml.proxies.unchanged import Unchanged
 
 
+@removing(residual_weight=EVEN)
 class ClassMean(Unchanged):
     """Sum of a clip and the mean of the other training clips of its class, in its own modality.
 
@@ -25,27 +25,14 @@ class ClassMean(Unchanged):
     Args:
         dimension: d of the embeddings.
         modalities: modalities of the embeddings.
-        residual: "none" (only the mean), "add" x + mean, or "convex" (1 - w) x + w mean.
-        residual_weight: w.
-        aa_on: sides of a comparison that `Objective` replaces by proxies: "all", "anchor" or "reference".
-        aa_mix: share of the loss that `Objective` computes on proxies; the rest is computed on the embeddings.
+        mixture: options of the mixture of a clip with the mean, see `MixtureOptions`.
     """
 
     prefix = "class-mean-"
 
-    def __init__(
-        self,
-        dimension: int,
-        modalities: tuple[Modality, ...],
-        *,
-        residual: Literal["none", "add", "convex"] = "add",
-        residual_weight: Annotated[Share, OnlyWith("residual", "convex")] = 0.5,
-        aa_on: Literal["all", "anchor", "reference"] = "all",
-        aa_mix: Share = 0.5,
-    ) -> None:
+    def __init__(self, dimension: int, modalities: tuple[Modality, ...], *, mixture: MixtureOptions = MIXTURE) -> None:
         super().__init__(dimension, modalities)
-        self.residual, self.residual_weight = residual, residual_weight
-        self.aa_on, self.aa_mix = aa_on, aa_mix
+        self._mixture, self.aa_on, self.aa_mix = mixture, mixture.aa_on, mixture.aa_mix
         self._means: Mapping[Modality, Tensor] = {}
         self._alone = torch.zeros(0, dtype=torch.bool)
 
@@ -69,15 +56,9 @@ class ClassMean(Unchanged):
         if not self._means:
             raise InputError("proxy: there are no class means yet; call refresh before each epoch")
         index = index.to(self._alone.device)
-        alone = self._alone[index][:, None]
-        return {
-            m: torch.where(alone, x, self._seen(x, self._means[m][index].to(x.dtype))) for m, x in embeddings.items()
-        }
-
-    def _seen(self, vectors: Tensor, means: Tensor) -> Tensor:
-        if self.residual == "add":
-            return vectors + means
-        return means if self.residual == "none" else torch.lerp(vectors, means, self.residual_weight)
+        alone, means = self._alone[index][:, None], {m: values[index] for m, values in self._means.items()}
+        joined = self._mixture.joined
+        return {m: torch.where(alone, x, joined(x, means[m].to(x.dtype))) for m, x in embeddings.items()}
 
 
 def _of_others(bank: Tensor, code: Tensor, others: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Literal
 
 import torch
@@ -25,28 +26,21 @@ class GraphOptions:
     Attributes:
         k: number of neighbors of an anchor (3: best for the triplet losses, AADML Figure 4).
         space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (computed once).
-        same_class: neighbors of the anchor's class only (Equation 1), where labels are known.
-        graph_modality: compare "within" a modality (Equation 1), "cross", anchors with the other modality (the sentence
-            after Equation 2), or "agreeing", by the minimum cosine over modalities (AVID-CMA, CVPR 2021).
+        graph_modality: compare "within" a modality (Equation 1), or "agreeing", by the minimum cosine over modalities
+            (AVID-CMA, CVPR 2021).
         neighbors: the "nearest" clips, or k "random" clips (a control).
     """
 
     k: Annotated[int, Interval(ge=1, le=10_000)] = 3
     space: Annotated[Literal["embedding", "input"], FOUND] = "embedding"
-    same_class: bool = True
-    graph_modality: Annotated[Literal["within", "cross", "agreeing"], FOUND] = "within"
+    graph_modality: Annotated[Literal["within", "agreeing"], FOUND] = "within"
     neighbors: Literal["nearest", "random"] = "nearest"
-
-    def __post_init__(self) -> None:
-        if self.space == "input" and self.graph_modality == "cross":
-            raise InputError(
-                "proxy.graph_modality: cross needs a common space, but the input spaces of the modalities differ; set "
-                "proxy.space to embedding"
-            )
 
 
 class CorrelationGraph:
     """Bank of training embeddings and neighbor lists of its rows; neither is part of a state.
+
+    Neighbors are of the anchor's class (Equation 1), where labels are known.
 
     Args:
         modalities: modalities of the vectors.
@@ -56,10 +50,6 @@ class CorrelationGraph:
     def __init__(self, modalities: Sequence[Modality], options: GraphOptions) -> None:
         self.options = options
         self.modalities = tuple(modalities)
-        if options.graph_modality == "cross" and len(self.modalities) != 2:
-            raise InputError(
-                f"proxy.graph_modality: cross needs two modalities, but there are {len(self.modalities)}; choose within"
-            )
         self._bank: Mapping[Modality, Tensor] | None = None
         self._train: TrainingSet | None = None
         self._lists: Mapping[Modality, NeighborLists] | None = None
@@ -98,8 +88,7 @@ class CorrelationGraph:
                 "embedding"
             )
         device = next(iter(train.bank.values())).device
-        labels = None if train.labels is None or not options.same_class else train.labels.to(device)
-        groups = None if train.groups is None else train.groups.to(device)
+        labels, groups = (None if codes is None else codes.to(device) for codes in (train.labels, train.groups))
         old, self._train = self._train, replace(train, labels=labels, groups=groups)
         self.remember(train.bank)
         is_input = (options.space, options.neighbors) == ("input", "nearest")
@@ -107,7 +96,7 @@ class CorrelationGraph:
             return
         self.check_size(len(next(iter(train.bank.values()))), labels)
         vectors = self.bank if train.inputs is None or options.space == "embedding" else train.inputs
-        self._lists = self._computed(vectors, labels, groups)
+        self._lists = self._computed(vectors, self._train)
 
     def lists(self, index: Tensor, modalities: Iterable[Modality]) -> dict[Modality, NeighborLists]:
         """Return the neighbor lists of a batch, as rows of the bank.
@@ -136,26 +125,15 @@ class CorrelationGraph:
         first, second = self.modalities
         return second if modality == first else first
 
-    def _computed(
-        self, vectors: Mapping[Modality, Tensor], labels: Tensor | None, groups: Tensor | None
-    ) -> dict[Modality, NeighborLists]:
-        if self.options.graph_modality == "agreeing" and self.options.neighbors == "nearest":
-            both = agreeing_neighbors(list(vectors.values()), k=self.options.k, labels=labels, groups=groups)
-            return dict.fromkeys(vectors, both)
-        return {modality: self._directed(vectors, modality, labels, groups) for modality in vectors}
-
-    def _directed(
-        self, vectors: Mapping[Modality, Tensor], modality: Modality, labels: Tensor | None, groups: Tensor | None
-    ) -> NeighborLists:
-        options = self.options
-        anchors = vectors[modality]
-        if options.neighbors == "random":
-            generator = self._train.generator if self._train else None
-            assert generator is not None  # checked by `refresh`
-            lists = random_neighbors(len(anchors), k=options.k, labels=labels, groups=groups, generator=generator)
-            return NeighborLists(*(part.to(anchors.device) for part in (lists.index, lists.mask, lists.similarity)))
-        bank = vectors[self.other(modality)] if options.graph_modality == "cross" else anchors
-        return neighbors(bank, anchors, k=options.k, labels=labels, groups=groups, exclude_self=True)
+    def _computed(self, vectors: Mapping[Modality, Tensor], train: TrainingSet) -> dict[Modality, NeighborLists]:
+        k, labels, groups = self.options.k, train.labels, train.groups
+        if self.options.neighbors == "random":
+            assert train.generator is not None  # checked by `refresh`
+            drawn = partial(random_neighbors, k=k, labels=labels, groups=groups, generator=train.generator)
+            return {modality: drawn(len(anchors)).to(anchors.device) for modality, anchors in vectors.items()}
+        if self.options.graph_modality == "agreeing":
+            return dict.fromkeys(vectors, agreeing_neighbors(list(vectors.values()), k=k, labels=labels, groups=groups))
+        return {m: neighbors(anchors, k=k, labels=labels, groups=groups) for m, anchors in vectors.items()}
 
     def check_size(self, count: int, labels: Tensor | None) -> None:
         """Raise InputError if no anchor can have k neighbors; lists of smaller classes are masked.
@@ -169,7 +147,6 @@ class CorrelationGraph:
         """
         if not count:
             return
-        labels = labels if self.options.same_class else None
         largest = count if labels is None else int(torch.unique(labels, return_counts=True)[1].max())
         if self.options.k >= largest:
             source = "training set" if labels is None else "largest class"

@@ -31,6 +31,10 @@ class NeighborLists:
         """Return the lists of the anchors `rows` (m,), in that order."""
         return NeighborLists(self.index[rows], self.mask[rows], self.similarity[rows])
 
+    def to(self, device: torch.device) -> "NeighborLists":
+        """Return the lists on a device."""
+        return NeighborLists(self.index.to(device), self.mask.to(device), self.similarity.to(device))
+
 
 def neighbors(
     bank: Tensor,
@@ -39,7 +43,6 @@ def neighbors(
     k: int,
     labels: Tensor | None = None,
     groups: Tensor | None = None,
-    exclude_self: bool | None = None,
 ) -> NeighborLists:
     """Find the exact k nearest neighbors of every query in a bank by cosine; memory grows linearly with n.
 
@@ -47,12 +50,11 @@ def neighbors(
 
     Args:
         bank: (n, d) float vectors.
-        queries: (a, d); by default the bank.
+        queries: (a, d); by default the bank, where no row is its own neighbor.
         k: number of neighbors. Ties go to the smaller index.
         labels: (n,) classes; neighbors come from the query's own class only (Equation 1's condition). Query i must be
             of the same clip as bank row i.
         groups: (n,) codes; rows of one group are never neighbors (captions of one clip). Query i has the code of row i.
-        exclude_self: exclude bank row i from the list of query i; by default only if the queries are the bank.
 
     Returns:
         Lists (a, k).
@@ -60,9 +62,8 @@ def neighbors(
     Raises:
         InputError: the shapes do not match, a vector is not finite, or k is below 1.
     """
-    alone = queries is None if exclude_self is None else exclude_self
-    queries = bank if queries is None else queries
-    _check(bank, queries, k, same_rows=alone or groups is not None or labels is not None)
+    alone, queries = queries is None, bank if queries is None else queries
+    _check(bank, queries, k, same_rows=groups is not None or labels is not None)
     labels, groups = (_on(bank.device, codes) for codes in (labels, groups))
     codes = groups if groups is not None else torch.arange(len(bank), device=bank.device) if alone else None
     excluded = 0 if codes is None else _largest(codes)

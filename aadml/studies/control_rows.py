@@ -18,7 +18,7 @@ AFFINE = "affine map of the anchor"
 EVEN = 1e4
 """Temperature of free attention at which the weights of two neighbors differ by 0.02 % at most."""
 
-MIXED = ("residual", "residual_weight", "aa_on", "aa_mix")
+MIXED = ("residual", "aa_on", "aa_mix")
 """Options of every proxy that set how the proxy enters the loss."""
 
 

@@ -34,6 +34,7 @@ REQUIRED: Final = Required.REQUIRED
 Default: TypeAlias = Json | Literal[Required.REQUIRED]
 LONGEST = 60
 """Characters of an invalid value that a message repeats."""
+_REMOVED = "removed_options"
 
 
 @dataclass(frozen=True)
@@ -137,10 +138,10 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
 
 
 def removing(**former: Json) -> Callable[[T], T]:
-    """Return a decorator that sets the attribute `removed_options` of a function, see `without_removed`."""
+    """Return a decorator that sets the attribute `removed_options` of a function or class, see `without_removed`."""
 
     def decorate(entry: T) -> T:
-        vars(entry)["removed_options"] = former
+        setattr(entry, _REMOVED, former)
         return entry
 
     return decorate
@@ -236,7 +237,7 @@ def without_removed(entry: Callable[..., object], given: JsonObject, where: str,
     Raises:
         InputError: a removed option with another value.
     """
-    removed: JsonObject = getattr(inspect.unwrap(entry), "removed_options", {})
+    removed: JsonObject = getattr(inspect.unwrap(entry), _REMOVED, {})
     for key in removed.keys() & given.keys():
         if as_yaml(given[key]) != as_yaml(removed[key]):
             raise InputError(

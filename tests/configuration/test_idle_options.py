@@ -38,7 +38,6 @@ from tests.sections import UNNAMED
 MARKED = {f"{name}: {key}": (entry, key) for name, entry in ENTRIES.items() for key, one in schema(entry).items()
           if one.conditions}  # fmt: skip
 DATA_DECIDE = {
-    "duplicates": "no two of these clips share their features",
     "mask_same_id": "no two of these clips have one id",
     "combine": "of one direction, mean and sum are the same",
 }

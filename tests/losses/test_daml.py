@@ -121,7 +121,7 @@ def test_before_the_joint_phase_negatives_are_real():
 
 
 def test_phases_are_encoders_then_generator_then_both():
-    phases = Daml(features=2, hidden=2, metric_share=0.2, generator_share=0.1).phases(100)
+    phases = Daml(features=2, hidden=2).phases(100)
     assert [(phase.name, phase.epochs, phase.players) for phase in phases] == [
         ("metric", 20, ("encoders",)),
         ("generator", 10, ("generator",)),
@@ -190,12 +190,10 @@ def test_refuses_a_comparison_without_what_it_needs(field):
         daml()(replace(Setting().comparison(), **{field: None}))
 
 
-def test_refuses_other_forms_phases_widths_and_shares():
+def test_refuses_other_forms_phases_and_widths():
     with pytest.raises(InputError, match=r"loss.form: .*one of triplet, contrastive, n-pair"):
         checked_options(Daml, {"form": "angular"}, "loss")
     with pytest.raises(InputError, match="no phase 'warmup'"):
         daml().enter("warmup")
     with pytest.raises(InputError, match="width 4, but features of width 5 were given"):
         Daml(features=4)(Setting().comparison())
-    with pytest.raises(InputError, match="leave no joint epochs"):
-        daml(metric_share=0.5, generator_share=0.5)

@@ -5,6 +5,8 @@ number stands here once more on purpose: an error of a power of ten in a default
 Where one changes, its source must be looked up first.
 """
 
+from importlib import import_module
+
 import pytest
 
 from aadml.configuration.config import resolve
@@ -16,51 +18,16 @@ PUBLISHED = {
     "c-cca": {"dimension": 10, "pair_weight": 0.2},
     "dcca": {"outputs": 10, "ridge": 1e-3},
     "c-dcca": {"dimension": 10, "outputs": 100, "pair_weight": 0.2},
-    "tnn-c-cca": {"dimension": 10, "hidden": (100, 100, 100), "dropout": 0.1, "margin": 0.5, "pair_weight": 0.2},
-    "vae-cca": {
-        "dimension": 64,
-        "hidden": 512,
-        "inner": 64,
-        "vae_weight": 1e-4,
-        "label_weight": 1.0,
-        "correlation_weight": 1e-3,
-        "apart_weight": 0.1,
-    },
-    "agah": {
-        "dimension": 64,
-        "hidden": (4096, 512),
-        "margin": 0.3,
-        "balance_weight": 1.0,
-        "class_weight": 0.0,
-        "code_weight": 1e-3,
-        "quantization_weight": 1.0,
-        "adv_weight": 1.0,
-        "penalty": 10.0,
-    },
-    "acmr": {
-        "dimension": 40,
-        "visual_hidden": (512, 100),
-        "hidden": (40, 100),
-        "label_weight": 100.0,
-        "margin": 0.1,
-        "positive_weight": 5.0,
-    },
+    "tnn-c-cca": {"dimension": 10, "hidden": (100, 100, 100), "dropout": 0.1, "margin": 0.5},
+    "vae-cca": {"dimension": 64, "hidden": 512, "inner": 64},
+    "agah": {"dimension": 64, "hidden": (4096, 512), "margin": 0.3, "class_weight": 0.0, "adv_weight": 1.0},
+    "acmr": {"dimension": 40, "visual_hidden": (512, 100), "hidden": (40, 100), "margin": 0.1},
     "dscmr": {"hidden": (2048,), "dimension": 1024, "alpha": 1e-3, "beta": 0.1},
     "tlca": {"margin": 1.2},
-    "msnsca": {
-        "dimension": 64,
-        "width": 128,
-        "visual_hidden": 512,
-        "kernels": (3, 5, 7),
-        "attention_heads": 1,
-        "dropout": 0.5,
-        "label_weight": 1.0,
-        "center_weight": 0.01,
-        "apart_weight": 0.1,
-    },
+    "msnsca": {"dimension": 64, "width": 128, "visual_hidden": 512, "dropout": 0.5, "center_weight": 0.01},
     "clip": {"dimension": 512, "temperature": 0.07},
     "bic-net": {"margin": 0.2},
-    "dcil": {"margin": 1.0, "ranking_weight": 1.0},
+    "dcil": {"margin": 1.0},
 }
 
 DECIDED = {
@@ -77,22 +44,29 @@ DECIDED = {
         "inner_weight": 1.0,
         "advice_weight": 1.0,
     },
-    "eics": {
-        "explicit": 256,
-        "hidden": (1024,),
-        "margin": 1.0,
-        "explicit_weight": 1.0,
-        "correlation_weight": 1e-3,
-        "apart_weight": 0.1,
-        "triplet_weight": 1.0,
-    },
+    "eics": {"explicit": 256, "hidden": (1024,), "margin": 1.0},
     "tlca": {"metric_weight": 1.0, "first_share": 0.5, "shares": (0.25, 0.5, 0.75)},
     "clip": {"hidden": (1024,), "dropout": 0.1},
-    "bic-net": {"dimension": 512, "tokens": 8, "depth": 2, "attention_heads": 4, "hidden": (1024,), "dropout": 0.1},
+    "bic-net": {"dimension": 512, "tokens": 8, "depth": 2, "hidden": (1024,), "dropout": 0.1},
     "dcil": {"dimension": 512, "hidden": (1024,), "dropout": 0.5, "instance_share": 0.5},
     "agah": {"critic_learning_rate": 1e-3},
     "acmr": {"adv_weight": 1.0},
 }
+
+CONSTANTS = {
+    "correlation.vae_cca:WEIGHTS": {"vae": 1e-4, "label": 1.0, "correlation": 1e-3, "apart": 0.1},
+    "correlation.tnn_c_cca:PAIR_WEIGHT": 0.2,
+    "correlation.tnn_c_cca:RIDGE": 1e-4,
+    "adversarial.agah:WEIGHTS": {"triplet": 1.0, "balance": 1.0, "code": 1e-3, "quantization": 1.0},
+    "adversarial.agah:PENALTY": 10.0,
+    "adversarial.acmr:LABEL_WEIGHT": 100.0,
+    "adversarial.acmr:POSITIVE_WEIGHT": 5.0,
+    "label_space.scales:KERNELS": (3, 5, 7),
+    "label_space.msnsca:WEIGHTS": {"label": 1.0, "apart": 0.1},
+    "label_space.eics:WEIGHTS": {"explicit": 1.0, "correlation": 1e-3, "apart": 0.1, "triplet": 1.0},
+    "pairwise.bic_net:HEADS": 4,
+}
+"""Numbers of methods that are not options."""
 
 SCHEDULES = {
     "acmr": {"epochs": 50, "batch": 64, "optimizer": "adam", "learning_rate": 1e-4, "betas": (0.5, 0.999)},
@@ -129,6 +103,12 @@ def test_defaults_and_the_shipped_config_are_these_values(name, values):
     for key, value in values.get(name, {}).items():
         assert alike(defaults[key].default) == value, key
         assert alike(shipped[key]) == value, key
+
+
+@pytest.mark.parametrize("place", CONSTANTS)
+def test_constants_are_these_values(place):
+    module, _, name = place.partition(":")
+    assert getattr(import_module(f"aadml.methods.{module}"), name) == CONSTANTS[place]
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -18,7 +18,21 @@ REMOVED = [
     ("tnn-c-cca", "method.share", False, True),
     ("tnn-c-cca", "method.score", "squared-euclidean", "cosine"),
     ("msnsca", "method.memory", 0, 5),
+    ("tnn-c-cca", "method.ridge", 1e-4, 0.1),
+    ("tnn-c-cca", "method.pair_weight", 0.2, 1.0),
+    ("msnsca", "method.kernels", [3, 5, 7], [3, 5]),
+    ("msnsca", "method.attention_heads", 1, 2),
+    ("vae-cca", "method.vae_weight", 1e-4, 1.0),
+    ("agah", "method.code_weight", 1e-3, 1.0),
+    ("acmr", "method.label_weight", 100.0, 1.0),
+    ("dscmr", "method.activation", "relu", "tanh"),
+    ("dcil", "method.instance", "clip", "class"),
+    ("clip", "method.label_aware", False, True),
+    ("bic-net", "method.attention_heads", 4, 2),
+    ("eics", "method.triplet_weight", 1.0, 0.5),
+    ("pairs", "method.duplicates", "mask", "keep"),
     ("pairs", "neighbors.own_share", None, 0.5),
+    ("few-labels", "method.labeled", 200, 100),
 ]
 
 
@@ -31,7 +45,8 @@ def test_a_removed_option_is_accepted_only_at_the_value_that_is_implemented(meth
 
 @pytest.mark.parametrize("loss", ["daml-triplet", "hdml-n-pair"])
 @pytest.mark.parametrize(
-    ("key", "kept", "other"), [("positives", "one", "all"), ("negatives", "random", "hardest"), ("seed", 0, 1)]
+    ("key", "kept", "other"),
+    [("positives", "one", "all"), ("negatives", "random", "hardest"), ("seed", 0, 1), ("l2", 3e-3, 0.0)],
 )
 def test_triples_of_generated_negatives_are_drawn(loss, key, kept, other):
     assert assemble(loss=loss, settings={f"loss.{key}": kept}) == assemble(loss=loss)
@@ -44,3 +59,11 @@ def test_the_coefficients_of_triplet_weighted_are_fixed():
     assert assemble(loss="triplet-weighted", settings=settings) == assemble(loss="triplet-weighted")
     with pytest.raises(InputError, match=r"loss\.positive: .* was removed"):
         assemble(loss="triplet-weighted", settings={"loss.positive": [1.0, 0.0, 0.0]})
+
+
+@pytest.mark.parametrize("loss", ["proxy-nca", "proxy-anchor", "soft-triple", "arcface"])
+def test_the_initial_length_of_class_proxies_is_fixed(loss):
+    length = 1.0 if loss == "arcface" else 0.01
+    assert assemble(loss=loss, settings={"loss.length": length}) == assemble(loss=loss)
+    with pytest.raises(InputError, match=r"loss\.length: .* was removed"):
+        assemble(loss=loss, settings={"loss.length": 0.5})

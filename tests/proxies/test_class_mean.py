@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies.class_mean import ClassMean
 from aadml.proxies.contract import TrainingSet
+from aadml.proxies.mixture import MixtureOptions
 
 SIZE, WIDTH = 12, 3
 
@@ -18,7 +19,7 @@ def vectors(seed, count=SIZE):
 @given(seed=st.integers(0, 2**32 - 1), residual=st.sampled_from(["none", "add", "convex"]))
 def test_is_its_definition(seed, residual):
     bank, labels = vectors(seed), torch.randint(6, (SIZE,), generator=torch.Generator().manual_seed(seed))
-    proxy = ClassMean(WIDTH, ("audio", "visual"), residual=residual, residual_weight=0.3)
+    proxy = ClassMean(WIDTH, ("audio", "visual"), mixture=MixtureOptions(residual=residual))
     proxy.refresh(TrainingSet(bank, 10 * labels))
     rows = torch.tensor([7, 0, 3])
     batch = vectors(seed + 1, 3)
@@ -27,7 +28,7 @@ def test_is_its_definition(seed, residual):
         for i, row in enumerate(rows.tolist()):
             others = [bank[m][j] for j in range(SIZE) if j != row and labels[j] == labels[row]]
             mean = sum(others) / max(len(others), 1)
-            expected = {"none": mean, "add": x[i] + mean, "convex": 0.7 * x[i] + 0.3 * mean}[residual]
+            expected = {"none": mean, "add": x[i] + mean, "convex": 0.5 * x[i] + 0.5 * mean}[residual]
             torch.testing.assert_close(found[m][i], expected if others else x[i])
 
 
@@ -42,7 +43,7 @@ def test_the_mean_is_fixed_and_the_clip_itself_is_moved():
 
 
 def test_without_labels_all_clips_are_one_class():
-    bank, proxy = vectors(2), ClassMean(WIDTH, ("audio", "visual"), residual="none")
+    bank, proxy = vectors(2), ClassMean(WIDTH, ("audio", "visual"), mixture=MixtureOptions(residual="none"))
     proxy.refresh(TrainingSet(bank))
     found = proxy({m: values[:1] for m, values in bank.items()}, torch.tensor([0]))
     torch.testing.assert_close(found["visual"][0], bank["visual"][1:].mean(0))

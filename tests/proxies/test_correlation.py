@@ -32,11 +32,9 @@ def test_neighbors_are_nearest_of_the_class_in_the_bank():
     assert same(lists(bank), {m: neighbors(v, k=3, labels=LABELS) for m, v in bank.items()})
 
 
-def test_without_labels_or_class_restriction_all_clips_may_be_neighbors():
+def test_without_labels_all_clips_may_be_neighbors():
     bank = vectors()
-    free = {m: neighbors(v, k=3) for m, v in bank.items()}
-    assert same(lists(bank, labels=None), free)
-    assert same(lists(bank, same_class=False), free)
+    assert same(lists(bank, labels=None), {m: neighbors(v, k=3) for m, v in bank.items()})
 
 
 def test_random_neighbors_need_draws():
@@ -103,15 +101,6 @@ def test_embedding_lists_follow_every_refresh():
         assert same(graph.lists(ROWS, vectors(seed)), expected)
 
 
-def test_a_cross_graph_compares_an_anchor_with_the_other_modality():
-    bank = vectors()
-    expected = {
-        "audio": neighbors(bank["visual"], bank["audio"], k=3, labels=LABELS, exclude_self=True),
-        "visual": neighbors(bank["audio"], bank["visual"], k=3, labels=LABELS, exclude_self=True),
-    }
-    assert same(lists(bank, graph_modality="cross"), expected)
-
-
 def test_random_neighbors_are_drawn_anew_at_every_refresh_and_repeat_with_the_seed():
     bank = vectors()
     once, again, other = (lists(bank, neighbors="random", seed=seed)["audio"].index for seed in (0, 0, 1))
@@ -131,16 +120,16 @@ def test_the_bank_is_detached():
     ("options", "arguments", "message"),
     [
         ({"k": 10}, {}, "10 given, but the largest class has 10 clips; pass at most 9"),
-        ({"k": 40, "same_class": False}, {}, "the training set has 40 clips; pass at most 39"),
+        ({"k": 40}, {"labels": None}, "the training set has 40 clips; pass at most 39"),
         ({"neighbors": "random"}, {"generator": None}, "random neighbors need a generator"),
         ({"space": "input"}, {"inputs": None}, "needs features in memory"),
     ],
 )
 def test_what_is_missing_or_too_much_is_said(options, arguments, message):
     graph = CorrelationGraph(MODALITIES, GraphOptions(**options))
-    given = {"inputs": vectors(), "generator": torch.Generator(), "groups": None} | arguments
+    given = {"labels": LABELS, "inputs": vectors(), "generator": torch.Generator(), "groups": None} | arguments
     with pytest.raises(InputError, match=message):
-        graph.refresh(TrainingSet(vectors(), LABELS, **given))
+        graph.refresh(TrainingSet(vectors(), **given))
 
 
 def test_lists_before_any_refresh_are_refused():

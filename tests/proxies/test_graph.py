@@ -68,14 +68,6 @@ def test_queries_of_another_modality_find_the_class_of_their_clip_in_the_bank():
     assert torch.equal((labels == 2).nonzero()[:, 0][inside.index], lists.index[2:3])
 
 
-def test_another_modality_is_asked_without_the_own_partner():
-    audio, visual = vectors(40), vectors(40, seed=1)
-    lists = neighbors(visual, audio, k=39, exclude_self=True)
-    assert bool((lists.index != torch.arange(40)[:, None]).all())
-    assert bool(lists.mask.all())
-    assert bool((neighbors(visual, audio, k=40).index == torch.arange(40)[:, None]).any(1).all())
-
-
 def test_lists_carry_no_gradient():
     bank = vectors(9).requires_grad_()
     assert not neighbors(bank, k=2).similarity.requires_grad
@@ -86,7 +78,6 @@ def test_lists_carry_no_gradient():
     [
         ({"k": 0}, "k is 0; pass a whole number of at least 1"),
         ({"queries": torch.ones(3, 4)}, r"shape \(6, 5\) and the queries \(3, 4\); pass matrices of the same width"),
-        ({"queries": torch.ones(3, 5), "exclude_self": True}, "3 queries given for 6 bank rows"),
         ({"queries": torch.ones(3, 5), "labels": torch.zeros(6)}, "3 queries given for 6 bank rows"),
         ({"queries": torch.full((3, 5), torch.nan)}, "NaN or infinity"),
     ],

@@ -6,7 +6,7 @@ import torch
 from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.readings import READINGS, Keys
 
-ANCHORS, NEIGHBORS, DIMENSION, HEADS = 6, 3, 4, 2
+ANCHORS, NEIGHBORS, DIMENSION, HEADS = 6, 3, 4, 4
 KINDS = ["mha", "identity-start", "free"]
 
 
@@ -15,7 +15,7 @@ def drawn(*shape, seed=0):
 
 
 def module(kind="mha") -> Attention:
-    attention = Attention(DIMENSION, AttentionOptions(attention=kind, heads=HEADS)).double()
+    attention = Attention(DIMENSION, AttentionOptions(attention=kind)).double()
     for i, parameter in enumerate(attention.parameters()):
         parameter.data += 0.3 * drawn(*parameter.shape, seed=50 + i)
     return attention

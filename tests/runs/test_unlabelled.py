@@ -79,14 +79,6 @@ def test_a_method_of_classes_refuses_in_one_line_and_says_what_to_take(unlabelle
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("setting", ["clip.label_aware", "bic-net.label_aware", "pairs.label_aware", "dcil.instance"])
-def test_an_option_that_asks_for_classes_is_refused_too(unlabelled, setting):
-    method, option = setting.split(".")
-    value = "class" if option == "instance" else True
-    with pytest.raises(InputError, match=rf"method\.{option}.*one class per clip"):
-        aadml.fit(unlabelled, method=method, epochs=1, settings={f"method.{option}": value})
-
-
 @pytest.mark.parametrize("loss", ["triplet", "contrastive", "nt-xent", "supcon", "n-pair", "ranking", "hinge", "dsl"])
 def test_losses_of_pairs_train_without_a_further_word(unlabelled, loss):
     notes = []

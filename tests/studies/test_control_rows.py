@@ -29,7 +29,7 @@ def test_the_rivals_of_a_proxy_take_its_place_and_its_share_of_the_loss(base):
     beside = rivals(config)
     assert list(beside) == [MEMORY, CLASS_MEAN, UNIFORM, AFFINE]
     assert [other.section("proxy").name for other in beside.values()] == ["memory", "class-mean", *["anchor-aware"] * 2]
-    mixed = {"aa_mix": 0.25, "aa_on": "all", "residual": "convex", "residual_weight": 0.5}
+    mixed = {"aa_mix": 0.25, "aa_on": "all", "residual": "convex"}
     assert beside[CLASS_MEAN]["proxy"] == {"name": "class-mean"} | mixed
     assert beside[UNIFORM]["proxy"] == config["proxy"] | {"reading": "R3", "attention": "free", "temperature": 1e4}
     assert beside[AFFINE]["proxy"] == config["proxy"] | {"reading": "R1"}

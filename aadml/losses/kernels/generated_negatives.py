@@ -15,6 +15,9 @@ from aadml.losses.kernels.likelihood import of_each_positive
 
 Form = Literal["triplet", "contrastive", "n-pair"]
 
+L2 = 3e-3
+"""Weight of the length penalty in the n-pair form, as for `n-pair` (HDML's authors' code)."""
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -115,9 +118,9 @@ def rivals_of(comparison: Comparison, triples: Triples) -> Tensor:
     return comparison.negatives[triples.anchor][:, triples.negative]
 
 
-def vector_penalty(anchor: Tensor, positive: Tensor, l2: float) -> Tensor:
-    """Return the length penalty of inner-product losses: l2 / 4 (mean |x_a|^2 + mean |x_p|^2) over m pairs (m, d)."""
-    return 0.25 * l2 * (anchor.square().sum() + positive.square().sum()) / max(len(anchor), 1)
+def vector_penalty(anchor: Tensor, positive: Tensor) -> Tensor:
+    """Return the length penalty of inner-product losses: L2 / 4 (mean |x_a|^2 + mean |x_p|^2) over m pairs (m, d)."""
+    return 0.25 * L2 * (anchor.square().sum() + positive.square().sum()) / max(len(anchor), 1)
 
 
 def by_anchor(cost: Tensor, triples: Triples, anchors: int, penalty: Tensor | None = None) -> Terms:

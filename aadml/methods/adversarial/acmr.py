@@ -15,10 +15,16 @@ from aadml.comparison.options import Fidelity, Margin, Weight, Width
 from aadml.comparison.options import Layers as HiddenLayers
 from aadml.comparison.pairwise import at_least_float32, cosine
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.methods.method import Context
 from aadml.methods.networks import Layers, PerModality, all_directions, layers
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player
+
+LABEL_WEIGHT = 100.0
+"""Weight of the label loss (released code)."""
+POSITIVE_WEIGHT = 5.0
+"""Weight of the distance between partners in the triplets (released code)."""
 
 
 def reversal(epoch: Epoch) -> float:
@@ -32,13 +38,12 @@ def lookalike_triplet(
     labels: Tensor,
     *,
     margin: float,
-    positive_weight: float,
     fidelity: Fidelity = "repaired",
 ) -> Tensor:
     """Compute triplet losses: partner against the clip of another class whose inputs are most similar to the anchor's.
 
-        repaired:  sum over directions (m, o) of  mean over i of  max(0, margin + w |m_i - o_i|^2 - |m_i - o_n|^2)
-        source:    sum over directions (m, o) of  max(0, margin + sum over i of (w |m_i - o_i|^2 - |m_i - o_n|^2) / 2)
+        repaired:  sum over directions (m, o) of  mean over i of  max(0, margin + 5 |m_i - o_i|^2 - |m_i - o_n|^2)
+        source:    sum over directions (m, o) of  max(0, margin + sum over i of (5 |m_i - o_i|^2 - |m_i - o_n|^2) / 2)
         n = argmax over j of another class of cos(x_i, x_j),   x the inputs of modality m
 
     In the source, the cosine of clips of the same class counts as 0. Such a clip is therefore chosen if the cosines of
@@ -49,7 +54,6 @@ def lookalike_triplet(
         inputs: modality -> features (b, f).
         labels: (b,) int64.
         margin: margin of the hinge, in squared distance.
-        positive_weight: w, weight of the distance between partners.
         fidelity: "source" for one hinge per batch, as in the released code, or "repaired" for one per clip.
 
     Returns:
@@ -64,17 +68,18 @@ def lookalike_triplet(
         near = (vectors[anchor] - vectors[other]).square().sum(1)
         far = (vectors[anchor] - vectors[other][negative]).square().sum(1)
         if fidelity == "source":
-            losses.append((margin + (positive_weight * near - far).sum() / 2).relu())
+            losses.append((margin + (POSITIVE_WEIGHT * near - far).sum() / 2).relu())
         else:
-            hinges = (margin + positive_weight * near - far).relu()
+            hinges = (margin + POSITIVE_WEIGHT * near - far).relu()
             losses.append(hinges.masked_fill(~has_negative, 0).mean())
     return torch.stack(losses).sum()
 
 
+@removing(label_weight=LABEL_WEIGHT, positive_weight=POSITIVE_WEIGHT)
 class AdversarialLearner(Learner):
     """Encoders trained for classes and partners, and against a classifier of modalities (Wang et al., 2017).
 
-        encoders:             min  label_weight sum over modalities of CE(W x, y) + triplets - adv_weight lambda D
+        encoders:             min  100 sum over modalities of CE(W x, y) + triplets - adv_weight lambda D
         modality classifier:  min  D = sum over modalities of CE(classifier(x), modality)
         lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of finished epochs;   triplets: see `lookalike_triplet`
 
@@ -90,9 +95,7 @@ class AdversarialLearner(Learner):
         dimension: size of the embedding (40: released code).
         visual_hidden: hidden layers of the visual encoder, tanh after each and the output (512, 100: same source).
         hidden: hidden layers of every other modality's encoder (40, 100: same source, for its text).
-        label_weight: weight of the label loss (100: same source).
         margin: margin of the triplets (0.1: same source).
-        positive_weight: weight of the distance between partners in the triplets (5: same source).
         adv_weight: weight of the adversarial term; 0 reproduces the released code.
         fidelity: form of the triplets: "source" for one hinge per batch, "repaired" for one per clip.
     """
@@ -104,9 +107,7 @@ class AdversarialLearner(Learner):
         dimension: Width = 40,
         visual_hidden: HiddenLayers = (512, 100),
         hidden: HiddenLayers = (40, 100),
-        label_weight: Weight = 100.0,
         margin: Annotated[Margin, Tuning(0.05, 0.1, 0.5)] = 0.1,
-        positive_weight: Weight = 5.0,
         adv_weight: Weight = 1.0,
         fidelity: Fidelity = "repaired",
     ) -> None:
@@ -125,8 +126,8 @@ class AdversarialLearner(Learner):
         self.modality_classifier = nn.Sequential(
             nn.Linear(dimension, half), nn.Linear(half, quarter), nn.Linear(quarter, len(context.modalities))
         )
-        self.label_weight, self.adv_weight = label_weight, adv_weight
-        self.triplet = partial(lookalike_triplet, margin=margin, positive_weight=positive_weight, fidelity=fidelity)
+        self.adv_weight = adv_weight
+        self.triplet = partial(lookalike_triplet, margin=margin, fidelity=fidelity)
 
     def players(self) -> Mapping[str, Player]:
         """Return the encoders with the label classifier, and the modality classifier, trained in turn on each batch."""
@@ -145,7 +146,7 @@ class AdversarialLearner(Learner):
         label = torch.stack([F.cross_entropy(self.classifier(v), batch.labels) for v in vectors.values()]).sum()
         triplet = self.triplet(vectors, batch.features, batch.labels)
         confusion = self._modality_entropy(vectors)
-        loss = self.label_weight * label + triplet - self.adv_weight * reversal(batch.epoch) * confusion
+        loss = LABEL_WEIGHT * label + triplet - self.adv_weight * reversal(batch.epoch) * confusion
         return {"loss": loss, "label_loss": label, "triplet_loss": triplet, "confusion": confusion}
 
     def _modality_loss(self, batch: Batch) -> dict[str, Tensor]:

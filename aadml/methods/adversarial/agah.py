@@ -14,6 +14,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import LearningRate, Margin, SomeLayers, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.methods.adversarial.class_codes import code_loss, fitted_codes, signs
 from aadml.methods.adversarial.critics import critic_loss
 from aadml.methods.method import Context
@@ -26,15 +27,20 @@ from aadml.objective import Embedded
 ATTENTION_SLOPE = 5.0
 FEATURE_SHARE = 0.8
 CRITIC_HIDDEN = 256
+PENALTY = 10.0
+"""Weight of the penalty on the critics' gradient norm (released code)."""
+WEIGHTS = {"triplet": 1.0, "balance": 1.0, "code": 1e-3, "quantization": 1.0}
+"""Weights of triplets, balance of magnitudes, asymmetric code loss and distance to sign codes (released code)."""
 
 
+@removing(balance_weight=1.0, code_weight=1e-3, quantization_weight=1.0, penalty=PENALTY)
 class HashingLearner(Learner):
     """Binary codes of both modalities, with critics that align the features (Gu et al., ICMR 2019).
 
         f = encoder(x) / |.|,   f' = 0.8 f + 0.2 (share of each class) M,   share ~ sigmoid(5 f M^T),   h = tanh(W f')
         J = triplets of h in both directions, over a whole batch, in cosine, with `margin`
-            + balance_weight sum of 1 / (1 + exp(cos(|h|, 1))) + class_weight sum of binary cross-entropies of f'
-            + code_weight sum of (h . b_c - k S_c)^2 + quantization_weight sum of |h - sign h|^2
+            + sum of 1 / (1 + exp(cos(|h|, 1))) + class_weight sum of binary cross-entropies of f'
+            + 0.001 sum of (h . b_c - k S_c)^2 + sum of |h - sign h|^2
             - adv_weight sum over modalities m, o of mean D_m(f_o)
         critic D_m: scores features of m above those of o (see `critic_loss`)
 
@@ -54,12 +60,8 @@ class HashingLearner(Learner):
         hidden: sizes of the encoders' layers; the last is the size of f (4096, 512: the last two of the released
             image network).
         margin: margin of the triplets, in cosine (0.3: released code).
-        balance_weight: weight of the balance of magnitudes (1: same source).
         class_weight: weight of the classifiers' loss (0: same source).
-        code_weight: weight of the asymmetric code loss (0.001: same source).
-        quantization_weight: weight of the distance to sign codes (1: same source).
         adv_weight: weight of the critics' scores (1: same source).
-        penalty: weight of the penalty on the critics' gradient norm (10: same source).
         critic_learning_rate: learning rate of the critics' Adamax, with betas 0.5, 0.9 and weight decay 1e-4 (all: same
             source).
     """
@@ -75,12 +77,8 @@ class HashingLearner(Learner):
         dimension: Width = 64,
         hidden: SomeLayers = (4096, 512),
         margin: Annotated[Margin, Tuning(0.1, 0.3, 1.0)] = 0.3,
-        balance_weight: Weight = 1.0,
         class_weight: Weight = 0.0,
-        code_weight: Weight = 1e-3,
-        quantization_weight: Weight = 1.0,
         adv_weight: Weight = 1.0,
-        penalty: Weight = 10.0,
         critic_learning_rate: LearningRate = 1e-3,
     ) -> None:
         super().__init__()
@@ -90,15 +88,8 @@ class HashingLearner(Learner):
         self.hashes = nn.ModuleDict({m: nn.Linear(width, dimension) for m in names})
         self.classifiers = nn.ModuleDict({m: nn.Linear(width, classes) for m in names})
         self.critics = nn.ModuleDict({m: layers((width, width, CRITIC_HIDDEN, 1), last=False) for m in names})
-        self.penalty, self.critic_learning_rate = penalty, critic_learning_rate
-        self.weights = {
-            "triplet": 1.0,
-            "balance": balance_weight,
-            "class": class_weight,
-            "code": code_weight,
-            "quantization": quantization_weight,
-            "adversarial": adv_weight,
-        }
+        self.critic_learning_rate = critic_learning_rate
+        self.weights = WEIGHTS | {"class": class_weight, "adversarial": adv_weight}
         self.objective = triplet_objective(
             context, dimension, score="cosine", margin=margin, reduction="sum", combine="sum"
         )
@@ -155,7 +146,7 @@ class HashingLearner(Learner):
         with torch.no_grad():
             features = {m: self._features(values, m) for m, values in batch.features.items()}
         losses = [
-            critic_loss(self.critics[m], features[m], features[o], batch.generator, penalty=self.penalty)
+            critic_loss(self.critics[m], features[m], features[o], batch.generator, penalty=PENALTY)
             for m, o in permutations(features, 2)
         ]
         return {"loss": torch.stack(losses).sum()}

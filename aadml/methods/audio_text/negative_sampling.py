@@ -4,15 +4,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated
 
-from annotated_types import Interval, MultipleOf
-
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Dropout
 from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.options import removing
 from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.frames_words import CrnnInput, FramesAgainstWords
-from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, Name, RelevanceOptions
+from aadml.methods.audio_text.options import CaptionedOptions, FrameWordOptions, RelevanceOptions
 from aadml.methods.audio_text.text_input import WordInput
 from aadml.methods.method import Context, Method
 from aadml.methods.training.settings import Training
@@ -20,7 +17,7 @@ from aadml.objective.composition import LossSection, SelectionSection, Space, co
 from aadml.objective.objective import Directions
 
 RANKING = LossSection.of("ranking", reduction="mean", combine="sum")
-READ, RELEVANCE = CaptionedOptions(cleaning="xie"), RelevanceOptions()
+READ, NETWORKS, RELEVANCE = CaptionedOptions(cleaning="xie"), FrameWordOptions(), RelevanceOptions()
 STRATEGIES: Mapping[str, SelectionSection] = MappingProxyType(
     {
         "random": SelectionSection.of("random"),
@@ -43,10 +40,7 @@ def xie(
     settings: Training,
     *,
     strategy: Annotated[str, Choice(STRATEGIES)] = "cross-modality-semi-hard",
-    channels: Annotated[int, Interval(ge=4, le=4096), MultipleOf(4)] = 128,
-    dropout: Dropout = 0.3,
-    text_weights: Name = UNTRAINED,
-    text_dimension: Annotated[int, Interval(ge=2, le=65_536), MultipleOf(2)] = 300,
+    networks: FrameWordOptions = NETWORKS,
     scoring: RelevanceOptions = RELEVANCE,
     captioned: CaptionedOptions = READ,
     loss: LossSection = RANKING,
@@ -58,20 +52,18 @@ def xie(
         context: seed and device; sound and captions have no dimensions.
         settings: the `training` section.
         strategy: a key of STRATEGIES.
-        channels: number of channels of the CRNN's wide convolutions (128: published size).
-        dropout: share of units dropped before the GRU.
-        text_weights: a Word2Vec file, or "untrained" for a random vector per word.
-        text_dimension: dimension of the vectors of words and frames.
+        networks: see `FrameWordOptions`.
         scoring: see `RelevanceOptions`.
         captioned: see `CaptionedOptions`.
         loss: `name` (a key of LOSSES) and its options.
         directions: pairs of anchors and candidates.
     """
-    space = Space(("audio", "text"), text_dimension)
+    dimension = networks.text_dimension
+    space = Space(("audio", "text"), dimension)
     objective = compose_objective(space, loss=loss, selection=STRATEGIES[strategy], directions=directions)
     learner = FramesAgainstWords(
-        CrnnInput(channels=channels, dimension=text_dimension, dropout=dropout),
-        WordInput(text_weights, dimension=text_dimension, seed=context.seed, pooled=False),
+        CrnnInput(channels=networks.channels, dimension=dimension, dropout=networks.dropout),
+        WordInput(networks.text_weights, dimension=dimension, seed=context.seed, pooled=False),
         objective,
         scoring,
         guides=[side for side in GUIDES if strategy.startswith(f"{side}-")],

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Interval, MinLen
+from annotated_types import Interval, MinLen, MultipleOf
 
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
 from aadml.data.captions.cleaning import CLEANINGS
@@ -47,6 +47,23 @@ class CaptionedOptions:
         return Loading.of(
             memory_mib=self.memory_mib, disk_mib=self.disk_mib, workers=self.workers, log_mel=self.log_mel
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameWordOptions:
+    """A CRNN on sound, and vectors of words.
+
+    Attributes:
+        channels: number of channels of the CRNN's wide convolutions (128: published size).
+        dropout: share of units dropped before the GRU.
+        text_weights: a Word2Vec file, or "untrained" for a random vector per word.
+        text_dimension: dimension of the vectors of words and frames.
+    """
+
+    channels: Annotated[int, Interval(ge=4, le=4096), MultipleOf(4)] = 128
+    dropout: Dropout = 0.3
+    text_weights: Name = UNTRAINED
+    text_dimension: Annotated[int, Interval(ge=2, le=65_536), MultipleOf(2)] = 300
 
 
 @dataclass(frozen=True, kw_only=True)

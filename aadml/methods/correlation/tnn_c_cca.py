@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from aadml.comparison import Comparison
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Dropout, Fidelity, Layers, Margin, Ridge, Share, Width
+from aadml.comparison.options import Dropout, Fidelity, Layers, Margin, Width
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.methods.correlation.algebra import mixed_cross_covariance
 from aadml.methods.correlation.projection import solve_buffers
 from aadml.methods.method import Context
@@ -26,23 +26,27 @@ from aadml.objective.composition import ALL_PAIRS, LossSection, SelectionSection
 Selection = Callable[[Comparison, torch.Generator], Comparison]
 
 
+RIDGE = 1e-4
+"""Constant added to the diagonals of the covariances of the cluster CCA."""
+PAIR_WEIGHT = 0.2
+"""Weight of the pairs in the cross-covariance, as in `c_cca` (code of the AADML paper's group)."""
+
+
 class ClusterSolution(nn.Module):
     """A linear cluster CCA in buffers.
 
     Args:
         sizes: modality -> number of input dimensions.
         dimension: number of directions.
-        ridge: constant added to the diagonals of both covariances.
-        pair_weight: weight of the pairs in the cross-covariance.
     """
 
-    def __init__(self, sizes: Mapping[Modality, int], *, dimension: int, ridge: float, pair_weight: float) -> None:
+    def __init__(self, sizes: Mapping[Modality, int], dimension: int) -> None:
         super().__init__()
         if not 1 <= dimension <= min(sizes.values()):
             raise InputError(
                 f"method.dimension: {dimension} given; pass a whole number from 1 to {min(sizes.values())}"
             )
-        self.ridge, self.pair_weight, self.dimension = ridge, pair_weight, dimension
+        self.dimension = dimension
         for modality, size in sizes.items():
             self.register_buffer(f"mean_{modality}", torch.zeros(size, dtype=torch.float64))
             self.register_buffer(f"weights_{modality}", torch.eye(size, dimension, dtype=torch.float64))
@@ -51,9 +55,9 @@ class ClusterSolution(nn.Module):
         """Fit to paired values, modality -> (n, d), and their labels (n,)."""
 
         def cross(first: Tensor, second: Tensor) -> Tensor:
-            return mixed_cross_covariance(first, second, labels.to(first.device), self.pair_weight)
+            return mixed_cross_covariance(first, second, labels.to(first.device), PAIR_WEIGHT)
 
-        solve_buffers(self, values, cross, ridge=self.ridge, dimension=self.dimension)
+        solve_buffers(self, values, cross, ridge=RIDGE, dimension=self.dimension)
 
     def forward(self, values: Tensor, modality: Modality) -> Tensor:
         """Project (b, d) -> (b, dimension), float32."""
@@ -72,6 +76,7 @@ def without_partners(selection: Selection) -> Selection:
     return select
 
 
+@removing(share=False, order="cca-first", score="squared-euclidean", ridge=1e-4, pair_weight=0.2)
 class TripletLearner(Learner):
     """Triplet networks after cluster CCA: anchors audio, positives and negatives visual (Zeng et al., TOMM 2020).
 
@@ -91,12 +96,8 @@ class TripletLearner(Learner):
         dropout: share of units dropped, in the output layer too (same source).
         margin: margin of the triplets (0.5: the peak of the published sweep from 0.1 to 1.1).
         selection: the `selection` section: "all" triplets of a batch, or "batch-hard" (both in the code).
-        ridge: constant added to the diagonals of the covariances of the cluster CCA.
-        pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
         fidelity: "source" to exclude an anchor's partner from its positives, "repaired" to include the partner.
     """
-
-    removed_options: ClassVar[JsonObject] = {"share": False, "order": "cca-first", "score": "squared-euclidean"}
 
     def __init__(
         self,
@@ -107,17 +108,13 @@ class TripletLearner(Learner):
         dropout: Dropout = 0.1,
         margin: Annotated[Margin, Tuning(0.2, 0.5, 1.0)] = 0.5,
         selection: SelectionSection = ALL_PAIRS,
-        ridge: Ridge = 1e-4,
-        pair_weight: Share = 0.2,
         fidelity: Fidelity = "repaired",
     ) -> None:
         super().__init__()
         names = context.need_pair("tnn-c-cca")
         context.need_classes("tnn-c-cca")
         self.names = names
-        self.solution = ClusterSolution(
-            dict(context.dimensions), dimension=dimension, ridge=ridge, pair_weight=pair_weight
-        )
+        self.solution = ClusterSolution(context.dimensions, dimension)
         self.objective = compose_objective(
             Space(names, dimension, classes=context.classes),
             loss=LossSection.of("triplet", margin=margin),

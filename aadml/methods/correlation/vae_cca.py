@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Fidelity, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.losses.label_losses import row_norm
 from aadml.methods.method import Context
 from aadml.methods.networks import heads
@@ -21,6 +22,9 @@ LOG_VARIANCE_LIMIT = 10.0
 
 CENTER_FACTOR = 0.25
 """Factor of the squared distance: 1/2 of the squared distance times lambda = 0.5, as in the released center loss."""
+
+WEIGHTS = {"vae": 1e-4, "label": 1.0, "correlation": 1e-3, "apart": 0.1}
+"""Weights of the terms besides the center loss (released code)."""
 
 
 def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
@@ -56,15 +60,16 @@ def center_loss(vectors: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
     return CENTER_FACTOR * ((vectors - centers[labels]).square().sum(1) / count).mean()
 
 
+@removing(vae_weight=1e-4, label_weight=1.0, correlation_weight=1e-3, apart_weight=0.1)
 class VariationalLearner(Learner):
     """Variational auto-encoders with latents for correlation, classes and pairs (Zhang et al., ACM TOMM 2023).
 
         x_m -> own layer, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
         z -> shared layer -> own layer -> reconstruction of x_m
-        J = vae_weight sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
-            + label_weight sum of mean |p_i - Y_i|                           p: linear classifier on z
-            + correlation_weight (T_aa + T_av + T_vv)                        T: see `same_class_loss`, Pearson's cosine
-            + apart_weight mean |z_v - z_a|
+        J = 1e-4 sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
+            + sum of mean |p_i - Y_i|                                        p: linear classifier on z
+            + 1e-3 (T_aa + T_av + T_vv)                                      T: see `same_class_loss`, Pearson's cosine
+            + 0.1 mean |z_v - z_a|
             + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
 
     Despite the name, the released code does not solve CCA: the correlation is a likelihood of pairs, on latents minus
@@ -78,10 +83,6 @@ class VariationalLearner(Learner):
         dimension: size of the latent (64: released code).
         hidden: size of the own layer of each modality, and of its decoder (512: same source).
         inner: size of the shared layer before mean and variance (64: same source).
-        vae_weight: weight of reconstruction and KL (1e-4: same source).
-        label_weight: weight of the label loss (1: same source).
-        correlation_weight: weight of the likelihood of pairs (1e-3: same source).
-        apart_weight: weight of the distance between partners (0.1: same source).
         center_weight: weight of the distance to the class centers (0.01: same source).
         fidelity: "repaired" for learned centers, "source" for centers that are redrawn for every batch.
     """
@@ -93,10 +94,6 @@ class VariationalLearner(Learner):
         dimension: Width = 64,
         hidden: Width = 512,
         inner: Width = 64,
-        vae_weight: Weight = 1e-4,
-        label_weight: Weight = 1.0,
-        correlation_weight: Weight = 1e-3,
-        apart_weight: Weight = 0.1,
         center_weight: Annotated[Weight, Tuning(0.001, 0.01, 0.1)] = 0.01,
         fidelity: Fidelity = "repaired",
     ) -> None:
@@ -110,13 +107,7 @@ class VariationalLearner(Learner):
         self.decoder = nn.Linear(dimension, hidden)
         self.outputs = nn.ModuleDict({m: nn.Linear(hidden, size) for m, size in context.dimensions.items()})
         self.centers = None if fidelity == "source" else nn.Parameter(torch.randn(classes, dimension))
-        self.weights = {
-            "vae": vae_weight,
-            "label": label_weight,
-            "correlation": correlation_weight,
-            "apart": apart_weight,
-            "center": center_weight,
-        }
+        self.weights = WEIGHTS | {"center": center_weight}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch as the mean of the latent (b, d) -> (b, dimension)."""

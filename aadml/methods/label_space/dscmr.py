@@ -8,14 +8,16 @@ from torch import Tensor, nn
 from aadml.comparison.features import Modality
 from aadml.comparison.options import SomeLayers, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.losses.label_losses import row_norm
 from aadml.methods.method import Context
-from aadml.methods.networks import Activation, heads
+from aadml.methods.networks import heads
 from aadml.methods.pair_losses import partner_distance, same_class_losses
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 
 
+@removing(activation="relu")
 class CommonSpaceLearner(Learner):
     """Deep supervised cross-modal retrieval: a common space for classes and pairs (Zhen et al., CVPR 2019).
 
@@ -31,7 +33,6 @@ class CommonSpaceLearner(Learner):
         context: dimensions and classes.
         hidden: layers of each modality before the shared layer (2048: released code).
         dimension: size of the common space (1024: same source).
-        activation: activation after the layers of each modality.
         alpha: weight of the likelihood of pairs (1e-3: same source).
         beta: weight of the distance between partners (0.1: same source).
     """
@@ -42,13 +43,12 @@ class CommonSpaceLearner(Learner):
         *,
         hidden: SomeLayers = (2048,),
         dimension: Width = 1024,
-        activation: Activation = "relu",
         alpha: Weight = 1e-3,
         beta: Annotated[Weight, Tuning(0.01, 0.1, 1.0)] = 0.1,
     ) -> None:
         super().__init__()
         classes = context.need_classes("dscmr")
-        self.own = heads(context, "dscmr", hidden, activation=activation, last=True)
+        self.own = heads(context, "dscmr", hidden, activation="relu", last=True)
         self.shared = nn.Linear(hidden[-1], dimension)
         self.classifier = nn.Linear(dimension, classes)
         self.alpha, self.beta = alpha, beta

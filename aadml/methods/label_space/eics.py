@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Layers, Margin, Weight, Width
+from aadml.comparison.options import Layers, Margin, Width
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.losses.label_losses import row_norm
 from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
@@ -19,21 +20,25 @@ from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded
 from aadml.objective.composition import ROW_NORM, LabelLossSection
 
+WEIGHTS = {"explicit": 1.0, "correlation": 1e-3, "apart": 0.1, "triplet": 1.0}
+"""Weights of the terms besides the label loss: those of DSCMR in the explicit subspace, 1 in the implicit subspace."""
 
+
+@removing(explicit_weight=1.0, correlation_weight=1e-3, apart_weight=0.1, triplet_weight=1.0)
 class DualSubspaceLearner(Learner):
     """An explicit common subspace by shared weights, and an implicit subspace by labels (Zeng et al., 2023).
 
         explicit u:  own layers, then one layer shared by all modalities
         implicit f:  each modality's own network into label space
-        J = label loss of f + triplet_weight  triplets of f in both directions
-            + explicit_weight sum of mean |p_i - Y_i|          p: one linear classifier on u
-            + correlation_weight (T_aa + T_av + T_vv)          T: see `same_class_loss`, on u
-            + apart_weight mean |u_i - u_i'|                   between partners
+        J = label loss of f + triplets of f in both directions
+            + sum of mean |p_i - Y_i|                          p: one linear classifier on u
+            + 1e-3 (T_aa + T_av + T_vv)                        T: see `same_class_loss`, on u
+            + 0.1 mean |u_i - u_i'|                            between partners
         embedding = [u / |u|, f / |f|], so that its cosine is the mean of both cosines
 
     No code was released. The abstract names the two subspaces and their purposes, and states that retrieval joins them.
-    Terms and weights follow DSCMR in the explicit subspace, and AADML's group in the implicit subspace; all are
-    configurable. The embedding has explicit + C dimensions.
+    Terms and weights follow DSCMR in the explicit subspace, and AADML's group in the implicit subspace. The embedding
+    has explicit + C dimensions.
 
     Args:
         context: dimensions and classes.
@@ -42,10 +47,6 @@ class DualSubspaceLearner(Learner):
         explicit: size of the explicit subspace.
         hidden: layers of each modality below the explicit subspace.
         margin: margin of the triplets, in squared distance.
-        explicit_weight: weight of the label loss of the explicit subspace.
-        correlation_weight: weight of the likelihood of pairs in the explicit subspace.
-        apart_weight: weight of the distance between partners in the explicit subspace.
-        triplet_weight: weight of the triplets of the implicit subspace.
     """
 
     def __init__(
@@ -57,10 +58,6 @@ class DualSubspaceLearner(Learner):
         explicit: Width = 256,
         hidden: Layers = (1024,),
         margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
-        explicit_weight: Weight = 1.0,
-        correlation_weight: Weight = 1e-3,
-        apart_weight: Weight = 0.1,
-        triplet_weight: Weight = 1.0,
     ) -> None:
         super().__init__()
         classes = context.need_classes("eics")
@@ -69,12 +66,7 @@ class DualSubspaceLearner(Learner):
         self.classifier = nn.Linear(explicit, classes)
         self.implicit = label_space_encoders(context, "eics", network)
         self.label_loss = summed_label_loss(label_loss)
-        self.weights = {
-            "explicit": explicit_weight,
-            "correlation": correlation_weight,
-            "apart": apart_weight,
-            "triplet": triplet_weight,
-        }
+        self.weights = WEIGHTS
         self.objective = triplet_objective(context, classes, margin=margin)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

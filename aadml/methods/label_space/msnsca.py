@@ -1,19 +1,18 @@
 """MSNSCA: a multi-scale network with shared cross-attention, partner-free (Zhang et al., NCAA 2023)."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
-from annotated_types import Interval, Len
+from annotated_types import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Count, Dropout, Weight, Width
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.comparison.options import Dropout, Weight, Width
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.layers.dropout import DropoutLayer
-from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
+from aadml.methods.label_space.scales import KERNELS, SHORTEST, ItemAttention, ScaleNetwork
 from aadml.methods.method import Context
 from aadml.methods.networks import all_directions
 from aadml.methods.pair_losses import partner_distance, weighted_loss
@@ -21,16 +20,18 @@ from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 
 CLASSIFIER_HIDDEN = 32
-Kernel = Annotated[int, Interval(ge=1, le=1001)]
+WEIGHTS = {"label": 1.0, "apart": 0.1}
+"""Weights of the cross-entropy and of the distance between partners (SMSA-VA-CMR's code)."""
 
 
+@removing(memory=0, kernels=KERNELS, attention_heads=1, label_weight=1.0, apart_weight=0.1)
 class MultiScaleLearner(Learner):
     """Convolutions over a vector at three scales, and attention among an item's scales (Zhang et al., NCAA 2023).
 
         x_m -> own layers -> shared layer -> three scales t (width each) -> t + attention(t over t) -> joined, width
             -> joined + attention(joined over t) -> embedding
-        J = label_weight sum of CE(classifier_m(z), y) + center_weight sum of mean |z_i - center of its class|^2 / 2
-            + apart_weight mean |z_v - z_a|
+        J = sum of CE(classifier_m(z), y) + center_weight sum of mean |z_i - center of its class|^2 / 2
+            + 0.1 mean |z_v - z_a|
 
     The code of MSNSCA is not released; layers, sizes and terms follow SMSA-VA-CMR by the same authors. In that code,
     attention runs over the *batch* with keys of the partner's modality, at test too. An embedding therefore depends on
@@ -43,18 +44,9 @@ class MultiScaleLearner(Learner):
         dimension: size of the embedding (64: SMSA-VA-CMR's code).
         width: width of shared layer, scales and attention (128: same source).
         visual_hidden: size of the visual hidden layer (512: same source); other modalities have no hidden layer.
-        kernels: odd sizes of the convolutions, one per scale (3, 5, 7: same source).
-        attention_heads: number of heads of both attentions (1: same source), a divisor of `width`.
         dropout: share of units dropped (0.5: same source).
-        label_weight: weight of the cross-entropy (1: same source).
         center_weight: weight of the distance to the class centers (0.001 to 0.01: same source).
-        apart_weight: weight of the distance between partners (0.1: same source).
-
-    Raises:
-        InputError: an option is out of range.
     """
-
-    removed_options: ClassVar[JsonObject] = {"memory": 0}
 
     def __init__(
         self,
@@ -63,19 +55,11 @@ class MultiScaleLearner(Learner):
         dimension: Width = 64,
         width: Annotated[int, Interval(ge=SHORTEST, le=65_536)] = 128,
         visual_hidden: Width = 512,
-        kernels: Annotated[tuple[Kernel, ...], Len(1, 16)] = (3, 5, 7),
-        attention_heads: Count = 1,
         dropout: Dropout = 0.5,
-        label_weight: Weight = 1.0,
         center_weight: Annotated[Weight, Tuning(0.001, 0.01, 0.1)] = 0.01,
-        apart_weight: Weight = 0.1,
     ) -> None:
         super().__init__()
         classes = context.need_classes("msnsca")
-        if any(kernel % 2 == 0 for kernel in kernels):
-            raise InputError(f"method.kernels: {list(kernels)} given; pass odd sizes")
-        if width % attention_heads:
-            raise InputError(f"method.attention_heads: {attention_heads} given; pass a divisor of {width}")
         all_directions(context)
         context.need_vectors("msnsca")
         names = context.modalities
@@ -83,14 +67,14 @@ class MultiScaleLearner(Learner):
             {m: _own(d, visual_hidden if m == "visual" else 0, width, dropout) for m, d in context.dimensions.items()}
         )
         self.shared = nn.Linear(width, width, bias=False)
-        self.scales = nn.ModuleDict({m: ScaleNetwork(kernels, width) for m in names})
-        self.across_scales = ItemAttention(width, attention_heads)
-        self.joined = nn.Linear(len(kernels) * width, width, bias=False)
-        self.looking_back = ItemAttention(width, attention_heads)
+        self.scales = nn.ModuleDict({m: ScaleNetwork(width) for m in names})
+        self.across_scales = ItemAttention(width)
+        self.joined = nn.Linear(len(KERNELS) * width, width, bias=False)
+        self.looking_back = ItemAttention(width)
         self.last = nn.Linear(width, dimension, bias=False)
         self.classifiers = nn.ModuleDict({m: _classifier(dimension, classes, dropout) for m in names})
         self.centers = nn.Parameter(torch.randn(classes, dimension))
-        self.weights = {"label": label_weight, "center": center_weight, "apart": apart_weight}
+        self.weights = WEIGHTS | {"center": center_weight}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch, each item from its own scales (b, d) -> (b, dimension)."""

@@ -1,6 +1,7 @@
 """BiC-Net on feature vectors: a local branch on tokens and a global branch (Han et al., ACM TOMM 2023)."""
 
 import math
+from functools import partial
 from typing import Annotated, Any
 
 import torch
@@ -10,15 +11,17 @@ from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, Dropout, Layers, Margin
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.methods.method import Context
 from aadml.methods.networks import heads
 from aadml.methods.pair_losses import triplet_objective
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded
-from aadml.objective.embedded import Relation
+
+HEADS = 4
+"""Number of attention heads of every transformer layer."""
 
 
 class TokenTransformer(nn.Module):
@@ -30,23 +33,19 @@ class TokenTransformer(nn.Module):
     Args:
         dimension: d.
         tokens: number of pieces; fewer if d is smaller.
-        width: width of tokens and output.
+        width: width of tokens and output, a multiple of `HEADS`.
         depth: number of transformer layers.
-        attention_heads: number of heads of every layer.
         dropout: share of units dropped.
     """
 
-    def __init__(
-        self, dimension: int, *, tokens: int, width: int, depth: int, attention_heads: int, dropout: float
-    ) -> None:
+    def __init__(self, dimension: int, *, tokens: int, width: int, depth: int, dropout: float) -> None:
         super().__init__()
         self.piece = math.ceil(dimension / tokens)
         self.tokens = math.ceil(dimension / self.piece)
         self.token = nn.Sequential(nn.Linear(self.piece, width), nn.LayerNorm(width))
         self.position = nn.Parameter(0.02 * torch.randn(self.tokens, width))
         self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(width, attention_heads, 2 * width, dropout, "gelu", batch_first=True)
-            for _ in range(depth)
+            nn.TransformerEncoderLayer(width, HEADS, 2 * width, dropout, "gelu", batch_first=True) for _ in range(depth)
         )
         self.attention = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, 1))
         self.norm = nn.LayerNorm(width)
@@ -62,6 +61,7 @@ class TokenTransformer(nn.Module):
         return pooled
 
 
+@removing(attention_heads=HEADS, label_aware=False)
 class BilateralLearner(Learner):
     """A global branch on vectors and a local branch on their tokens, both trained to rank partners (Han et al., 2023).
 
@@ -73,49 +73,36 @@ class BilateralLearner(Learner):
     BiC-Net reads frames and their regions by transformers in space and time, and text by BERT. A single feature vector
     per clip has neither frames nor regions. The local branch therefore divides a vector into `tokens` pieces with
     learned positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are
-    negatives, which lowers scores of retrieval by class; with `label_aware` they are positives. The released code
-    halves the learning rate when validation stops rising, as the shipped config does. Sizes are choices of this
-    toolkit.
+    negatives, which lowers scores of retrieval by class. The released code halves the learning rate when validation
+    stops rising, as the shipped config does. Sizes are choices of this toolkit.
 
     Args:
         context: dimensions and classes.
         dimension: size of the embedding; each branch computes half of it.
         tokens: number of pieces of a vector (8 of 128 for 1024-d visual, 8 of 16 for 128-d audio features).
         depth: number of transformer layers.
-        attention_heads: number of heads of every layer, a divisor of half of `dimension`.
         hidden: hidden layers of the global branch.
         dropout: share of units dropped.
         margin: margin of the ranking loss, in cosine (0.2: released code).
-        label_aware: whether all clips with equal labels match, instead of only partners.
-
-    Raises:
-        InputError: `attention_heads` does not divide half of `dimension`.
     """
 
     def __init__(
         self,
         context: Context,
         *,
-        dimension: Annotated[int, Interval(ge=2, le=65_536), MultipleOf(2)] = 512,
+        dimension: Annotated[int, Interval(ge=2 * HEADS, le=65_536), MultipleOf(2 * HEADS)] = 512,
         tokens: Count = 8,
         depth: Annotated[int, Interval(ge=0, le=64)] = 2,
-        attention_heads: Count = 4,
         hidden: Layers = (1024,),
         dropout: Dropout = 0.1,
         margin: Annotated[Margin, Tuning(0.1, 0.2, 0.5)] = 0.2,
-        label_aware: bool = False,
     ) -> None:
         super().__init__()
         width = dimension // 2
-        if width % attention_heads:
-            raise InputError(f"method.attention_heads: {attention_heads} given; pass a divisor of {width}")
         global_heads = heads(context, "bic-net", (*hidden, width), activation="gelu", dropout=dropout)
         self.whole = nn.ModuleDict({m: nn.Sequential(head, nn.LayerNorm(width)) for m, head in global_heads.items()})
-        options = {"tokens": tokens, "width": width, "depth": depth, "attention_heads": attention_heads}
-        self.local = nn.ModuleDict(
-            {m: TokenTransformer(size, dropout=dropout, **options) for m, size in context.dimensions.items()}
-        )
-        self.label_aware = label_aware and bool(context.need_classes("method.label_aware"))
+        transformer = partial(TokenTransformer, tokens=tokens, width=width, depth=depth, dropout=dropout)
+        self.local = nn.ModuleDict({m: transformer(size) for m, size in context.dimensions.items()})
         self.objective = triplet_objective(
             context, width, score="cosine", margin=margin, reduction="sum", combine="sum"
         )
@@ -125,12 +112,10 @@ class BilateralLearner(Learner):
         return torch.cat([F.normalize(branch[modality](features), dim=1) for branch in (self.whole, self.local)], 1)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        groups = batch.labels if self.label_aware else batch.index
-        relation: Relation = "label" if self.label_aware else "id"
         costs = {}
         for name, branch in (("global_loss", self.whole), ("local_loss", self.local)):
             vectors = {m: branch[m](values) for m, values in batch.features.items()}
-            embedded = Embedded(vectors, groups, batch.index, relation)
+            embedded = Embedded(vectors, batch.index, batch.index, "id")
             costs[name] = self.objective(embedded, batch.generator)["loss"]
         return {"loss": 0.5 * costs["global_loss"] + 0.5 * costs["local_loss"]} | costs
 

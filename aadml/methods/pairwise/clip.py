@@ -13,36 +13,34 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Width
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.losses.supcon import supcon
 from aadml.methods.method import Context
-from aadml.methods.networks import Activation, all_directions, heads
+from aadml.methods.networks import all_directions, heads
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
 from aadml.objective import Embedded, Objective, ObjectiveOptions
-from aadml.objective.embedded import Relation
 from aadml.selections import SELECTIONS
 
 LARGEST_SCALE = math.log(100)
 
 
+@removing(activation="relu", label_aware=False)
 class ContrastiveLearner(Learner):
     """Projection heads under CLIP's objective, which matches clips with their partners (Radford et al., ICML 2021).
 
         L = mean over directions of  mean over i of  -log( exp(s cos(x_i, y_i)) / sum over j of exp(s cos(x_i, y_j)) )
 
     The scale s is learned, between 1 and 100. All other clips of the batch are negatives, even clips of the same class,
-    which lowers scores of retrieval by class. With `label_aware` all clips of a class are positives with equal targets
-    (the supervised contrastive loss of Khosla et al., 2020, across modalities). The AADML paper does not state how CLIP
-    was applied to features for its table: heads and schedule are configurable.
+    which lowers scores of retrieval by class. The AADML paper does not state how CLIP was applied to features for its
+    table: heads and schedule are configurable.
 
     Args:
         context: dimensions and classes.
         dimension: size of the embedding (512: CLIP's base models).
         hidden: hidden layers of the heads; [] for linear heads as in CLIP.
-        activation: activation after hidden layers.
         dropout: share of hidden units dropped.
         temperature: 1 / s at the start (0.07: Radford et al.).
-        label_aware: whether all clips with equal labels match, instead of only partners.
     """
 
     takes_missing = True
@@ -54,15 +52,12 @@ class ContrastiveLearner(Learner):
         *,
         dimension: Width = 512,
         hidden: Layers = (1024,),
-        activation: Activation = "relu",
         dropout: Dropout = 0.1,
         temperature: Annotated[float, Interval(ge=0.01, le=1), Tuning(0.03, 0.07, 0.2)] = 0.07,
-        label_aware: bool = False,
     ) -> None:
         super().__init__()
-        self.heads = heads(context, "clip", (*hidden, dimension), activation=activation, dropout=dropout)
+        self.heads = heads(context, "clip", (*hidden, dimension), activation="relu", dropout=dropout)
         self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
-        self.label_aware = label_aware and bool(context.need_classes("method.label_aware"))
         directions = all_directions(context)
         self.objective = Objective(
             self._terms,
@@ -88,9 +83,7 @@ class ContrastiveLearner(Learner):
             self.log_scale.clamp_(0, LARGEST_SCALE)
         features = batch.features
         vectors = group.together(len(batch.labels), lambda: {m: self.embed(f, m) for m, f in features.items()})
-        groups = batch.labels if self.label_aware else batch.index
-        relation: Relation = "label" if self.label_aware else "id"
-        embedded = Embedded(vectors, groups, batch.index, relation, present=batch.present)
+        embedded = Embedded(vectors, batch.index, batch.index, "id", present=batch.present)
         return {"loss": self.objective(embedded, batch.generator)["loss"], "scale": group.portion(self.log_scale.exp())}
 
 

@@ -1,7 +1,7 @@
 """DCIL: dual-path embeddings with an instance loss (Zheng et al., ACM TOMM 2020)."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -9,27 +9,28 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Dropout, Layers, Margin, Share, Weight, Width
+from aadml.comparison.options import Dropout, Layers, Margin, Share, Width
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.method import Context
-from aadml.methods.networks import Activation, heads
+from aadml.methods.networks import heads
 from aadml.methods.pair_losses import triplet_objective
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Stage, in_two
 from aadml.objective import Embedded
 from aadml.objective.composition import ALL_PAIRS, SelectionSection
-from aadml.objective.embedded import Relation
 
 FIRST, SECOND = "instance", "ranking"
 
 
+@removing(activation="relu", instance="clip", ranking_weight=1.0)
 class InstanceLearner(Learner):
     """Dual-path embeddings under a classifier of clips for all modalities, then a ranking loss (Zheng et al., 2020).
 
         stage 1:  L = sum over modalities of CE(W x_i, i)            all modalities share W
-        stage 2:  L + ranking_weight  sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
+        stage 2:  L + sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
 
     Every training clip is a class, so that partners share a row of W. No code in PyTorch was released, and the AADML
     paper does not state how the method was applied to features: sizes, dropout and schedule are configurable. The
@@ -39,16 +40,13 @@ class InstanceLearner(Learner):
         context: dimensions, classes, number of training clips.
         dimension: size of the embedding (512 to 2048 are usual).
         hidden: hidden layers of the heads; [] for linear heads.
-        activation: activation after hidden layers.
         dropout: share of units dropped, including units of the embedding before the classifier.
-        instance: unit of the classifier and the ranking: "clip" as published, or "class".
         instance_share: share of the epochs in stage 1.
         margin: margin of the ranking loss (1: Zheng et al.).
-        ranking_weight: weight of the ranking loss in stage 2 (1: Zheng et al.).
         selection: the `selection` section: "all" negatives of a batch, "hardest", "random", ... (see SELECTIONS).
 
     Raises:
-        InputError: instance is "clip", but the number of training clips is unknown.
+        InputError: the number of training clips is unknown.
     """
 
     def __init__(
@@ -57,26 +55,21 @@ class InstanceLearner(Learner):
         *,
         dimension: Width = 512,
         hidden: Layers = (1024,),
-        activation: Activation = "relu",
         dropout: Dropout = 0.5,
-        instance: Literal["clip", "class"] = "clip",
         instance_share: Share = 0.5,
         margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
-        ranking_weight: Weight = 1.0,
         selection: SelectionSection = ALL_PAIRS,
     ) -> None:
         super().__init__()
-        if instance == "clip" and not context.clips:
+        if not context.clips:
             raise InputError(
                 "dcil has one class per training clip, but the number of training clips is unknown; set clips in the "
                 "Context"
             )
-        self.by_clip, self.share, self.ranking_weight = instance == "clip", instance_share, ranking_weight
-        self.heads = heads(context, "dcil", (*hidden, dimension), activation=activation, dropout=dropout)
+        self.share = instance_share
+        self.heads = heads(context, "dcil", (*hidden, dimension), activation="relu", dropout=dropout)
         self.dropout = DropoutLayer(dropout)
-        self.classifier = nn.Linear(
-            dimension, context.clips if self.by_clip else context.need_classes("method.instance: class")
-        )
+        self.classifier = nn.Linear(dimension, context.clips)
         self.objective = triplet_objective(
             context, dimension, selection=selection, score="cosine", margin=margin, reduction="mean", combine="sum"
         )
@@ -87,7 +80,7 @@ class InstanceLearner(Learner):
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Check that the classifier has a row for every training clip."""
-        if self.by_clip and len(train) > self.classifier.out_features:
+        if len(train) > self.classifier.out_features:
             raise InputError(
                 f"dcil: {len(train)} training clips given, but the method was built for {self.classifier.out_features} "
                 f"clips; set clips to {len(train)} in the Context"
@@ -99,16 +92,13 @@ class InstanceLearner(Learner):
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
-        targets = batch.index if self.by_clip else batch.labels
-        losses = [F.cross_entropy(self.classifier(self.dropout(values)), targets) for values in vectors.values()]
+        losses = [F.cross_entropy(self.classifier(self.dropout(values)), batch.index) for values in vectors.values()]
         instance = torch.stack(losses).sum()
         if batch.epoch.stage == FIRST:
             return {"loss": instance, "instance_loss": instance}
-        relation: Relation = "id" if self.by_clip else "label"
-        embedded = Embedded(vectors, targets, batch.index, relation)
+        embedded = Embedded(vectors, batch.index, batch.index, "id")
         ranking = self.objective(embedded, batch.generator)["loss"]
-        loss = instance + self.ranking_weight * ranking
-        return {"loss": loss, "instance_loss": instance, "ranking_loss": ranking}
+        return {"loss": instance + ranking, "instance_loss": instance, "ranking_loss": ranking}
 
 
 dcil = learned(InstanceLearner)

@@ -1,16 +1,16 @@
 """Few labels, many pairs: a trunk trained on classes of the labeled clips, and on matching of all clips."""
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
-from annotated_types import Interval
 from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Temperature, Width
+from aadml.comparison.options import Width
 from aadml.feature_extraction.feature_file import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import removing
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network, PerModality
 from aadml.methods.pairwise.matching import Matching, on_sphere
@@ -30,7 +30,11 @@ from aadml.objective.objective import Directions
 
 CROSS_ENTROPY, NT_XENT = LabelLossSection.of("ce"), LossSection.of("nt-xent")
 
+LABELED = 200
+"""Number of labeled clips drawn for each step; all labeled clips if there are fewer."""
 
+
+@removing(temperature=1.0, labeled=LABELED, learn_temperature=True, duplicates="mask")
 class FewLabelsLearner(Learner):
     """Classification of the labeled clips and matching of all clips, with one trunk per modality.
 
@@ -43,11 +47,6 @@ class FewLabelsLearner(Learner):
         context: dimensions of the modalities, classes.
         network: the `network` section: hidden layers, dropout and input noise of each modality's trunk.
         pair_dimension: size of the vectors for matching pairs; the embedding has C dimensions.
-        temperature: temperature of the posteriors.
-        labeled: number of labeled clips drawn for each step; all labeled clips if there are fewer.
-        learn_temperature: whether to train the temperature of a loss of pairs that has one.
-        duplicates: whether clips with equal features in some modality are negatives of each other: "mask" excludes such
-            pairs, "keep" does not.
         label_loss: the `label_loss` section; the next four arguments are sections too.
         loss: loss of pairs; not computed if its weight is 0.
         selection: selection of the pairs in the loss.
@@ -65,10 +64,6 @@ class FewLabelsLearner(Learner):
         *,
         network: Network = NETWORK,
         pair_dimension: Width = 64,
-        temperature: Temperature = 1.0,
-        labeled: Annotated[int, Interval(ge=1, le=100_000)] = 200,
-        learn_temperature: bool = True,
-        duplicates: Literal["mask", "keep"] = "mask",
         label_loss: LabelLossSection = CROSS_ENTROPY,
         loss: LossSection = NT_XENT,
         selection: SelectionSection = ALL_PAIRS,
@@ -88,10 +83,9 @@ class FewLabelsLearner(Learner):
         self.matching = Matching(
             Space(context.modalities, pair_dimension, classes=classes),
             loss=loss, selection=selection, proxy=IDENTITY, directions=directions, neighbors=neighbors,
-            learn_temperature=learn_temperature, masked=duplicates == "mask", seed=context.seed,
+            seed=context.seed,
         )  # fmt: skip
         self.needs_same_texts = self.matching.needs_same_texts
-        self.temperature, self.labeled = temperature, labeled
         self._rows = torch.empty(0, dtype=torch.int64)
 
     def check_clips(self, train: Clips) -> None:
@@ -109,7 +103,7 @@ class FewLabelsLearner(Learner):
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Compute the class posteriors of a batch (b, d) -> (b, C)."""
         # in double precision, because a saturated softmax in float32 has ties
-        return torch.softmax(self.encoders[modality](features).double() / self.temperature, 1).float()
+        return torch.softmax(self.encoders[modality](features).double(), 1).float()
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         label = self._label_loss(batch)
@@ -123,7 +117,7 @@ class FewLabelsLearner(Learner):
 
     def _label_loss(self, batch: Batch) -> Tensor:
         """Compute the label loss of labeled clips, which are redrawn in each step, in every modality."""
-        order = torch.randperm(len(self._rows), generator=batch.generator)[: self.labeled]
+        order = torch.randperm(len(self._rows), generator=batch.generator)[:LABELED]
         rows = self._rows[order.to(self._rows.device)]
         labels = self._train.labels[rows].to(self.device)
         losses = [

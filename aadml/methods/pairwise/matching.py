@@ -24,7 +24,7 @@ from aadml.methods.pairwise.teacher import dcca_space
 from aadml.methods.training.learner import Batch, on_device
 from aadml.objective import Embedded
 from aadml.objective.composition import LossSection, ProxySection, SelectionSection, Space, compose_objective
-from aadml.objective.embedded import Bank, Relation
+from aadml.objective.embedded import Bank
 from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositives
 from aadml.objective.objective import Directions
 from aadml.proxies.contract import TrainingSet
@@ -37,6 +37,9 @@ Encode = Callable[[Any, Modality], Tensor]
 class Matching(nn.Module):
     """The loss of a batch of pairs; see `PairLearner` for the options.
 
+    The temperature of a loss that has one is learned. Clips with equal features in some modality are not negatives of
+    each other.
+
     Args:
         space: space of the embeddings.
         loss: the `loss` section; the next four arguments are sections too.
@@ -44,9 +47,6 @@ class Matching(nn.Module):
         proxy: proxies that replace clips in training.
         directions: pairs of anchors and candidates.
         neighbors: positives besides a clip's partner.
-        learn_temperature: whether to train the temperature of a loss that has one.
-        masked: whether clips with equal features are not negatives of each other.
-        relation: "label" if all clips with equal labels match, "id" if only partners match.
         seed: seed of a teacher.
 
     Raises:
@@ -64,19 +64,15 @@ class Matching(nn.Module):
         proxy: ProxySection,
         directions: Directions,
         neighbors: NeighborOptions,
-        learn_temperature: bool,
-        masked: bool,
-        relation: Relation = "id",
-        seed: int = 0,
+        seed: int,
     ) -> None:
         super().__init__()
         self.objective = compose_objective(space, loss=loss, selection=selection, proxy=proxy, directions=directions)
-        start = getattr(loss.options, "temperature", None) if learn_temperature else None
+        start = getattr(loss.options, "temperature", None)
         self.log_scale = None if start is None else nn.Parameter(torch.tensor(-math.log(start)))
         if self.log_scale is not None:
             self.objective.losses = tuple(partial(self._tempered, inner) for inner in self.objective.losses)
-        self.masked, self.relation = masked, relation
-        _check(neighbors, loss.name, self.objective.proxy, relation)
+        _check(neighbors, loss.name, self.objective.proxy)
         self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
         if self._taught and len(space.modalities) != 2:
             raise InputError(
@@ -98,7 +94,7 @@ class Matching(nn.Module):
         """Check that the training clips have as many neighbors as the options require."""
         if self.neighbors is not None:
             self.neighbors.check_size(len(train))
-        self.objective.check_size(len(train), train.labels if self.relation == "label" else None)
+        self.objective.check_size(len(train), None)
 
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
         """Compute bank and neighbors before each epoch, and duplicates before the first (before each if texts change).
@@ -112,7 +108,7 @@ class Matching(nn.Module):
         self._train = train
         device = train.labels.device
         if len(self._groups) != len(train) or train.drawn_by is not None:
-            self._groups = (same_clips(train) if self.masked else torch.arange(len(train))).to(device)
+            self._groups = same_clips(train).to(device)
         proxy = self.objective.proxy
         if self.of_batch_alone:
             return
@@ -122,10 +118,8 @@ class Matching(nn.Module):
         if self.neighbors is not None:
             self.neighbors.refresh(bank, self._teacher if self._taught else inputs, self._groups, generator)
         if proxy is not None:
-            labels = train.labels if self.relation == "label" else None
-            proxy.refresh(TrainingSet(bank, labels, inputs, generator, self._groups))
-        groups = train.labels if self.relation == "label" else self._groups
-        self._bank = Bank(bank, groups) if self.banked else None
+            proxy.refresh(TrainingSet(bank, None, inputs, generator, self._groups))
+        self._bank = Bank(bank, self._groups) if self.banked else None
 
     def forward(
         self,
@@ -152,12 +146,11 @@ class Matching(nn.Module):
             with torch.no_grad():  # no clamp in the graph, whose gradient would be zero beyond the bound
                 self.log_scale.clamp_(0, LARGEST_SCALE)
         index = batch.index.to(self._groups.device)
-        groups = batch.labels if self.relation == "label" else self._groups[index]
         columns = torch.arange(len(self._groups), device=index.device) if self.banked else index
         neighbors = self.neighbors
         near = None if neighbors is None else {m: neighbors.among(index, m, columns) for m in vectors}
         embedded = Embedded(
-            vectors, groups, index, self.relation, features=features, heads=heads, neighbors=near, bank=self._bank,
+            vectors, self._groups[index], index, "id", features=features, heads=heads, neighbors=near, bank=self._bank,
             present=batch.present,
         )  # fmt: skip
 
@@ -199,11 +192,7 @@ def same_clips(clips: Clips) -> Tensor:
     return torch.from_numpy(groups.astype(np.int64))
 
 
-def _check(neighbors: NeighborOptions, loss: str, proxy: Any, relation: Relation) -> None:
-    if neighbors.positives != "none" and relation == "label":
-        raise InputError(
-            "neighbors.positives: labels already determine the positives (method.label_aware); choose none"
-        )
+def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
     if not neighbors.alike and loss not in WEIGHS_POSITIVES:
         raise InputError(
             f"neighbors.weights: loss {loss} weights all positives equally; choose equal weights, or "

@@ -1,7 +1,8 @@
 """Small networks on frozen features, trained only on pairs, without labels."""
 
 from copy import deepcopy
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import torch
 from annotated_types import Interval
@@ -11,6 +12,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Width
 from aadml.comparison.processes import group
+from aadml.feature_extraction.ground.options import removing
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network, PerModality
 from aadml.methods.pairwise.matching import Matching, on_sphere
@@ -24,6 +26,23 @@ from aadml.proxies.contract import Proxy
 NT_XENT = LossSection.of("nt-xent")
 
 
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingOptions:
+    """Options of the embeddings of `pairs`.
+
+    Attributes:
+        dimension: size of the embedding.
+        average: decay of a running average of the networks, which then computes the embeddings; 0 for no average.
+    """
+
+    dimension: Width = 64
+    average: Annotated[float, Interval(ge=0, lt=1)] = 0.0
+
+
+EMBEDDING = EmbeddingOptions()
+
+
+@removing(learn_temperature=True, duplicates="mask", label_aware=False)
 class PairLearner(Learner):
     """A network for each modality's features, trained to match partners by any loss of pairs.
 
@@ -34,12 +53,7 @@ class PairLearner(Learner):
     Args:
         context: dimensions of the modalities.
         network: the `network` section: hidden layers, dropout and input noise of each modality's network.
-        dimension: size of the embedding.
-        average: decay of a running average of the networks, which then computes the embeddings; 0 for no average.
-        learn_temperature: whether to train the temperature of a loss that has one, from the value of its option.
-        duplicates: whether clips with equal features in some modality are negatives of each other: "mask" excludes such
-            pairs, "keep" does not.
-        label_aware: whether all clips with equal labels match, instead of only partners.
+        embedding: see `EmbeddingOptions`.
         loss: the `loss` section; the next four arguments are sections too.
         selection: selection of the pairs in the loss.
         proxy: proxies that replace clips in training; anchor-aware proxies use no labels in this method.
@@ -54,11 +68,7 @@ class PairLearner(Learner):
         context: Context,
         *,
         network: Network = NETWORK,
-        dimension: Width = 64,
-        average: Annotated[float, Interval(ge=0, lt=1)] = 0.0,
-        learn_temperature: bool = True,
-        duplicates: Literal["mask", "keep"] = "mask",
-        label_aware: bool = False,
+        embedding: EmbeddingOptions = EMBEDDING,
         loss: LossSection = NT_XENT,
         selection: SelectionSection = ALL_PAIRS,
         proxy: ProxySection = IDENTITY,
@@ -67,17 +77,14 @@ class PairLearner(Learner):
     ) -> None:
         super().__init__()
         context.need_vectors("pairs")
+        dimension, self.average = embedding.dimension, embedding.average
         self.encoders: PerModality[LabelSpaceEncoder] = PerModality(
             {m: LabelSpaceEncoder(size, dimension, network) for m, size in context.dimensions.items()}
         )
-        self.average = average
-        self.averaged = deepcopy(self.encoders).requires_grad_(requires_grad=False) if average else None
-        by_label = label_aware and bool(context.need_classes("method.label_aware"))
+        self.averaged = deepcopy(self.encoders).requires_grad_(requires_grad=False) if self.average else None
         self.matching = Matching(
             Space(context.modalities, dimension, (0, *network.hidden)[-1], context.classes),
-            loss=loss, selection=selection, proxy=proxy, directions=directions, neighbors=neighbors,
-            learn_temperature=learn_temperature, masked=duplicates == "mask", relation="label" if by_label else "id",
-            seed=context.seed,
+            loss=loss, selection=selection, proxy=proxy, directions=directions, neighbors=neighbors, seed=context.seed,
         )  # fmt: skip
         self.needs_same_texts = self.matching.needs_same_texts
         self.takes_missing = self.matching.of_batch_alone  # bank, proxies and neighbors need all modalities

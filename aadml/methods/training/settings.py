@@ -1,6 +1,6 @@
 """The `training` section of a config."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -8,7 +8,6 @@ import torch
 from annotated_types import Interval
 
 from aadml.comparison.options import Count, CountOrZero, LearningRate, Momentum, Share
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Choice, OnlyWith, Tuning
 from aadml.retrieval.metric_functions import check_criterion
 
@@ -61,7 +60,7 @@ class Training:
             Weights, losses, optimizers and all evaluation are float32.
     """
 
-    removed_options: ClassVar[JsonObject] = {"micro_batch": 0, "valid_every": 1}
+    removed_options: ClassVar[Mapping[str, int]] = {"micro_batch": 0, "valid_every": 1}
 
     epochs: Count = 400
     batch: Count = 400

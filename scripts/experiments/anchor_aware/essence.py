@@ -20,9 +20,8 @@ def essence(config: Config) -> Config:
     if proxy is None or proxy.name != "anchor-aware":
         return config
     options = _plain(proxy.options.plain())
-    convex, free = options["residual"] == "convex", options["attention"] == "free"
-    itself = options["reading"] == "R1" and free and options["residual"] != "add"
-    if itself or options["aa_mix"] == 0 or (convex and options["residual_weight"] == 0):
+    itself = options["reading"] == "R1" and options["attention"] == "free" and options["residual"] != "add"
+    if itself or options["aa_mix"] == 0:
         return without_proxy(config)
     if reaches_no_encoder(options) and "label_loss" in config.sections:
         return weighted(without_proxy(config), 0.0)
@@ -31,7 +30,7 @@ def essence(config: Config) -> Config:
 
 def _plain(options: JsonObject) -> dict[str, Json]:
     """Return the options of an anchor-aware proxy, with those that have no effect at their defaults."""
-    found, inert = dict(options), [] if options["residual"] == "convex" else ["residual_weight"]
+    found, inert = dict(options), list[str]()
     if options["reading"] == "R1":
         inert += [*schema(GraphOptions), "query", "live"]
     elif options["reading"] == "R3" and options["k"] == 1:

@@ -44,8 +44,7 @@ def generator_gradient(loss: nn.Module, comparison: Comparison, arrays: Arrays, 
 def _hdml_of(arrays: Arrays, fidelity: str) -> Hdml:
     loss = Hdml(
         dimension=6, features=14, classes=5, hidden=9, fidelity=fidelity, margin=float(arrays["option_margin"]),
-        pull=float(arrays["option_alpha"]), trust=float(arrays["option_beta"]), balance=float(arrays["option_lambda"]),
-        class_factor=float(arrays["option_softmax_factor"]),
+        pull=float(arrays["option_alpha"]),
     ).double().eval()  # fmt: skip
     named = {"generator.0": "generator1", "generator.2": "generator2", "classifier": "softmax"}
     put(loss, {f"{a}.{part}": arrays[f"weight_{b}_{part}"] for a, b in named.items() for part in ("weight", "bias")})

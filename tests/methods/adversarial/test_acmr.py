@@ -48,7 +48,7 @@ def test_triplets_are_of_partners_and_the_lookalike_of_another_class():
             near = (vectors[one][i] - vectors[other][i]).square().sum()
             far = (vectors[one][i] - vectors[other][n]).square().sum()
             total += max(0.0, float(0.1 + 5 * near - far)) / 6
-    found = lookalike_triplet(vectors, given.features, given.labels, margin=0.1, positive_weight=5.0)
+    found = lookalike_triplet(vectors, given.features, given.labels, margin=0.1)
     assert float(found) == pytest.approx(total)
     assert total > 0
 
@@ -70,9 +70,7 @@ def test_in_the_source_a_batch_has_one_hinge_and_its_own_class_counts_as_unlike(
             far = (vectors[one][i] - vectors[other][n]).square().sum()
             total += float(5 * near - far) / 2
         expected += max(0.0, margin + total)
-    found = lookalike_triplet(
-        vectors, features, given.labels, margin=margin, positive_weight=5.0, fidelity="source"
-    )  # fmt: skip
+    found = lookalike_triplet(vectors, features, given.labels, margin=margin, fidelity="source")
     assert float(found) == pytest.approx(expected)
     assert expected > 0
 
@@ -80,7 +78,7 @@ def test_in_the_source_a_batch_has_one_hinge_and_its_own_class_counts_as_unlike(
 def test_triplets_cost_nothing_where_all_clips_are_of_one_class():
     given = batch(4)
     vectors = {m: torch.randn(4, 3, requires_grad=True) for m in CONTEXT.modalities}
-    cost = lookalike_triplet(vectors, given.features, torch.zeros(4).long(), margin=1.0, positive_weight=5.0)
+    cost = lookalike_triplet(vectors, given.features, torch.zeros(4).long(), margin=1.0)
     assert cost == 0
     cost.backward()
     assert all(torch.equal(v.grad, torch.zeros(4, 3)) for v in vectors.values())
@@ -88,15 +86,15 @@ def test_triplets_cost_nothing_where_all_clips_are_of_one_class():
 
 @torch.no_grad()
 def test_the_encoders_pay_for_labels_and_triplets_and_gain_by_confusion():
-    one, given = learner(label_weight=3.0, adv_weight=0.7, margin=0.2, positive_weight=4.0), batch()
+    one, given = learner(adv_weight=0.7, margin=0.2), batch()
     vectors = {m: one.embed(values, m) for m, values in given.features.items()}
     label = sum(F.cross_entropy(one.classifier(v), given.labels) for v in vectors.values())
-    triplet = lookalike_triplet(vectors, given.features, given.labels, margin=0.2, positive_weight=4.0)
+    triplet = lookalike_triplet(vectors, given.features, given.labels, margin=0.2)
     confusion = sum(
         F.cross_entropy(one.modality_classifier(v), torch.full((9,), number))
         for number, v in enumerate(vectors.values())
     )
-    expected = 3 * label + triplet - 0.7 * reversal(given.epoch) * confusion
+    expected = 100 * label + triplet - 0.7 * reversal(given.epoch) * confusion
     torch.testing.assert_close(one.players()["encoders"].loss(given)["loss"], expected)
 
 
@@ -159,9 +157,12 @@ def test_without_adversarial_weight_the_encoders_learn_as_if_there_were_no_game(
     assert not all(torch.equal(game[name], no_game[name]) for name in idle)
 
 
-def test_the_game_hides_the_modality():
+def test_the_game_hides_the_modality(monkeypatch):
+    monkeypatch.setattr("aadml.methods.adversarial.acmr.LABEL_WEIGHT", 1.0)
+    monkeypatch.setattr("aadml.methods.adversarial.acmr.POSITIVE_WEIGHT", 0.0)
+
     def entropy(adv_weight):
-        one = trained(adv_weight=adv_weight, label_weight=1.0, positive_weight=0.0).learner
+        one = trained(adv_weight=adv_weight).learner
         with torch.no_grad():
             return float(one._modality_entropy({m: one.embed(clips()[m], m) for m in CONTEXT.modalities}))
 

@@ -90,8 +90,8 @@ def test_map_and_codes_are_kept_with_the_weights_and_change_with_the_clips():
 
 @torch.no_grad()
 def test_the_loss_is_the_sum_of_its_terms_as_loops():
-    weights = {"balance_weight": 0.5, "class_weight": 0.25, "code_weight": 0.125, "quantization_weight": 2.0}
-    one, given = learner(adv_weight=3.0, **weights), batch()
+    one, given = learner(adv_weight=3.0, class_weight=0.25), batch()
+    one.weights |= {"balance": 0.5, "code": 0.125, "quantization": 2.0}
     features = {m: F.normalize(one.encoders[m](given.features[m]), dim=1) for m in CONTEXT.modalities}
     h = {m: torch.tanh(one.hashes[m](one._attended(values))) for m, values in features.items()}
     labels = given.labels.tolist()
@@ -129,10 +129,9 @@ def test_each_player_moves_its_own_and_all_is_owned_once():
 
 
 def test_the_verdict_of_the_critics_reaches_the_encoders():
-    weights = {"balance_weight": 0.0, "code_weight": 0.0, "quantization_weight": 0.0}
-    one, given = learner(adv_weight=1.0, **weights), batch()
-    silent = learner(adv_weight=0.0, **weights)
+    one, given, silent = learner(adv_weight=1.0), batch(), learner(adv_weight=0.0)
     for learned in (one, silent):
+        learned.weights |= {"balance": 0.0, "code": 0.0, "quantization": 0.0}
         learned.zero_grad()
         learned.players()["hashing"].loss(given)["loss"].backward()
     encoder, without = one.encoders["audio"][0].weight.grad, silent.encoders["audio"][0].weight.grad

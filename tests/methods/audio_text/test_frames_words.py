@@ -86,7 +86,7 @@ def test_captions_are_anchors_of_sounds_as_sounds_are_of_captions(tones, context
     """The loss of a batch as loops: each side against the other side's others, in the score of the very two."""
     torch.manual_seed(0)
     loss = {"name": "ranking", "margin": 0.0, "reduction": "mean", "combine": "sum"}
-    learner = METHODS["xie"](context, TRAINING, **SMALL | typed(strategy="full-mini-batch", loss=loss)).learner
+    learner = made("xie", context, TRAINING, **SMALL, strategy="full-mini-batch", loss=loss).learner
     learner.learn_words(tones.train["text"])
     learner.eval()
     rows = torch.arange(0, 20, 4)

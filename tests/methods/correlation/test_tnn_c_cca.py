@@ -85,7 +85,6 @@ def test_in_the_source_a_partner_is_no_positive():
     ("options", "message"),
     [
         ({"dimension": 6}, "pass a whole number from 1 to 5"),
-        ({"pair_weight": 2.0}, "from 0 to 1"),
         ({"selection": "hardst"}, "did you mean 'hardest'"),
     ],
 )

@@ -15,13 +15,7 @@ from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.settings import Training
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
-WEIGHTS = {
-    "vae_weight": 0.2,
-    "label_weight": 0.3,
-    "correlation_weight": 0.4,
-    "apart_weight": 0.5,
-    "center_weight": 0.6,
-}
+WEIGHTS = {"vae": 0.2, "label": 0.3, "correlation": 0.4, "apart": 0.5, "center": 0.6}
 
 
 def learner(**options):
@@ -55,7 +49,8 @@ def latents(one, given, seed):
 
 @torch.no_grad()
 def test_the_loss_is_the_weighted_sum_of_its_five_parts_as_loops():
-    one, given = learner(**WEIGHTS), batch()
+    one, given = learner(), batch()
+    one.weights = WEIGHTS
     drawn = latents(one, given, 3)
     vae = label = center = correlation = 0.0
     for modality, (mean, log_variance, z) in drawn.items():

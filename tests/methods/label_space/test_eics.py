@@ -41,8 +41,8 @@ def test_the_cosine_of_embeddings_is_the_mean_of_both_cosines():
 
 @torch.no_grad()
 def test_the_loss_is_the_sum_of_its_terms():
-    weights = {"explicit_weight": 0.5, "correlation_weight": 0.25, "apart_weight": 2.0, "triplet_weight": 0.75}
-    one, given = learner(**weights, margin=1.5), batch()
+    one, given = learner(margin=1.5), batch()
+    one.weights = {"explicit": 0.5, "correlation": 0.25, "apart": 2.0, "triplet": 0.75}
     u = {m: one._explicit(given.features[m], m) for m in CONTEXT.modalities}
     f = {m: one.implicit[m](given.features[m]) for m in CONTEXT.modalities}
     triplets = []
@@ -67,9 +67,9 @@ def test_the_explicit_subspace_is_shared_and_the_implicit_one_is_each_modalitys_
     assert set(one.implicit) == {"audio", "visual"}
 
 
-@pytest.mark.parametrize(("weight", "part"), [("explicit_weight", "classifier"), ("triplet_weight", "implicit")])
+@pytest.mark.parametrize(("weight", "part"), [("explicit", "classifier"), ("triplet", "implicit")])
 def test_every_part_learns(weight, part):
-    others = {"explicit_weight": 0.0, "correlation_weight": 0.0, "apart_weight": 0.0, "triplet_weight": 0.0}
-    one = learner(**(others | {weight: 1.0}), label_loss={"name": "row-norm", "weight": 0.0})
+    one = learner(label_loss={"name": "row-norm", "weight": 0.0})
+    one.weights = dict.fromkeys(one.weights, 0.0) | {weight: 1.0}
     one.players()["all"].loss(batch())["loss"].backward()
     assert any(p.grad is not None and p.grad.abs().max() > 0 for p in getattr(one, part).parameters())

@@ -31,7 +31,7 @@ def batch(b=7):
 
 def test_a_vector_of_128_has_three_tokens_of_128():
     """Lengths as published: 65 after the strided convolution, 32 and 16 after pooling, 1 at the end."""
-    network = ScaleNetwork((3, 5, 7), 128)
+    network = ScaleNetwork(128)
     lengths = []
     for module in (*network.stem, *network.branches[1]):
         module.register_forward_hook(lambda _module, _inputs, output: lengths.append(output.shape[2]))
@@ -43,22 +43,19 @@ def test_a_vector_of_128_has_three_tokens_of_128():
 @pytest.mark.parametrize("dimension", [8, 9, 64])
 def test_short_vectors_have_tokens_too(dimension):
     with torch.no_grad():
-        assert torch.isfinite(ScaleNetwork((3, 7), 6)(torch.randn(2, dimension))).all()
+        assert torch.isfinite(ScaleNetwork(6)(torch.randn(2, dimension))).all()
 
 
 @torch.no_grad()
 def test_attention_is_its_definition():
     torch.manual_seed(0)
-    attention, queries, tokens = ItemAttention(6, 2), torch.randn(2, 2, 6), torch.randn(2, 3, 6)
+    attention, queries, tokens = ItemAttention(6), torch.randn(2, 2, 6), torch.randn(2, 3, 6)
     found = attention(queries, tokens)
     for item in range(2):
         q, k, v = attention.query(queries[item]), attention.key(tokens[item]), attention.value(tokens[item])
         for row in range(2):
-            parts = []
-            for head in (slice(0, 3), slice(3, 6)):
-                weights = torch.softmax(torch.tensor([float(q[row, head] @ t) / math.sqrt(3) for t in k[:, head]]), 0)
-                parts.append(weights @ v[:, head])
-            torch.testing.assert_close(found[item, row], queries[item, row] + attention.output(torch.cat(parts)))
+            weights = torch.softmax(torch.tensor([float(q[row] @ t) / math.sqrt(6) for t in k]), 0)
+            torch.testing.assert_close(found[item, row], queries[item, row] + attention.output(weights @ v))
 
 
 def test_an_item_depends_on_no_other_item():
@@ -78,7 +75,9 @@ def test_every_scale_counts():
 
 
 def test_the_loss_is_the_sum_of_its_terms():
-    one, given = learner(label_weight=0.5, center_weight=0.25, apart_weight=2.0).eval(), batch()
+    one, given = learner(center_weight=0.25).eval(), batch()
+    assert one.weights == {"label": 1.0, "apart": 0.1, "center": 0.25}
+    one.weights |= {"label": 0.5, "apart": 2.0}
     z = {m: one.embed(given.features[m], m) for m in CONTEXT.modalities}
     expected = 2.0 * sum((x - y).norm() for x, y in zip(z["audio"], z["visual"], strict=True)) / 7
     for m, values in z.items():
@@ -91,10 +90,6 @@ def test_the_loss_is_the_sum_of_its_terms():
     assert one.centers.grad.abs().max() > 0
 
 
-def test_a_scale_of_one_step_is_possible():
-    assert learner(kernels=(1,)).embed(batch().features["audio"], "audio").shape[0] == 7
-
-
 def test_attention_and_shared_layers_are_one_for_all_modalities():
     own = {"own", "scales", "classifiers"}
     for name, _ in learner().named_parameters():
@@ -104,10 +99,6 @@ def test_attention_and_shared_layers_are_one_for_all_modalities():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kernels": (3, 4)}, r"kernels: \[3, 4\] given; pass odd sizes"),
-        ({"kernels": (-1, 3)}, r"kernels: \[-1, 3\] given; pass a list of 1 to 16"),
-        ({"kernels": ()}, r"kernels: \[\] given; pass a list of 1 to 16"),
-        ({"attention_heads": 5}, "attention_heads: 5 given; pass a divisor of 12"),
         ({"width": 7}, "width: 7 given; pass a whole number from 8"),
         ({"dimension": 0}, "dimension: 0 given; pass a whole number from 1"),
     ],

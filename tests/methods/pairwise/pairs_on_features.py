@@ -7,6 +7,7 @@ from aadml.comparison.clips import Clips
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
+from aadml.methods.pairwise.pairs import EmbeddingOptions
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.settings import Training
 from aadml.objective.composition import LossSection
@@ -21,10 +22,13 @@ NETWORK = NetworkOptions(hidden=(6,), dropout=0.0)
 LOSS = LossSection.of("nt-xent", temperature=0.1, reduction="mean")
 
 
+EMBEDDING = EmbeddingOptions(dimension=4)
+
+
 def learner(**options):
     torch.manual_seed(0)
     return METHODS["pairs"](
-        CONTEXT, Training(), **typed(**{"network": NETWORK, "dimension": 4, "loss": LOSS} | options)
+        CONTEXT, Training(), **typed(**{"network": NETWORK, "embedding": EMBEDDING, "loss": LOSS} | options)
     ).learner
 
 

@@ -40,14 +40,6 @@ def test_the_loss_is_the_mean_cross_entropy_of_partners_both_ways():
     torch.testing.assert_close(one.players()["all"].loss(given)["loss"], expected)
 
 
-def test_with_labels_all_clips_of_a_class_are_equal_targets():
-    one, given = learner(label_aware=True), batch()
-    same = (given.labels[:, None] == given.labels[None, :]).float()
-    scores, target = logits(one, given), same / same.sum(1, keepdim=True)
-    expected = (F.cross_entropy(scores, target) + F.cross_entropy(scores.T, target)) / 2
-    torch.testing.assert_close(one.players()["all"].loss(given)["loss"], expected)
-
-
 def test_the_scale_starts_at_the_temperature_is_learned_and_held_at_a_hundred():
     one = learner()
     assert float(one.log_scale.detach().exp()) == pytest.approx(1 / 0.07)
@@ -64,7 +56,7 @@ def test_without_hidden_layers_heads_are_linear():
     assert [type(layer).__name__ for layer in learner(hidden=()).heads["audio"]] == ["Linear"]
 
 
-def test_labels_play_no_part_unless_asked_for():
+def test_labels_play_no_part():
     data = batch(6)
     clips = Clips(data.features, data.labels, tuple("abcdef"), tuple("xyz"))
     other = Clips(data.features, data.labels.flip(0), tuple("abcdef"), tuple("xyz"))

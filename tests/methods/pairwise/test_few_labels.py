@@ -64,8 +64,9 @@ def test_the_labels_of_a_batch_do_not_decide_which_labels_teach():
     torch.testing.assert_close(first, second)
 
 
-def test_of_many_labels_each_step_draws_some():
-    one, given = learner(labeled=1), clips()
+def test_of_many_labels_each_step_draws_some(monkeypatch):
+    monkeypatch.setattr("aadml.methods.pairwise.few_labels.LABELED", 1)
+    one, given = learner(), clips()
     alone = [
         sum(F.cross_entropy(one.encoders[m](given[m][[r]]), given.labels[[r]]) for m in given.modalities)
         for r in LABELED

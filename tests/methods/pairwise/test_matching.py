@@ -33,9 +33,6 @@ def test_clips_that_share_their_features_are_not_each_others_negatives():
         masked[row, column] = masked[column, row] = True
     one = learner()
     assert cost(one, given) == pytest.approx(expected(one, given, masked), abs=1e-5)
-    keeping = learner(duplicates="keep")
-    none = torch.zeros_like(masked)
-    assert cost(keeping, given) == pytest.approx(expected(keeping, given, none), abs=1e-5)
 
 
 def test_continuous_weights_are_soft_targets_from_within_the_modality():

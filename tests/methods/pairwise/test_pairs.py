@@ -1,5 +1,7 @@
 """Pairs: the symmetric contrastive loss of two small networks, its temperature learned, duplicates no negatives."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -10,6 +12,7 @@ from aadml.methods.training.settings import Training
 from aadml.objective.neighbor_positives import NeighborOptions
 from tests.methods.pairwise.pairs_on_features import (
     CONTEXT,
+    EMBEDDING,
     LOSS,
     NETWORK,
     clips,
@@ -31,12 +34,11 @@ def test_the_temperature_is_learned_where_the_loss_has_one():
     one, given = learner(), clips()
     loss_of(one, given).backward()
     assert float(one.matching.log_scale.grad.abs()) > 0
-    assert learner(learn_temperature=False).matching.log_scale is None
     assert learner(loss="triplet").matching.log_scale is None
 
 
 def test_a_running_average_of_the_networks_embeds():
-    one, plain, given = learner(average=0.75), learner(), clips()
+    one, plain, given = learner(embedding=replace(EMBEDDING, average=0.75)), learner(), clips()
     before = one.embed(given["audio"], "audio")
     assert torch.equal(before, plain.embed(given["audio"], "audio"))
     weights = [parameter.detach().clone() for parameter in one.encoders.parameters()]
@@ -61,7 +63,7 @@ def test_training_finds_the_partners_of_clips_that_share_what_they_show():
     given = Clips.of(None, **features)
     train, valid = given.select(torch.arange(200)), given.select(torch.arange(200, 300))
     settings = Training(epochs=30, batch=50, learning_rate=0.01, criterion="recall@10")
-    method = METHODS["pairs"](CONTEXT, settings, network=NETWORK, dimension=4, loss=LOSS)
+    method = METHODS["pairs"](CONTEXT, settings, network=NETWORK, embedding=EMBEDDING, loss=LOSS)
     method.fit(train, valid)
     ranks = (method.embed(valid["audio"], "audio") @ method.embed(valid["visual"], "visual").T).argsort(1)
     found = (ranks[:, -10:] == torch.arange(100)[:, None]).any(1).float().mean()
@@ -88,7 +90,8 @@ def test_a_training_with_neighbors_goes_on_to_the_same_bytes(control):
         torch.manual_seed(0)
         neighbors = NeighborOptions(positives="either", k=2, control=control, candidates="bank")
         settings = Training(epochs=4, batch=4, learning_rate=0.01)
-        return METHODS["pairs"](CONTEXT, settings, network=NETWORK, dimension=4, loss=LOSS, neighbors=neighbors)
+        sections = {"network": NETWORK, "embedding": EMBEDDING, "loss": LOSS, "neighbors": neighbors}
+        return METHODS["pairs"](CONTEXT, settings, **sections)
 
     whole, begun, later, session = built(), built(), built(), Interrupted()
     whole.fit(clips(), clips())

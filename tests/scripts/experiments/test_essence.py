@@ -38,8 +38,8 @@ def trained(config):
 
 
 SAME = [
-    ({"reading": "R1", "k": 1, "query": "partner"}, {"reading": "R1", "graph_modality": "cross", "live": True}),
-    ({"reading": "R3", "k": 1, "residual_weight": 0.1}, {"reading": "R3", "k": 1, "query": "partner"}),
+    ({"reading": "R1", "k": 1, "query": "partner"}, {"reading": "R1", "graph_modality": "agreeing", "live": True}),
+    ({"reading": "R3", "k": 1}, {"reading": "R3", "k": 1, "query": "partner"}),
     ({"reading": "R3", "k": 1, "attention": "free"}, {"reading": "R3", "k": 1, "attention": "free", "temperature": 2}),
 ]
 OTHER = [
@@ -65,7 +65,7 @@ def test_configs_of_another_essence_train_another_network(base, first, second):
 
 @pytest.mark.parametrize(
     "options",
-    [{"aa_mix": 0.0}, {"residual": "convex", "residual_weight": 0.0},
+    [{"aa_mix": 0.0},
      {"reading": "R1", "attention": "free", "residual": "convex"},
      {"reading": "R1", "attention": "free", "residual": "none"}],
 )  # fmt: skip

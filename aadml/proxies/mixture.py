@@ -1,0 +1,36 @@
+"""Mixtures of a clip with others, as its proxy."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from aadml.comparison.options import Share
+
+EVEN = 0.5
+"""Weight of the others in a convex combination."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureOptions:
+    """Options of every proxy that mixes a clip with others.
+
+    Attributes:
+        residual: "none" (only the mixture A of others), "add" x + A, or "convex" (x + A) / 2.
+        aa_on: sides of a comparison that `Objective` replaces by proxies: "all" (Equation 8), "anchor" or "reference".
+        aa_mix: share of the loss that `Objective` computes on proxies; the rest is computed on the embeddings.
+    """
+
+    residual: Literal["none", "add", "convex"] = "add"
+    aa_on: Literal["all", "anchor", "reference"] = "all"
+    aa_mix: Share = 0.5
+
+    def joined(self, vectors: Tensor, others: Tensor) -> Tensor:
+        """Return the vectors (b, d) with the mixtures of others (b, d)."""
+        if self.residual == "add":
+            return vectors + others
+        return others if self.residual == "none" else torch.lerp(vectors, others, EVEN)
+
+
+MIXTURE = MixtureOptions()

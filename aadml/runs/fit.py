@@ -206,7 +206,7 @@ def _fit_in_memory(prepared: Prepared, note: Note, callbacks: Callbacks) -> Mode
     record = score_model(model, prepared.config, prepared.splits, session, session.seconds)
     for verdict in record.verdicts or ():
         note(f"warning: {verdict}")
-    return replace(model, evaluation=record.to_json())
+    return replace(model, record=record)
 
 
 def _in_memory(data: object, config: Config) -> Splits | None:

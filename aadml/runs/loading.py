@@ -74,7 +74,7 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
     if not is_finished(folder):
         return model
     audit = _read(folder, AUDIT, manifest)["verdict"] if AUDIT in manifest.files else ""
-    return replace(model, evaluation=read_evaluation(folder, manifest).to_json(), audit=str(audit))
+    return replace(model, record=read_evaluation(folder, manifest), audit=str(audit))
 
 
 def load_run(folder: Path, *, device: str | None = None) -> Run:

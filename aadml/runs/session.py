@@ -94,7 +94,7 @@ class RunSession(Session):
         if best is not None and not self._best_is_stored:
             files[f"best-{number}.safetensors"] = best
             drop.append(manifest.numbered("best"))
-        packed = {name: pack_tensors(content.tensors, content.facts) for name, content in files.items()}
+        packed = {name: pack_tensors(content) for name, content in files.items()}
         self._store.commit(packed | self.added(), drop=[name for name in drop if name], seconds=self.seconds)
         self._best_is_stored = True
         self._saved_at = time.monotonic()
@@ -110,4 +110,4 @@ class RunSession(Session):
         return self._read(name)
 
     def _read(self, name: str) -> Checkpoint:
-        return Checkpoint(*unpack_tensors(self._store.read(name), self._store.folder / name))
+        return unpack_tensors(self._store.read(name), self._store.folder / name)

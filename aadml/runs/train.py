@@ -14,7 +14,7 @@ from aadml.feature_extraction.ground.json_values import to_bytes, typed
 from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import SILENT, Callbacks, Session
 from aadml.model.model import Model
-from aadml.model.packing import CARD, FACTS, pack_model
+from aadml.model.packing import CARD, FACTS
 from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.config_warnings import training_warnings
 from aadml.runs.environment import Environment, environment, read_environment
@@ -94,17 +94,14 @@ def train_run(
         place = priors or store.folder
         train_prior(prepared, scoring, place, callbacks=callbacks, on_note=note)
         model = fit_model(prepared, session, alone=scoring.split == "valid")
-        best = session.best()
-        files = pack_model(model.method, model.scaling, model.facts, {}, best.facts if best else {})
-        store.commit(files | session.added(), seconds=session.seconds, flush=True)
+        store.commit(model.pack(session.best()) | session.added(), seconds=session.seconds, flush=True)
     record = score_model(model, prepared.config, prepared.splits, session, store.manifest.seconds, scoring)
     for verdict in record.verdicts or ():
         note(f"warning: {verdict}")
-    result = record.to_json()
-    model = replace(model, evaluation=result, folder=store.folder)
+    model = replace(model, record=record, folder=store.folder)
     # the commit that finishes the run removes state and best weights
     numbered = [name for kind in ("state", "best") if (name := store.manifest.numbered(kind))]
-    store.commit({EVALUATION: to_bytes(result)} | _card(model, store, note), drop=numbered, flush=True)
+    store.commit({EVALUATION: to_bytes(record.to_json())} | _card(model, store, note), drop=numbered, flush=True)
     return model
 
 

@@ -25,7 +25,7 @@ from aadml.retrieval.judgments import relevance_name
 from aadml.runs.config_warnings import config_warnings, training_warnings
 from aadml.runs.data import configured_in_memory, data_location, starting_config
 from aadml.runs.loading import load, read_config
-from aadml.runs.manifest import CONFIG, is_finished, read_manifest
+from aadml.runs.manifest import CONFIG, read_manifest
 from aadml.runs.prepare import Prepared, prepare
 from aadml.runs.run_names import new_run_folder
 from aadml.runs.sample_data import with_sample_data
@@ -176,20 +176,21 @@ def resume_run(
             these cases no file is changed.
     """
     place, note = Path(folder), on_note or _log.info
-    if CONFIG not in read_manifest(place).files:
+    manifest = read_manifest(place)
+    if CONFIG not in manifest.files:
         raise InputError(f"{place}: was stopped before training began; start a new run")
-    config = read_config(place)
-    prepared = None if is_finished(place) else prepare(config, _in_memory(data, config))
+    config = read_config(manifest)
+    prepared = None if manifest.is_finished else prepare(config, _in_memory(data, config))
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     with group.joined():
         if prepared is not None:
             check_processes(prepared)
         if not group.is_first():
-            if prepared is None or FACTS in read_manifest(place).files:
+            if FACTS in manifest.files:
                 return load(place)
             return follow(prepared, place)
         with open_run(place) as store:  # opened for a finished run too: a killed process may have left files
-            if prepared is not None and not is_finished(place):
+            if prepared is not None and not store.manifest.is_finished:
                 return train_run(prepared, store, callbacks=callbacks, on_note=note)
     note(f"{place} is finished, so there is nothing to resume")
     return load(place)

@@ -1,39 +1,16 @@
 """Config files: their paths, their values and the line of each key."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from aadml.configuration import strict_yaml
+from aadml.configuration.config import Draft
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.registry import nearest
 
 
-@dataclass(frozen=True)
-class ConfigFile:
-    """Content of a config file.
-
-    Attributes:
-        values: nested plain values.
-        places: dotted key -> location such as "aadml.yaml, line 3", for messages.
-    """
-
-    values: JsonObject
-    places: Mapping[str, str] = field(default_factory=dict)
-
-    def without(self, keys: Iterable[str]) -> Mapping[str, str]:
-        """Return the places without those of `keys`, whose values were overridden, and of the keys inside them."""
-        elsewhere = list(keys)
-        return {
-            place: where
-            for place, where in self.places.items()
-            if not any(place == key or place.startswith(f"{key}.") for key in elsewhere)
-        }
-
-
-def open_config(name: str | Path) -> ConfigFile:
+def open_config(name: str | Path) -> Draft:
     """Read a config file by its path or by the name of a preset ("paper-r1").
 
     Raises:
@@ -53,7 +30,7 @@ def open_config(name: str | Path) -> ConfigFile:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
 
 
-def parsed(text: str, place: Path) -> ConfigFile:
+def parsed(text: str, place: Path) -> Draft:
     """Parse the text of a config file; `place` is the path of the file, for messages.
 
     Raises:
@@ -66,17 +43,12 @@ def parsed(text: str, place: Path) -> ConfigFile:
     if not isinstance(document.value, dict):
         kind = "empty" if document.value is None else f"a {type(document.value).__name__}"
         raise InputError(f"{place}: is {kind}; pass a config, which is a mapping of sections")
-    return ConfigFile(document.value, {key: f"{place.name}, line {line}" for key, line in document.lines.items()})
+    return Draft(document.value, {key: f"{place.name}, line {line}" for key, line in document.lines.items()})
 
 
 def read_yaml(name: str | Path) -> JsonObject:
     """Read the values of a config file; see `open_config`."""
     return open_config(name).values
-
-
-def parse_yaml(text: str, place: Path) -> JsonObject:
-    """Parse the values of the text of a config file; see `parsed`."""
-    return parsed(text, place).values
 
 
 def _found(name: str | Path) -> Path:

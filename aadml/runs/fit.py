@@ -13,7 +13,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.processes import group, launch
 from aadml.configuration.config import Config
 from aadml.configuration.from_arguments import assemble
-from aadml.configuration.overrides import Settings
+from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
 from aadml.data.splitting.splits import stratified
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
@@ -111,10 +111,12 @@ def fit(
     if data is None and launch.started():
         raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
     config = starting_config(data, config, method, note)
+    flags = {"proxy.k": k, "relevance": relevance_name(relevance), "device": device, "modalities": modalities}
+    flags["training.criterion"] = criterion
     complete = assemble(
-        data=data_location(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
-        config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
-        criterion=criterion, relevance=relevance_name(relevance), modalities=modalities, sample=data is None,
+        data=data_location(data) if isinstance(data, str | Path) else None, method=method, loss=loss, seed=seed,
+        config=str(config) if config else None, epochs=epochs, sample=data is None,
+        settings=[*flag_settings(flags), *setting_pairs(settings)],
     )  # fmt: skip
     complete = with_sample_data(complete, note) if data is None else complete
     for message in config_warnings(complete):

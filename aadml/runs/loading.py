@@ -7,8 +7,8 @@ from shlex import quote
 import torch
 
 from aadml.comparison.clips import Splits
-from aadml.configuration.config import Config, resolve
-from aadml.configuration.files import parse_yaml
+from aadml.configuration.config import Config
+from aadml.configuration.files import parsed
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.consent import named_in, with_consent
 from aadml.feature_extraction.ground.errors import InputError
@@ -137,7 +137,7 @@ def read_config(run: Path | RunManifest) -> Config:
     manifest = read_manifest(run)
     place = manifest.folder / CONFIG
     with named_in(place):
-        return resolve(parse_yaml(manifest.read(CONFIG).decode(), place), stored=True)
+        return parsed(manifest.read(CONFIG).decode(), place).resolve(stored=True)
 
 
 def read_evaluation(run: Path | RunManifest, *, name: str = EVALUATION) -> EvaluationRecord:

@@ -20,7 +20,7 @@ from aadml.protocols.audit import Finding
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash, read_environment
-from aadml.runs.manifest import CONFIG, EVALUATION, RunManifest, is_run, read_manifest
+from aadml.runs.manifest import CONFIG, EVALUATION, RunManifest, is_run, newest_run, read_manifest
 
 AUDIT = "audit.json"
 """File of the last audit of a run under its own protocol."""
@@ -73,7 +73,8 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
     from outside aadml is built only with consent.
 
     Args:
-        path: a run folder of `aadml train`, or a folder of `Model.save`.
+        path: a run folder of `aadml train`, a folder of runs (for its newest finished run), or a folder of
+            `Model.save`.
         device: "auto", "cpu" or "cuda".
         trust_code: import the code that the model names as `module:name`.
 
@@ -86,7 +87,7 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
         >>> aadml.load(folder)
         <Model cca: audio 128-d, visual 1024-d, 15 classes, cosine, test MAP 0.110>
     """
-    folder, target = Path(path), chosen_device(device, "load")
+    folder, target = newest_run(Path(path)), chosen_device(device, "load")
     return _loaded(read_manifest(folder), target) if is_run(folder) else load_model(folder, target)
 
 
@@ -114,6 +115,7 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
     Raises:
         InputError: the folder is not a trained run or is damaged, or its data changed or are missing.
     """
+    folder = newest_run(folder)
     if not is_run(folder) and (folder / FACTS).is_file():
         raise InputError(f"{folder}: is a model without its run; pass --data F.h5, or pass the run folder")
     manifest = read_manifest(folder)

@@ -1,5 +1,6 @@
 """Manifest of a run folder: the files of the run and their checksums."""
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -8,6 +9,7 @@ from pathlib import Path
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import read_as
+from aadml.feature_extraction.ground.strings import Note
 
 MANIFEST = "manifest.json"
 LOG = "metrics.jsonl"
@@ -21,6 +23,7 @@ FORMAT = "aadml-run"
 VERSION = 2
 
 NUMBERED = re.compile(r"(state|best)-(\d+)\.safetensors")
+_log = logging.getLogger("aadml")
 _EMPTY_LOG = FileSum.of(b"")
 
 
@@ -113,6 +116,16 @@ def is_run(folder: Path) -> bool:
 def is_finished(folder: Path) -> bool:
     """Return whether a folder holds a run that was trained and scored to the end."""
     return (folder / EVALUATION).is_file() and is_run(folder) and read_manifest(folder).is_finished
+
+
+def newest_run(folder: Path, on_note: Note = _log.warning) -> Path:
+    """Return the newest finished run in a folder of runs, with a note; any other path is returned unchanged."""
+    if is_run(folder) or not folder.is_dir():
+        return folder
+    runs = sorted(filter(is_finished, folder.iterdir()), key=lambda run: (run / EVALUATION).stat().st_mtime)
+    if len(runs) > 1:
+        on_note(f"{folder} holds {len(runs)} finished runs; the newest is used: {runs[-1]}")
+    return runs[-1] if runs else folder
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -5,7 +5,7 @@ from pathlib import Path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.files import is_model, verify_model
 from aadml.model.packing import CARD, FACTS, WEIGHTS
-from aadml.runs.manifest import ENVIRONMENT, LOG, MANIFEST, is_run, read_manifest
+from aadml.runs.manifest import ENVIRONMENT, LOG, MANIFEST, is_run, newest_run, read_manifest
 
 
 def verify_folder(folder: Path) -> list[str]:
@@ -17,6 +17,7 @@ def verify_folder(folder: Path) -> list[str]:
     Raises:
         InputError: the folder is neither a run nor a model.
     """
+    folder = newest_run(folder)
     if not is_run(folder):
         return _without_manifest(folder)
     try:

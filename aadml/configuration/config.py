@@ -14,7 +14,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.option_types import Choice
-from aadml.feature_extraction.ground.options import REQUIRED, Default, Option, as_yaml, schema, sections
+from aadml.feature_extraction.ground.options import REQUIRED, Option, as_yaml, schema, sections
 from aadml.feature_extraction.ground.registry import lookup, suggestion
 from aadml.feature_extraction.ground.validation import built, checked, checked_options
 from aadml.methods import METHODS
@@ -166,8 +166,8 @@ class Config:
 
 
 def resolve(values: JsonObject) -> Config:
-    """Check nested plain values and complete them; see `Draft.resolve`."""
-    return Draft(values).resolve()
+    """Check nested plain values and complete them; see `ConfigFile.resolve`."""
+    return ConfigFile(values).resolve()
 
 
 def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
@@ -177,7 +177,12 @@ def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
         InputError: `tuning` is not a mapping of keys to lists of values.
     """
     if TUNING in values:
-        return Draft(values).tuning()
+        chosen: dict[str, list[Json]] = {}
+        for key, choices in ConfigFile(values).mapping(TUNING).items():
+            if not isinstance(choices, list) or not choices:
+                raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; pass a list of values to try")
+            chosen[key] = choices
+        return chosen
     entries = {section: schema(entry) for section, entry in reversed(FIXED.items())}
     entries["method"] = schema(METHODS[resolve(values).method])
     space = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
@@ -185,7 +190,7 @@ def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
 
 
 @dataclass(frozen=True)
-class Draft:
+class ConfigFile:
     """A config as it is written in a file and changed by flags, before it is resolved.
 
     Attributes:
@@ -196,8 +201,8 @@ class Draft:
     values: JsonObject
     places: Mapping[str, str] = field(default_factory=dict)
 
-    def changed(self, settings: Settings) -> "Draft":
-        """Return the draft with other values of some keys, which have no location in the file.
+    def changed(self, settings: Settings) -> "ConfigFile":
+        """Return the content with other values of some keys, which have no location in the file.
 
         Raises:
             InputError: the settings have no known form, or a part of a key is not a mapping.
@@ -206,7 +211,7 @@ class Draft:
         for path, value in setting_pairs(settings):
             values = with_setting(values, path, value)
             places = {key: where for key, where in places.items() if key != path and not key.startswith(f"{path}.")}
-        return Draft(values, places)
+        return ConfigFile(values, places)
 
     def resolve(self, *, stored: bool = False) -> Config:
         """Check the values and complete them with the defaults of the objects that they configure.
@@ -226,19 +231,6 @@ class Draft:
                 raise
             raise type(error)(f"{place}: {error}") from error
 
-    def tuning(self) -> dict[str, list[Json]]:
-        """Return the search space of the config.
-
-        Raises:
-            InputError: `tuning` is not a mapping of keys to lists of values.
-        """
-        space: dict[str, list[Json]] = {}
-        for key, choices in self._mapping(TUNING).items():
-            if not isinstance(choices, list) or not choices:
-                raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; pass a list of values to try")
-            space[key] = choices
-        return space
-
     def _resolved(self, *, stored: bool) -> Config:
         if not all(isinstance(key, str) for key in self.values):
             raise InputError(f"config: the keys {as_yaml(list(self.values))} given; pass only texts as keys")
@@ -247,26 +239,27 @@ class Draft:
         method, options = named(self._entry("method", DEFAULT_METHOD), "method")
         build = lookup(METHODS, method, "method")
         wanted = sections(build)
-        draft = self._expanded(wanted)
-        values = draft.values
+        full = self._expanded(wanted)
+        values = full.values
         known = ["method", *schema(Common), *FIXED, TOWERS, TUNING, *wanted, *(["recipe"] if "loss" in wanted else [])]
         for key in values:
             if key not in known:
                 raise InputError(f"{key}: method {method} has no such key; {suggestion(key, known)}")
-        draft.tuning()
+        if TUNING in values:
+            tuning_space(values)
         return Config(
             method=method,
             options=OptionValues(**checked_options(build, options, "method", name=method)),
             common=built(Common, {key: values[key] for key in schema(Common) if key in values}, ""),
-            inputs=draft._built(Inputs, "inputs"),
-            training=draft._built(Training, "training"),
-            towers=draft._built(PretrainedOptions, TOWERS) if values.get(TOWERS) is not None else None,
+            inputs=full._built(Inputs, "inputs"),
+            training=full._built(Training, "training"),
+            towers=full._built(PretrainedOptions, TOWERS) if values.get(TOWERS) is not None else None,
             recipe=checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe") if "recipe" in values else None,
-            sections=draft._sections(wanted, stored=stored),
+            sections=full._sections(wanted, stored=stored),
         )
 
-    def _expanded(self, wanted: Mapping[str, Option]) -> "Draft":
-        """Return the draft with the sections that the loss stands for, and the defaults of the other sections."""
+    def _expanded(self, wanted: Mapping[str, Option]) -> "ConfigFile":
+        """Return the content with the sections that the loss stands for, and the defaults of the other sections."""
         values, defaults = dict(self.values), {key: plain(section.default) for key, section in wanted.items()}
         for key in wanted.keys() & values.keys():
             values[key] = self._entry(key, defaults[key]) if is_named(wanted[key].kind) else values[key]
@@ -275,16 +268,16 @@ class Draft:
         values = expand_loss({"loss": defaults["loss"], **values} if "loss" in wanted else values)
         if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
             del values["proxy"]  # "--loss NAME" sets it for methods that have proxies
-        return Draft({**defaults, **values})
+        return ConfigFile({**defaults, **values})
 
-    def _mapping(self, section: str) -> JsonObject:
+    def mapping(self, section: str) -> JsonObject:
         """Return the options of a section that does not choose an entry of a registry."""
         options = self.values.get(section, {})
         if isinstance(options, Mapping) and all(isinstance(key, str) for key in options):
             return options
         raise InputError(f"{section}: {as_yaml(options)} given; pass a mapping of options, or leave out the section")
 
-    def _entry(self, key: str, default: Default) -> Json:
+    def _entry(self, key: str, default: Any) -> Any:
         """Return a section that chooses an entry; one without a name has the name and the options of the default."""
         given = self.values.get(key, default)
         if default is REQUIRED or not isinstance(given, Mapping) or "name" in given:
@@ -292,7 +285,7 @@ class Draft:
         return {**(default if isinstance(default, Mapping) else {"name": default}), **given}
 
     def _built(self, kind: Callable[..., T], section: str) -> T:
-        return built(kind, self._mapping(section), section)
+        return built(kind, self.mapping(section), section)
 
     def _sections(self, wanted: Mapping[str, Option], *, stored: bool) -> OptionValues:
         """Return the sections of a method."""
@@ -304,7 +297,7 @@ class Draft:
 
     def _section(self, key: str, kind: Any, score: str | None, *, stored: bool) -> object:
         """Return a checked section; `score` is the score of the loss, or None if it has no score."""
-        given = self.values[key]
+        given: Any = self.values[key]
         if given is REQUIRED:
             raise InputError(f"{key}: the section is missing; add it, for example as in the preset `aadml`")
         if key == "directions":
@@ -322,6 +315,6 @@ class Draft:
         return section.completed(checked_options)
 
 
-def _names_identity(proxy: Default) -> bool:
+def _names_identity(proxy: Any) -> bool:
     """Return whether a section chooses a proxy that leaves anchors unchanged."""
     return not (isinstance(proxy, Mapping) and "name" not in proxy) and not prefix_of(named(proxy, "proxy")[0])

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from aadml.configuration import strict_yaml
-from aadml.configuration.config import Draft
+from aadml.configuration.config import ConfigFile
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.registry import nearest
 
 
-def open_config(name: str | Path) -> Draft:
+def open_config(name: str | Path) -> ConfigFile:
     """Read a config file by its path or by the name of a preset ("paper-r1").
 
     Raises:
@@ -30,7 +30,7 @@ def open_config(name: str | Path) -> Draft:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
 
 
-def parsed(text: str, place: Path) -> Draft:
+def parsed(text: str, place: Path) -> ConfigFile:
     """Parse the text of a config file; `place` is the path of the file, for messages.
 
     Raises:
@@ -43,7 +43,7 @@ def parsed(text: str, place: Path) -> Draft:
     if not isinstance(document.value, dict):
         kind = "empty" if document.value is None else f"a {type(document.value).__name__}"
         raise InputError(f"{place}: is {kind}; pass a config, which is a mapping of sections")
-    return Draft(document.value, {key: f"{place.name}, line {line}" for key, line in document.lines.items()})
+    return ConfigFile(document.value, {key: f"{place.name}, line {line}" for key, line in document.lines.items()})
 
 
 def read_yaml(name: str | Path) -> JsonObject:

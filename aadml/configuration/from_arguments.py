@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aadml.configuration.config import Config, Draft
+from aadml.configuration.config import Config, ConfigFile
 from aadml.configuration.files import open_config
 from aadml.configuration.overrides import Settings, flag_settings, with_setting
 from aadml.configuration.presets import configs_folder
@@ -40,20 +40,20 @@ def assemble(
     if data is not None:
         search_beside(Path(data))
     flags = flag_settings({"loss": loss, "data": data, "seed": seed, "training.epochs": epochs})
-    return starting_draft(config, method, sample=sample).changed(flags).changed(settings).resolve()
+    return starting_file(config, method, sample=sample).changed(flags).changed(settings).resolve()
 
 
-def starting_draft(config: str | None, method: str | None, *, sample: bool) -> Draft:
+def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:
     """Read the config to start from: `config`, else the preset of `method`, else `aadml` (or `sample`)."""
     if method:
         lookup(METHODS, method, "method")
     default = "sample" if sample else "aadml"
     name = (method or default).replace("-", "_") if method != "aadml" else default
     if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
-        return Draft({"method": method})  # a method from outside aadml has all its defaults in its code
+        return ConfigFile({"method": method})  # a method from outside aadml has all its defaults in its code
     started = open_config(config or name)
     chosen = started.values.get("method")
     same = method == (chosen.get("name") if isinstance(chosen, dict) else chosen)
     if not (method and config) or same:
         return started
-    return Draft(with_setting(started.values, "method", method), started.places)
+    return ConfigFile(with_setting(started.values, "method", method), started.places)

@@ -188,7 +188,7 @@ def resume_run(
         if prepared is not None:
             check_processes(prepared)
         if not group.is_first():
-            if FACTS in manifest.files:
+            if prepared is None or FACTS in manifest.files:
                 return load(place)
             return follow(prepared, place)
         with open_run(place) as store:  # opened for a finished run too: a killed process may have left files

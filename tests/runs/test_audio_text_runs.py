@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from aadml.configuration.from_arguments import assemble, starting_draft
+from aadml.configuration.from_arguments import assemble, starting_file
 from aadml.methods.training.session import Callbacks
 from aadml.runs.config_warnings import config_warnings
 from aadml.runs.sample_data import with_sample_data
@@ -75,8 +75,8 @@ def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_w
         assert any("sample clips" in message for message in said)
         (remark,) = config_warnings(config)
         assert "random weights" in remark
-        assert starting_draft(None, method, sample=True) == starting_draft(None, method, sample=False)
-    assert starting_draft("mei_clotho", "audio-text", sample=True).values["method"] == "audio-text"
+        assert starting_file(None, method, sample=True) == starting_file(None, method, sample=False)
+    assert starting_file("mei_clotho", "audio-text", sample=True).values["method"] == "audio-text"
 
 
 def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):

@@ -1,20 +1,20 @@
 """Configs, checked against the arguments of the objects that they configure and completed with defaults."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from annotated_types import Interval, Len, MinLen
 
 from aadml.comparison.options import Count, Seed
 from aadml.configuration import strict_yaml
-from aadml.configuration.overrides import expand_loss, named
+from aadml.configuration.overrides import Settings, expand_loss, named, setting_pairs, with_setting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.option_types import Choice
-from aadml.feature_extraction.ground.options import REQUIRED, Default, Option, as_yaml, schema, sections
+from aadml.feature_extraction.ground.options import REQUIRED, Option, as_yaml, schema, sections
 from aadml.feature_extraction.ground.registry import lookup, suggestion
 from aadml.feature_extraction.ground.validation import built, checked, checked_options
 from aadml.methods import METHODS
@@ -26,6 +26,8 @@ from aadml.objective.objective import parse_directions
 from aadml.objective.recipes import RECIPES
 from aadml.objective.sections import EntrySection, OptionValues, is_named, plain
 from aadml.proxies import prefix_of
+
+T = TypeVar("T")
 
 DEFAULT_METHOD = "aadml"
 TUNING = "tuning"
@@ -101,10 +103,10 @@ class Config:
     @property
     def values(self) -> dict[str, Json]:
         """Nested plain values, as in YAML."""
-        method: dict[str, Json] = {"method": {"name": self.method, **self.options.plain()}}
-        recipe = {} if self.recipe is None else {"recipe": self.recipe}
+        method = {"method": {"name": self.method, **self.options.plain()}}
         fixed = {"inputs": vars(self.inputs), "training": vars(self.training)}
-        towers = {} if self.towers is None else {TOWERS: vars(self.towers)}
+        towers = {TOWERS: vars(self.towers)} if self.towers else {}
+        recipe = {"recipe": self.recipe} if self.recipe else {}
         return {**method, **vars(self.common), **fixed, **towers, **recipe, **self.sections.plain()}
 
     def __getitem__(self, key: str) -> Json:
@@ -151,7 +153,7 @@ class Config:
 
     def yaml(self) -> str:
         """Return the config as YAML, for repeating the run."""
-        return strict_yaml.dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
+        return strict_yaml.dump(self.values, sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
         """Return the name of the training, for folders and tables: its metric loss, or its only label loss."""
@@ -163,62 +165,9 @@ class Config:
         return name if self.method == DEFAULT_METHOD else f"{self.method}-{name}"
 
 
-def resolve(values: JsonObject, places: Mapping[str, str] | None = None, *, stored: bool = False) -> Config:
-    """Check a config and complete it with the defaults of the objects that it configures.
-
-    Args:
-        values: nested plain values; `method`, `loss`, `proxy`, ... may be a bare name.
-        places: dotted key -> location of the key, for messages.
-        stored: whether the config is complete, as stored in a run. Then sections that name code from outside aadml are
-            not changed. A training imports this code, with consent.
-
-    Raises:
-        InputError: a key or name is unknown, or a value is invalid; the message is one line with the location.
-    """
-    try:
-        return _resolved(values, stored=stored)
-    except InputError as error:
-        place = (places or {}).get(str(error).partition(":")[0])
-        if place is None:
-            raise
-        raise type(error)(f"{place}: {error}") from error
-
-
-def _resolved(values: JsonObject, *, stored: bool) -> Config:
-    if not all(isinstance(key, str) for key in values):
-        raise InputError(f"config: the keys {as_yaml(list(values))} given; pass only texts as keys")
-    if isinstance(data := values.get("data"), str):
-        search_beside(Path(data))  # modules next to the data may be named as module:name
-    method, options = named(_with_name(values.get("method", DEFAULT_METHOD), DEFAULT_METHOD), "method")
-    build = lookup(METHODS, method, "method")
-    wanted = sections(build)
-    defaults = {key: plain(section.default) for key, section in wanted.items()}
-    chosen = {
-        key: _with_name(values[key], defaults[key]) for key in wanted if key in values and is_named(wanted[key].kind)
-    }
-    if isinstance(modalities := values.get("modalities"), str):
-        values = {**values, "modalities": [name.strip() for name in modalities.split(",")]}
-    default = {"loss": defaults["loss"]} if "loss" in wanted else {}
-    values = expand_loss({**default, **values, **chosen})
-    if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
-        del values["proxy"]  # "--loss NAME" sets it for methods that have proxies
-    recipe = ["recipe"] if "loss" in wanted else []
-    known = ["method", *schema(Common), *FIXED, TOWERS, TUNING, *wanted, *recipe]
-    for key in values:
-        if key not in known:
-            raise InputError(f"{key}: method {method} has no such key; {suggestion(key, known)}")
-    config = Config(
-        method=method,
-        options=OptionValues(**checked_options(build, options, "method", name=method)),
-        common=built(Common, {key: values[key] for key in schema(Common) if key in values}, ""),
-        inputs=built(Inputs, _mapping(values, "inputs"), "inputs"),
-        training=built(Training, _mapping(values, "training"), "training"),
-        towers=_towers(values),
-        recipe=checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe") if "recipe" in values else None,
-        sections=_sections(wanted, {**defaults, **values}, stored=stored),
-    )
-    _check_tuning(values)
-    return config
+def resolve(values: JsonObject) -> Config:
+    """Check nested plain values and complete them; see `ConfigFile.resolve`."""
+    return ConfigFile(values).resolve()
 
 
 def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
@@ -228,78 +177,144 @@ def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
         InputError: `tuning` is not a mapping of keys to lists of values.
     """
     if TUNING in values:
-        return _check_tuning(values)
+        chosen: dict[str, list[Json]] = {}
+        for key, choices in ConfigFile(values).mapping(TUNING).items():
+            if not isinstance(choices, list) or not choices:
+                raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; pass a list of values to try")
+            chosen[key] = choices
+        return chosen
     entries = {section: schema(entry) for section, entry in reversed(FIXED.items())}
     entries["method"] = schema(METHODS[resolve(values).method])
     space = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
     return {key: choices for key, choices in space.items() if choices}
 
 
-def _towers(values: JsonObject) -> PretrainedOptions | None:
-    if values.get(TOWERS) is None:
-        return None
-    towers = built(PretrainedOptions, _mapping(values, TOWERS), TOWERS)
-    if not towers.networks:
-        raise InputError(f"{TOWERS}: names no network; set audio, visual or text, or leave out the section")
-    return towers
+@dataclass(frozen=True)
+class ConfigFile:
+    """A config as it is written in a file and changed by flags, before it is resolved.
+
+    Attributes:
+        values: nested plain values; `method`, `loss`, `proxy`, ... may be a bare name.
+        places: dotted key -> location such as "aadml.yaml, line 3", for messages.
+    """
+
+    values: JsonObject
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def changed(self, settings: Settings) -> "ConfigFile":
+        """Return the content with other values of some keys, which have no location in the file.
+
+        Raises:
+            InputError: the settings have no known form, or a part of a key is not a mapping.
+        """
+        values, places = self.values, dict(self.places)
+        for path, value in setting_pairs(settings):
+            values = with_setting(values, path, value)
+            places = {key: where for key, where in places.items() if key != path and not key.startswith(f"{path}.")}
+        return ConfigFile(values, places)
+
+    def resolve(self, *, stored: bool = False) -> Config:
+        """Check the values and complete them with the defaults of the objects that they configure.
+
+        Args:
+            stored: whether the config is complete, as stored in a run. Then sections that name code from outside aadml
+                are not changed. A training imports this code, with consent.
+
+        Raises:
+            InputError: a key or name is unknown, or a value is invalid; the message is one line with the location.
+        """
+        try:
+            return self._resolved(stored=stored)
+        except InputError as error:
+            place = self.places.get(str(error).partition(":")[0])
+            if place is None:
+                raise
+            raise type(error)(f"{place}: {error}") from error
+
+    def _resolved(self, *, stored: bool) -> Config:
+        if not all(isinstance(key, str) for key in self.values):
+            raise InputError(f"config: the keys {as_yaml(list(self.values))} given; pass only texts as keys")
+        if isinstance(data := self.values.get("data"), str):
+            search_beside(Path(data))  # modules next to the data may be named as module:name
+        method, options = named(self._entry("method", DEFAULT_METHOD), "method")
+        build = lookup(METHODS, method, "method")
+        wanted = sections(build)
+        full = self._expanded(wanted)
+        values = full.values
+        known = ["method", *schema(Common), *FIXED, TOWERS, TUNING, *wanted, *(["recipe"] if "loss" in wanted else [])]
+        for key in values:
+            if key not in known:
+                raise InputError(f"{key}: method {method} has no such key; {suggestion(key, known)}")
+        if TUNING in values:
+            tuning_space(values)
+        return Config(
+            method=method,
+            options=OptionValues(**checked_options(build, options, "method", name=method)),
+            common=built(Common, {key: values[key] for key in schema(Common) if key in values}, ""),
+            inputs=full._built(Inputs, "inputs"),
+            training=full._built(Training, "training"),
+            towers=full._built(PretrainedOptions, TOWERS) if values.get(TOWERS) is not None else None,
+            recipe=checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe") if "recipe" in values else None,
+            sections=full._sections(wanted, stored=stored),
+        )
+
+    def _expanded(self, wanted: Mapping[str, Option]) -> "ConfigFile":
+        """Return the content with the sections that the loss stands for, and the defaults of the other sections."""
+        values, defaults = dict(self.values), {key: plain(section.default) for key, section in wanted.items()}
+        for key in wanted.keys() & values.keys():
+            values[key] = self._entry(key, defaults[key]) if is_named(wanted[key].kind) else values[key]
+        if isinstance(modalities := values.get("modalities"), str):
+            values["modalities"] = [name.strip() for name in modalities.split(",")]
+        values = expand_loss({"loss": defaults["loss"], **values} if "loss" in wanted else values)
+        if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
+            del values["proxy"]  # "--loss NAME" sets it for methods that have proxies
+        return ConfigFile({**defaults, **values})
+
+    def mapping(self, section: str) -> JsonObject:
+        """Return the options of a section that does not choose an entry of a registry."""
+        options = self.values.get(section, {})
+        if isinstance(options, Mapping) and all(isinstance(key, str) for key in options):
+            return options
+        raise InputError(f"{section}: {as_yaml(options)} given; pass a mapping of options, or leave out the section")
+
+    def _entry(self, key: str, default: Any) -> Any:
+        """Return a section that chooses an entry; one without a name has the name and the options of the default."""
+        given = self.values.get(key, default)
+        if default is REQUIRED or not isinstance(given, Mapping) or "name" in given:
+            return given
+        return {**(default if isinstance(default, Mapping) else {"name": default}), **given}
+
+    def _built(self, kind: Callable[..., T], section: str) -> T:
+        return built(kind, self.mapping(section), section)
+
+    def _sections(self, wanted: Mapping[str, Option], *, stored: bool) -> OptionValues:
+        """Return the sections of a method."""
+        typed = OptionValues()
+        for key, section in wanted.items():
+            score = getattr(typed.loss.options, "score", None) if "loss" in typed else None
+            typed = OptionValues(**vars(typed), **{key: self._section(key, section.kind, score, stored=stored)})
+        return typed
+
+    def _section(self, key: str, kind: Any, score: str | None, *, stored: bool) -> object:
+        """Return a checked section; `score` is the score of the loss, or None if it has no score."""
+        given: Any = self.values[key]
+        if given is REQUIRED:
+            raise InputError(f"{key}: the section is missing; add it, for example as in the preset `aadml`")
+        if key == "directions":
+            names = checked(Annotated[tuple[str, ...], Len(1, 64)], [given] if isinstance(given, str) else given, key)
+            parse_directions(names)
+            return names
+        if not is_named(kind):
+            return self._built(kind, key)
+        name, options = named(given, key)
+        section = kind(name, OptionValues(**options))
+        if stored and section.is_outside:
+            return section
+        if key == "selection" and score is not None and "score" in schema(section.entry):
+            section = kind(name, OptionValues(**{"score": score, **options}))  # ranks in the score of the loss
+        return section.completed(checked_options)
 
 
-def _sections(wanted: Mapping[str, Option], values: JsonObject, *, stored: bool) -> OptionValues:
-    typed: dict[str, Any] = {}
-    for key, section in wanted.items():
-        score = getattr(typed["loss"].options, "score", None) if "loss" in typed else None
-        typed[key] = _section(key, section.kind, values[key], score, stored=stored)
-    return OptionValues(**typed)
-
-
-def _section(key: str, kind: Any, given: Default, score: str | None, *, stored: bool) -> object:
-    """Check and complete a section; `score` is the score of the loss, or None if it has no score."""
-    if given is REQUIRED:
-        raise InputError(f"{key}: the section is missing; add it, for example as in the preset `aadml`")
-    if key == "directions":
-        names = checked(Annotated[tuple[str, ...], Len(1, 64)], [given] if isinstance(given, str) else given, key)
-        parse_directions(names)
-        return names
-    if not is_named(kind):
-        return built(kind, _mapping({key: given}, key), key)
-    name, options = named(given, key)
-    section = kind(name, OptionValues(**options))
-    if stored and section.is_outside:
-        return section
-    if key == "selection" and score is not None and "score" in schema(section.entry):
-        section = kind(name, OptionValues(**{"score": score, **options}))  # a selection ranks in the score of the loss
-    return section.completed(checked_options)
-
-
-def _with_name(given: Json, default: Default) -> Json:
-    """Add the name and the options of the section's default to a section without a name."""
-    if not isinstance(given, Mapping) or "name" in given or default is REQUIRED:
-        return given
-    return {**(default if isinstance(default, Mapping) else {"name": default}), **given}
-
-
-def _names_identity(proxy: Json) -> bool:
+def _names_identity(proxy: Any) -> bool:
     """Return whether a section chooses a proxy that leaves anchors unchanged."""
     return not (isinstance(proxy, Mapping) and "name" not in proxy) and not prefix_of(named(proxy, "proxy")[0])
-
-
-def _mapping(values: JsonObject, section: str) -> JsonObject:
-    options = values.get(section, {})
-    if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
-        raise InputError(f"{section}: {as_yaml(options)} given; pass a mapping of options, or leave out the section")
-    return options
-
-
-def _check_tuning(values: JsonObject) -> dict[str, list[Json]]:
-    space: dict[str, list[Json]] = {}
-    for key, choices in _mapping(values, TUNING).items():
-        if not isinstance(choices, list) or not choices:
-            raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; pass a list of values to try")
-        space[key] = choices
-    return space
-
-
-def _plain(value: Json) -> Json:
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,36 +1,13 @@
 """Config files: their paths, their values and the line of each key."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from aadml.configuration import strict_yaml
+from aadml.configuration.config import ConfigFile
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.registry import nearest
-
-
-@dataclass(frozen=True)
-class ConfigFile:
-    """Content of a config file.
-
-    Attributes:
-        values: nested plain values.
-        places: dotted key -> location such as "aadml.yaml, line 3", for messages.
-    """
-
-    values: JsonObject
-    places: Mapping[str, str] = field(default_factory=dict)
-
-    def without(self, keys: Iterable[str]) -> Mapping[str, str]:
-        """Return the places without those of `keys`, whose values were overridden, and of the keys inside them."""
-        elsewhere = list(keys)
-        return {
-            place: where
-            for place, where in self.places.items()
-            if not any(place == key or place.startswith(f"{key}.") for key in elsewhere)
-        }
 
 
 def open_config(name: str | Path) -> ConfigFile:
@@ -72,11 +49,6 @@ def parsed(text: str, place: Path) -> ConfigFile:
 def read_yaml(name: str | Path) -> JsonObject:
     """Read the values of a config file; see `open_config`."""
     return open_config(name).values
-
-
-def parse_yaml(text: str, place: Path) -> JsonObject:
-    """Parse the values of the text of a config file; see `parsed`."""
-    return parsed(text, place).values
 
 
 def _found(name: str | Path) -> Path:

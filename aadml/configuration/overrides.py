@@ -15,8 +15,13 @@ IDENTITY = "identity"
 """Name of the proxy that leaves every anchor unchanged."""
 
 
-Settings = JsonObject | Sequence[str] | None
-"""Values of any keys of the config, as {"proxy.k": 5} or as ["proxy.k=5"]; None for no settings."""
+Settings = JsonObject | Sequence[str | tuple[str, Json]] | None
+"""Values of any keys of the config, as {"proxy.k": 5}, ["proxy.k=5"] or [("proxy.k", 5)]; None for no settings."""
+
+
+def flag_settings(flags: JsonObject) -> list[tuple[str, Json]]:
+    """Return the settings of the flags that are not None."""
+    return [(key, value) for key, value in flags.items() if value is not None]
 
 
 def setting_pairs(settings: Settings, flag: str = "--set") -> list[tuple[str, Json]]:
@@ -28,9 +33,13 @@ def setting_pairs(settings: Settings, flag: str = "--set") -> list[tuple[str, Js
     if isinstance(settings, Mapping):
         return list(settings.items())
     listed = () if settings is None else settings
-    if isinstance(listed, str) or not isinstance(listed, Sequence) or not all(isinstance(text, str) for text in listed):
+    if isinstance(listed, str) or not isinstance(listed, Sequence) or not all(map(_is_setting, listed)):
         raise InputError(f'settings: {settings!r} given; pass {{"proxy.k": 5}} or ["proxy.k=5"]')
-    return [parse_setting(text, flag) for text in listed]
+    return [parse_setting(item, flag) if isinstance(item, str) else item for item in listed]
+
+
+def _is_setting(item: object) -> bool:
+    return isinstance(item, str) or (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str))
 
 
 def parse_setting(text: str, flag: str = "--set") -> tuple[str, Json]:
@@ -60,7 +69,10 @@ def with_setting(values: JsonObject, path: str, value: Json) -> dict[str, Json]:
     if path == "loss" and isinstance(value, str):
         current = values.get("proxy") if proxy_prefix_of(value) else IDENTITY
         proxy = {} if current is None else {"proxy": current}
-        return _without_loss(values) | expand_loss({"loss": value, **proxy})
+        # a recipe had also set the selection and the directions
+        dropped = ("loss", "recipe", "selection", "directions") if "recipe" in values else ("loss",)
+        kept = {key: inner for key, inner in values.items() if key not in dropped}
+        return kept | expand_loss({"loss": value, **proxy})
     head, _, rest = path.partition(".")
     if not rest:
         return dict(values) | {head: value}
@@ -118,9 +130,3 @@ def proxy_prefix_of(loss: str) -> str:
         return ""
     prefixes = [prefix_of(proxy) for proxy in PROXIES]
     return next((prefix for prefix in prefixes if prefix and loss.startswith(prefix)), "")
-
-
-def _without_loss(values: JsonObject) -> dict[str, Json]:
-    """Drop the loss and, if it was a recipe, the selection and the directions that the recipe had set."""
-    dropped = ("loss", "recipe", "selection", "directions") if "recipe" in values else ("loss",)
-    return {key: value for key, value in values.items() if key not in dropped}

@@ -51,6 +51,10 @@ class _Loader(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser, yaml
 class _Dumper(yaml.SafeDumper):
     """Dumper that quotes texts which this reader, or a reader of YAML 1.1, would not read as texts."""
 
+    def ignore_aliases(self, data: object) -> bool:
+        """Return True: a value that occurs twice is written twice."""
+        return True
+
 
 for _name, (_pattern, _first) in _WORDS.items():
     _Dumper.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})$"), list(_first))

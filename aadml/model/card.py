@@ -15,15 +15,14 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 
-def card(facts: Facts, evaluation: JsonObject | None, audit: str) -> str:
+def card(facts: Facts, record: EvaluationRecord | None, audit: str) -> str:
     """Return the card of a model in Markdown.
 
     Args:
         facts: facts of the model.
-        evaluation: content of `evaluation.json`; None if the model was not scored.
+        record: evaluation of the model; None if the model was not scored.
         audit: verdict of the audit; empty if there was no audit.
     """
-    record = EvaluationRecord.from_json(evaluation, facts.label) if evaluation else None
     return _template().render(facts=facts, record=record, audit=audit, relevance=RELEVANCE_IN_WORDS)
 
 

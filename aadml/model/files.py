@@ -8,11 +8,9 @@ from shlex import quote
 import torch
 from torch import Tensor
 
-from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed
 from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
 from aadml.feature_extraction.ground.options import keywords, sections, without_removed
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
@@ -23,7 +21,7 @@ from aadml.methods.towers.tower_method import towered
 from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
-from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
+from aadml.model.packing import FACTS, WEIGHTS, ModelRecord, read_model_record, unpack_tensors
 from aadml.objective.left_out import rebuilding
 from aadml.objective.sections import OptionValues, stored_section
 
@@ -69,14 +67,11 @@ def load_model(folder: Path, device: torch.device) -> Model:
     Raises:
         InputError: the folder contains no model, or the model is damaged or of a different version.
     """
-    content, data = _read_checked(folder)
-    tensors, _ = unpack_tensors(data, folder / WEIGHTS)
-    training = without_removed(Training, nested(content, "facts", "training"), "training")
-    facts = read_as(Facts, {**nested(content, "facts"), "training": training}, folder / FACTS)
+    record, data = _read_checked(folder)
+    tensors = unpack_tensors(data, folder / WEIGHTS).tensors
     with named_in(folder / FACTS):
-        model = rebuild_model(facts, tensors, device)
-    evaluation = nested(content, "evaluation") or None
-    return replace(model, folder=folder, evaluation=evaluation, audit=str(content.get("audit", "")))
+        model = rebuild_model(record.facts, tensors, device)
+    return replace(model, folder=folder, record=record.evaluation, audit=record.audit)
 
 
 def rebuild_model(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
@@ -110,10 +105,10 @@ def verify_model(folder: Path) -> list[str]:
     return []
 
 
-def _read_checked(folder: Path) -> tuple[JsonObject, bytes]:
+def _read_checked(folder: Path) -> tuple[ModelRecord, bytes]:
     """Read `model.json` and the bytes of the weights, both checked against their checksums."""
     try:
-        content = read_sealed(folder / FACTS, FORMAT, VERSION)
+        record = read_model_record(folder)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder}: {_why_not_a_model(folder)}") from None
     path = folder / WEIGHTS
@@ -123,8 +118,8 @@ def _read_checked(folder: Path) -> tuple[JsonObject, bytes]:
         raise DamagedFileError(
             f"{path}: cannot be read ({error.strerror}), so the model is incomplete; restore the file from a copy"
         ) from error
-    read_as(FileSum, content["weights"], folder / FACTS).check(data, path)
-    return content, data
+    record.weights.check(data, path)
+    return record, data
 
 
 def _why_not_a_model(folder: Path) -> str:

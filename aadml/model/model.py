@@ -14,15 +14,18 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.atomic import write_bytes
+from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.consent import is_trusting, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Scaling, fit_scaling
 from aadml.methods.method import Method
+from aadml.methods.training.session import Checkpoint
 from aadml.model.card import card
 from aadml.model.facts import Facts
-from aadml.model.packing import CARD, FACTS, WEIGHTS, pack_model
+from aadml.model.packing import CARD, FACTS, WEIGHTS, ModelRecord, pack_tensors
 from aadml.retrieval import score_source
+from aadml.retrieval.record import EvaluationRecord
 
 
 class TopK(NamedTuple):
@@ -47,7 +50,7 @@ class Model:
         method: the fitted method.
         scaling: scaling of the inputs, fitted on the training clips.
         facts: method, training data and expected features.
-        evaluation: content of `evaluation.json`; None if the model was not scored.
+        record: evaluation of the model; None if the model was not scored.
         audit: verdict of the audit, in one sentence; empty if there was no audit.
         folder: folder of the model; None if the model is only in memory.
         trusted: whether the model was built or loaded with consent to import the code that files name.
@@ -56,7 +59,7 @@ class Model:
     method: Method
     scaling: Scaling
     facts: Facts
-    evaluation: JsonObject | None = None
+    record: EvaluationRecord | None = None
     audit: str = ""
     folder: Path | None = None
     trusted: bool = field(default_factory=is_trusting)
@@ -64,10 +67,13 @@ class Model:
     def __repr__(self) -> str:
         facts = self.facts
         inputs = ", ".join(f"{m} {d}-d" if d else m for m, d in facts.dimensions.items())
-        scored = (
-            "" if self.evaluation is None else f", {self.evaluation['split']} MAP {self.evaluation['map_mean']:.3f}"
-        )
+        scored = "" if self.record is None else f", {self.record.split} MAP {self.record.map_mean:.3f}"
         return f"<Model {facts.label}: {inputs}, {len(facts.class_names)} classes, {facts.similarity}{scored}>"
+
+    @property
+    def evaluation(self) -> JsonObject | None:
+        """Content of `evaluation.json`; None if the model was not scored."""
+        return None if self.record is None else self.record.to_json()
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -167,7 +173,7 @@ class Model:
 
     def card(self) -> str:
         """Return the card in Markdown: method, training data and scores."""
-        return card(self.facts, self.evaluation, self.audit)
+        return card(self.facts, self.record, self.audit)
 
     @checked_call
     def save(self, folder: str | Path) -> Path:
@@ -182,8 +188,7 @@ class Model:
             InputError: the folder cannot be written, or already contains a model.
         """
         place = Path(folder)
-        about = {"audit": self.audit, "evaluation": self.evaluation}
-        files = pack_model(self.method, self.scaling, self.facts, {key: about[key] for key in about if about[key]}, {})
+        files = self.pack()
         # `model.json` is written last: a folder without this file is not a model
         files = {WEIGHTS: files[WEIGHTS], CARD: self.card().encode(), FACTS: files[FACTS]}
         for name in files:
@@ -192,6 +197,21 @@ class Model:
         for name, content in files.items():
             write_bytes(place / name, content)
         return place
+
+    def pack(self, best: Checkpoint | None = None) -> dict[str, bytes]:
+        """Return the two files that define the model: name -> content.
+
+        Args:
+            best: checkpoint of the weights, whose facts are written beside them.
+        """
+        weights = pack_tensors(Checkpoint(self.tensors(), best.facts if best else {}))
+        record = ModelRecord(self.facts, FileSum.of(weights), self.audit, self.record)
+        return {WEIGHTS: weights, FACTS: record.to_bytes()}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors of the method and of the scaling, by name."""
+        method = {f"method.{key}": value for key, value in self.method.state().items()}
+        return method | {f"inputs.{key}": value for key, value in self.scaling.state().items()}
 
     def _embedded(self, name: str, values: ArrayLike | Media) -> Array:
         modality = self._known(name)

@@ -1,20 +1,21 @@
-"""Writing models: `model.safetensors`, `model.json` and a card, without local paths and without pickle."""
+"""Content of a model folder: `model.safetensors`, `model.json` and a card, without local paths and without pickle."""
 
 import json
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor
 
-from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
+from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
 from aadml.feature_extraction.ground.errors import DamagedFileError
-from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.methods.inputs import Scaling
-from aadml.methods.method import Method
+from aadml.feature_extraction.ground.json_values import nested, read_as
+from aadml.feature_extraction.ground.options import without_removed
+from aadml.methods.training.session import Checkpoint
+from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts
+from aadml.retrieval.record import EvaluationRecord
 
 WEIGHTS = "model.safetensors"
 FACTS = "model.json"
@@ -23,41 +24,66 @@ FORMAT = "aadml-model"
 VERSION = 1
 
 
-def pack_tensors(tensors: Mapping[str, Tensor], facts: JsonObject) -> bytes:
-    """Return tensors and JSON facts in the safetensors format; equal content has equal bytes."""
-    ready = {key: value.detach().cpu().contiguous().clone() for key, value in sorted(tensors.items())}
-    return save_tensors(ready, {"facts": json.dumps(dict(facts), sort_keys=True)})
+def pack_tensors(checkpoint: Checkpoint) -> bytes:
+    """Return tensors and their facts in the safetensors format; equal content has equal bytes."""
+    ready = {key: value.detach().cpu().contiguous().clone() for key, value in sorted(checkpoint.tensors.items())}
+    return save_tensors(ready, {"facts": json.dumps(dict(checkpoint.facts), sort_keys=True)})
 
 
-def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObject]:
-    """Read tensors and facts written by `pack_tensors`; `place` is the path of the file, for messages.
+def unpack_tensors(data: bytes, place: Path) -> Checkpoint:
+    """Read the result of `pack_tensors`; `place` is the path of the file, for messages.
 
     Raises:
         DamagedFileError: the data are incomplete.
     """
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        return load_tensors(data), json.loads(header.get("__metadata__", {}).get("facts", "{}"))
+        return Checkpoint(load_tensors(data), json.loads(header.get("__metadata__", {}).get("facts", "{}")))
     except (SafetensorError, ValueError, AttributeError) as error:
         raise DamagedFileError(
             f"{place}: is not a complete safetensors file ({error}); restore the file from a copy, or create it again"
         ) from error
 
 
-def pack_model(
-    method: Method, scaling: Scaling, facts: Facts, about: JsonObject, facts_of_weights: JsonObject
-) -> dict[str, bytes]:
-    """Return the two files that define a model: name -> content.
+@dataclass(frozen=True)
+class ModelRecord:
+    """Content of `model.json`.
 
-    Args:
-        method: fitted method.
-        scaling: fitted scaling of its inputs.
+    Attributes:
         facts: facts of the model.
-        about: `audit` and `evaluation` of the model, if the folder has no files with these.
-        facts_of_weights: facts of the checkpoint, for the header of the weights.
+        weights: size and SHA-256 of `model.safetensors`.
+        audit: verdict of the audit; empty if there was no audit, or the folder has a file with the audit.
+        evaluation: evaluation of the model; None if the model was not scored, or the folder has a file with it.
     """
-    tensors = {f"method.{key}": value for key, value in method.state().items()}
-    tensors |= {f"inputs.{key}": value for key, value in scaling.state().items()}
-    weights = pack_tensors(tensors, facts_of_weights)
-    content: JsonObject = {"format": FORMAT, "version": VERSION, "facts": facts.to_json()}
-    return {WEIGHTS: weights, FACTS: seal({**content, "weights": vars(FileSum.of(weights)), **about})}
+
+    facts: Facts
+    weights: FileSum
+    audit: str = ""
+    evaluation: EvaluationRecord | None = None
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file."""
+        results = ({"audit": self.audit} if self.audit else {}) | (
+            {"evaluation": self.evaluation.to_json()} if self.evaluation else {}
+        )
+        model = {"facts": self.facts.to_json(), "weights": vars(self.weights)}
+        return seal({"format": FORMAT, "version": VERSION, **model, **results})
+
+
+def read_model_record(folder: Path) -> ModelRecord:
+    """Read `model.json`, checked against its checksum.
+
+    Raises:
+        FileNotFoundError: the folder has no such file (or NotADirectoryError).
+        InputError: the file is damaged, or of another version.
+    """
+    place = folder / FACTS
+    content = read_sealed(place, FORMAT, VERSION)
+    training = without_removed(Training, nested(content, "facts", "training"), "training")
+    evaluation = nested(content, "evaluation")
+    return ModelRecord(
+        read_as(Facts, {**nested(content, "facts"), "training": training}, place),
+        read_as(FileSum, content["weights"], place),
+        str(content.get("audit", "")),
+        EvaluationRecord.from_json(evaluation, place) if evaluation else None,
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Interval
@@ -13,8 +13,8 @@ from aadml.comparison import pairwise
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import OnlyWith, OwnSection
+from aadml.feature_extraction.ground.options import removing
 from aadml.proxies.contract import TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, random_neighbors, united
@@ -22,6 +22,7 @@ from aadml.proxies.graph import NeighborLists, random_neighbors, united
 FURTHER = OnlyWith("positives", "own", "either", "agreeing", "all")
 
 
+@removing(own_share=None)
 @dataclass(frozen=True, kw_only=True)
 class NeighborOptions:
     """The `neighbors` section: additional positives beside the anchor's partner, and their weights.
@@ -51,8 +52,6 @@ class NeighborOptions:
         candidates: candidates of an anchor: the "batch", or the "bank" of all training clips as embedded before the
             epoch.
     """
-
-    removed_options: ClassVar[JsonObject] = {"own_share": None}
 
     positives: Literal["none", "own", "either", "agreeing", "all"] = "none"
     k: Annotated[int, Interval(ge=1, le=10_000), OnlyWith("positives", "own", "either", "agreeing")] = 10

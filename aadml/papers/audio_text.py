@@ -6,8 +6,7 @@ from pathlib import Path
 
 from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import open_config
-from aadml.configuration.from_arguments import assembled
-from aadml.configuration.overrides import setting_pairs
+from aadml.configuration.overrides import flag_settings, setting_pairs
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import made
 from aadml.methods.audio_text.curriculum import ancillary
@@ -87,7 +86,8 @@ def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) ->
     """Return the starting config of the runs on a data set."""
     narrow = place is None or plan.quick
     preset = open_config(plan.config or starting_config(name, None if narrow else dataset))
-    base = with_sample_data(assembled(preset, {"data": place, "device": plan.device}, plan.settings), plan.note)
+    flags = flag_settings({"data": place, "device": plan.device})
+    base = with_sample_data(preset.changed(flags).changed(plan.settings).resolve(), plan.note)
     if plan.max_epochs is not None:
         base = at_most(base, plan.max_epochs)
     return shortened(base, len(load_splits(base).train)) if plan.quick else base

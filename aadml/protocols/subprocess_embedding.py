@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.methods.training.session import Checkpoint
 from aadml.model.packing import pack_tensors, unpack_tensors
 
 Vectors = Mapping[Any, Tensor]
@@ -38,7 +39,7 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     try:
         if not receiver.poll(seconds):
             raise InputError(f"the encoder took longer than {seconds:g} s; raise --time-limit")
-        tensors, facts = unpack_tensors(receiver.recv_bytes(), Path("embeddings"))
+        received = unpack_tensors(receiver.recv_bytes(), Path("embeddings"))
     except EOFError:
         raise InputError(
             "the process of the encoder ended without a result; check it for a crash or a lack of memory"
@@ -47,10 +48,10 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
         process.kill()
         process.join()
         receiver.close()
-    if "error" in facts:
-        raise InputError(str(facts["error"]))
-    results = cast(list[list[str]], facts["modalities"])
-    return [{m: tensors[f"{number}.{m}"] for m in modalities} for number, modalities in enumerate(results)]
+    if "error" in received.facts:
+        raise InputError(str(received.facts["error"]))
+    results = cast(list[list[str]], received.facts["modalities"])
+    return [{m: received.tensors[f"{number}.{m}"] for m in modalities} for number, modalities in enumerate(results)]
 
 
 def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection) -> None:
@@ -59,11 +60,11 @@ def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection) ->
         torch.set_num_threads(1)  # threads do not survive a fork
         results = work()
         tensors = {f"{number}.{m}": v for number, vectors in enumerate(results) for m, v in vectors.items()}
-        data = pack_tensors(tensors, {"modalities": [list(vectors) for vectors in results]})
+        data = pack_tensors(Checkpoint(tensors, {"modalities": [list(vectors) for vectors in results]}))
     except InputError as error:
-        data = pack_tensors({}, {"error": str(error)})
+        data = pack_tensors(Checkpoint({}, {"error": str(error)}))
     except BaseException as error:  # the user's encoder may raise anything
-        data = pack_tensors({}, {"error": " ".join(f"{type(error).__name__}: {error}".split())})
+        data = pack_tensors(Checkpoint({}, {"error": " ".join(f"{type(error).__name__}: {error}".split())}))
     with suppress(OSError):
         sender.send_bytes(data)
     os._exit(0)

@@ -27,6 +27,7 @@ from aadml.retrieval.results import DirectionResult
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.loading import failed_checks, load, load_run, read_evaluation
+from aadml.runs.manifest import newest_run
 from aadml.runs.model_data import nonempty_split, read_for
 from aadml.runs.run_names import file_name
 from aadml.runs.session import read_records
@@ -68,7 +69,7 @@ def write_report(
         InputError: the run is not finished, its data are missing, matplotlib is not installed, or the output exists
             and is not a page.
     """
-    folder = Path(run)
+    folder = newest_run(Path(run))
     if allow_other_features and data is None:
         raise InputError(
             "report: allow_other_features applies only to data other than those of the run; pass data as well"

@@ -48,7 +48,7 @@ class DirectionRecord:
     queries_without_relevant: int
     gallery: int
     scope: ScopeCurve
-    by_class: Mapping[str, Mapping[str, float]]
+    by_class: Mapping[str, Mapping[str, int | float]]
     per_query: PerQuery | None = None
     figures: JsonObject = field(default_factory=dict)
 

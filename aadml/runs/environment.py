@@ -15,7 +15,7 @@ from aadml.comparison.features import Features, StoredSource
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_object, read_as
-from aadml.runs.manifest import ENVIRONMENT, read_file
+from aadml.runs.manifest import ENVIRONMENT, RunManifest, read_manifest
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -70,13 +70,15 @@ def environment(splits: Splits, sha256: str, device: torch.device) -> Environmen
     )
 
 
-def read_environment(folder: Path) -> Environment:
+def read_environment(run: Path | RunManifest) -> Environment:
     """Read the environment of a run.
 
     Raises:
         InputError: the folder is not a run, or the file is damaged.
     """
-    return read_as(Environment, parse_object(read_file(folder, ENVIRONMENT), folder), folder / ENVIRONMENT)
+    manifest = read_manifest(run)
+    place = manifest.folder / ENVIRONMENT
+    return read_as(Environment, parse_object(manifest.read(ENVIRONMENT), place), place)
 
 
 def installed_version(package: str) -> str | None:

@@ -13,7 +13,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.processes import group, launch
 from aadml.configuration.config import Config
 from aadml.configuration.from_arguments import assemble
-from aadml.configuration.overrides import Settings
+from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
 from aadml.data.splitting.splits import stratified
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
@@ -25,7 +25,7 @@ from aadml.retrieval.judgments import relevance_name
 from aadml.runs.config_warnings import config_warnings, training_warnings
 from aadml.runs.data import configured_in_memory, data_location, starting_config
 from aadml.runs.loading import load, read_config
-from aadml.runs.manifest import CONFIG, is_finished, read_manifest
+from aadml.runs.manifest import CONFIG, read_manifest
 from aadml.runs.prepare import Prepared, prepare
 from aadml.runs.run_names import new_run_folder
 from aadml.runs.sample_data import with_sample_data
@@ -111,10 +111,12 @@ def fit(
     if data is None and launch.started():
         raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
     config = starting_config(data, config, method, note)
+    flags = {"proxy.k": k, "relevance": relevance_name(relevance), "device": device, "modalities": modalities}
+    flags["training.criterion"] = criterion
     complete = assemble(
-        data=data_location(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
-        config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
-        criterion=criterion, relevance=relevance_name(relevance), modalities=modalities, sample=data is None,
+        data=data_location(data) if isinstance(data, str | Path) else None, method=method, loss=loss, seed=seed,
+        config=str(config) if config else None, epochs=epochs, sample=data is None,
+        settings=[*flag_settings(flags), *setting_pairs(settings)],
     )  # fmt: skip
     complete = with_sample_data(complete, note) if data is None else complete
     for message in config_warnings(complete):
@@ -176,20 +178,21 @@ def resume_run(
             these cases no file is changed.
     """
     place, note = Path(folder), on_note or _log.info
-    if CONFIG not in read_manifest(place).files:
+    manifest = read_manifest(place)
+    if CONFIG not in manifest.files:
         raise InputError(f"{place}: was stopped before training began; start a new run")
-    config = read_config(place)
-    prepared = None if is_finished(place) else prepare(config, _in_memory(data, config))
+    config = read_config(manifest)
+    prepared = None if manifest.is_finished else prepare(config, _in_memory(data, config))
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     with group.joined():
         if prepared is not None:
             check_processes(prepared)
         if not group.is_first():
-            if prepared is None or FACTS in read_manifest(place).files:
+            if prepared is None or FACTS in manifest.files:
                 return load(place)
             return follow(prepared, place)
         with open_run(place) as store:  # opened for a finished run too: a killed process may have left files
-            if prepared is not None and not is_finished(place):
+            if prepared is not None and not store.manifest.is_finished:
                 return train_run(prepared, store, callbacks=callbacks, on_note=note)
     note(f"{place} is finished, so there is nothing to resume")
     return load(place)
@@ -206,7 +209,7 @@ def _fit_in_memory(prepared: Prepared, note: Note, callbacks: Callbacks) -> Mode
     record = score_model(model, prepared.config, prepared.splits, session, session.seconds)
     for verdict in record.verdicts or ():
         note(f"warning: {verdict}")
-    return replace(model, evaluation=record.to_json())
+    return replace(model, record=record)
 
 
 def _in_memory(data: object, config: Config) -> Splits | None:

@@ -4,13 +4,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 
+import torch
+
 from aadml.comparison.clips import Splits
-from aadml.configuration.config import Config, resolve
-from aadml.configuration.files import parse_yaml
+from aadml.configuration.config import Config
+from aadml.configuration.files import parsed
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.consent import named_in, with_consent
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, parse_object, read_as, typed
+from aadml.feature_extraction.ground.json_values import parse_object, read_as
 from aadml.model.files import load_model
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
@@ -18,10 +20,27 @@ from aadml.protocols.audit import Finding
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash, read_environment
-from aadml.runs.manifest import CONFIG, EVALUATION, RunManifest, is_finished, is_run, read_file, read_manifest
+from aadml.runs.manifest import CONFIG, EVALUATION, RunManifest, is_run, newest_run, read_manifest
 
 AUDIT = "audit.json"
 """File of the last audit of a run under its own protocol."""
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """Content of `audit.json`.
+
+    Attributes:
+        protocol: protocol of the audit.
+        split: audited split.
+        verdict: verdict in one sentence.
+        findings: finding of each check.
+    """
+
+    protocol: str
+    split: str
+    verdict: str
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
@@ -29,16 +48,21 @@ class Run:
     """Finished run with its training data.
 
     Attributes:
-        folder: folder of the run.
+        manifest: manifest of the run.
         config: config of the training.
         splits: training data, unscaled.
         model: trained model.
     """
 
-    folder: Path
+    manifest: RunManifest
     config: Config
     splits: Splits
     model: Model
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the run."""
+        return self.manifest.folder
 
 
 @with_consent("path")
@@ -49,7 +73,8 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
     from outside aadml is built only with consent.
 
     Args:
-        path: a run folder of `aadml train`, or a folder of `Model.save`.
+        path: a run folder of `aadml train`, a folder of runs (for its newest finished run), or a folder of
+            `Model.save`.
         device: "auto", "cpu" or "cuda".
         trust_code: import the code that the model names as `module:name`.
 
@@ -62,19 +87,22 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
         >>> aadml.load(folder)
         <Model cca: audio 128-d, visual 1024-d, 15 classes, cosine, test MAP 0.110>
     """
-    folder, target = Path(path), chosen_device(device, "load")
-    if not is_run(folder):
-        return load_model(folder, target)
-    manifest = read_manifest(folder)
+    folder, target = newest_run(Path(path)), chosen_device(device, "load")
+    return _loaded(read_manifest(folder), target) if is_run(folder) else load_model(folder, target)
+
+
+def _loaded(manifest: RunManifest, device: torch.device) -> Model:
+    """Load the model of a run."""
+    folder = manifest.folder
     if FACTS not in manifest.files:
         command = f"aadml train --resume {quote(str(folder))}"
         raise InputError(f"{folder}: the training was not finished; continue it with `{command}`")
-    read_file(folder, FACTS, manifest)  # the manifest must agree with the checksums of the model
-    model = load_model(folder, target)
-    if not is_finished(folder):
+    manifest.read(FACTS)  # the manifest must agree with the checksums of the model
+    model = load_model(folder, device)
+    if not manifest.is_finished:
         return model
-    audit = _read(folder, AUDIT, manifest)["verdict"] if AUDIT in manifest.files else ""
-    return replace(model, evaluation=read_evaluation(folder, manifest).to_json(), audit=str(audit))
+    audit = read_audit(manifest)
+    return replace(model, record=read_evaluation(manifest), audit=audit.verdict if audit else "")
 
 
 def load_run(folder: Path, *, device: str | None = None) -> Run:
@@ -87,45 +115,53 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
     Raises:
         InputError: the folder is not a trained run or is damaged, or its data changed or are missing.
     """
+    folder = newest_run(folder)
     if not is_run(folder) and (folder / FACTS).is_file():
         raise InputError(f"{folder}: is a model without its run; pass --data F.h5, or pass the run folder")
-    config = read_config(folder)
-    model = load(folder, device=device or config.common.device)
+    manifest = read_manifest(folder)
+    config = read_config(manifest)
+    model = _loaded(manifest, chosen_device(device or config.common.device, "load"))
     try:
         splits = load_splits(config)
     except InputError as error:
         raise type(error)(f"{error}; restore the data of {folder}, or pass --data F.h5") from error
-    if read_environment(folder).data.sha256 != data_hash(splits):
+    if read_environment(manifest).data.sha256 != data_hash(splits):
         raise InputError(f"{splits.name}: the data changed since {folder} was trained; pass --data to use other data")
-    return Run(folder, config, splits, model)
+    return Run(manifest, config, splits, model)
 
 
-def read_config(folder: Path) -> Config:
+def read_config(run: Path | RunManifest) -> Config:
     """Read the config of a run.
 
     Raises:
         InputError: the folder is not a run, or its config was damaged or changed.
     """
-    with named_in(folder / CONFIG):
-        return resolve(parse_yaml(read_file(folder, CONFIG).decode(), folder / CONFIG), stored=True)
+    manifest = read_manifest(run)
+    place = manifest.folder / CONFIG
+    with named_in(place):
+        return parsed(manifest.read(CONFIG).decode(), place).resolve(stored=True)
 
 
-def read_evaluation(folder: Path, manifest: RunManifest | None = None, *, name: str = EVALUATION) -> EvaluationRecord:
+def read_evaluation(run: Path | RunManifest, *, name: str = EVALUATION) -> EvaluationRecord:
     """Read the evaluation of a finished run, or a later evaluation by its file name.
 
     Raises:
         InputError: the run is not finished, or the file is missing or damaged.
     """
-    return EvaluationRecord.from_json(_read(folder, name, manifest), folder / name)
+    manifest = read_manifest(run)
+    place = manifest.folder / name
+    return EvaluationRecord.from_json(parse_object(manifest.read(name), place), place)
 
 
 def failed_checks(folder: Path) -> list[Finding]:
     """Return the failed checks of the last audit of a run; an empty list if the folder has no audit."""
-    if not is_run(folder) or AUDIT not in read_manifest(folder).files:
-        return []
-    findings = typed(_read(folder, AUDIT), "findings", list)
-    return [check for row in findings if (check := read_as(Finding, row, folder / AUDIT)).failed]
+    audit = read_audit(read_manifest(folder)) if is_run(folder) else None
+    return [finding for finding in audit.findings if finding.failed] if audit else []
 
 
-def _read(folder: Path, name: str, manifest: RunManifest | None = None) -> JsonObject:
-    return parse_object(read_file(folder, name, manifest), folder / name)
+def read_audit(manifest: RunManifest) -> AuditRecord | None:
+    """Read the last audit of a run; None if the run was not audited."""
+    if AUDIT not in manifest.files:
+        return None
+    place = manifest.folder / AUDIT
+    return read_as(AuditRecord, parse_object(manifest.read(AUDIT), place), place)

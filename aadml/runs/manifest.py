@@ -1,5 +1,6 @@
 """Manifest of a run folder: the files of the run and their checksums."""
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -8,6 +9,7 @@ from pathlib import Path
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import read_as
+from aadml.feature_extraction.ground.strings import Note
 
 MANIFEST = "manifest.json"
 LOG = "metrics.jsonl"
@@ -21,6 +23,7 @@ FORMAT = "aadml-run"
 VERSION = 2
 
 NUMBERED = re.compile(r"(state|best)-(\d+)\.safetensors")
+_log = logging.getLogger("aadml")
 _EMPTY_LOG = FileSum.of(b"")
 
 
@@ -29,6 +32,7 @@ class RunManifest:
     """Manifest of a run as of one commit.
 
     Attributes:
+        folder: folder of the run; not written.
         run: unique name of the run.
         generation: number of the commit, from 1.
         log: size and SHA-256 of the valid part of `metrics.jsonl`.
@@ -36,6 +40,7 @@ class RunManifest:
         seconds: seconds spent fitting so far.
     """
 
+    folder: Path
     run: str
     generation: int = 0
     log: FileSum = _EMPTY_LOG
@@ -44,27 +49,59 @@ class RunManifest:
 
     def to_bytes(self) -> bytes:
         """Return the content of `manifest.json`."""
-        ordered = replace(self, files=dict(sorted(self.files.items())))
-        return seal({"format": FORMAT, "version": VERSION, **asdict(ordered)})
+        content = asdict(replace(self, files=dict(sorted(self.files.items()))))
+        del content["folder"]
+        return seal({"format": FORMAT, "version": VERSION, **content})
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run was trained and scored to the end."""
+        return EVALUATION in self.files
 
     def numbered(self, kind: str) -> str | None:
         """Return the file name of a kind ("state", "best"); None if there is no such file."""
         return next((name for name in self.files if (match := NUMBERED.fullmatch(name)) and match[1] == kind), None)
 
+    def read(self, name: str) -> bytes:
+        """Read a file of the run and check it.
 
-def read_manifest(folder: Path) -> RunManifest:
-    """Read the manifest of a run folder.
+        Raises:
+            InputError: the file is not in the manifest, or is missing, damaged or changed.
+        """
+        path = self.folder / name
+        if name not in self.files:
+            raise InputError(f"{path}: no such file in this run; its training was not finished, so resume the training")
+        data = _bytes_of(path)
+        self.files[name].check(data, path)
+        return data
+
+    def read_log(self) -> bytes:
+        """Read the valid part of the log and check it.
+
+        Raises:
+            InputError: the log is missing, damaged or changed.
+        """
+        path = self.folder / LOG
+        data = _bytes_of(path)[: self.log.size] if self.log.size else b""
+        self.log.check(data, path)
+        return data
+
+
+def read_manifest(run: Path | RunManifest) -> RunManifest:
+    """Read the manifest of a run folder; a manifest that was read already is returned unchanged.
 
     Raises:
         InputError: the folder is not a run, or its manifest is damaged.
     """
-    path = folder / MANIFEST
+    if isinstance(run, RunManifest):
+        return run
+    folder, path = run, run / MANIFEST
     try:
         content = read_sealed(path, FORMAT, VERSION)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder}: {_why_not_a_run(folder)}") from None
     values = {key: value for key, value in content.items() if key not in ("format", "version")}
-    manifest = read_as(RunManifest, values, path)
+    manifest = read_as(RunManifest, {**values, "folder": str(folder)}, path)
     for name in manifest.files:
         if name.startswith("/") or ".." in Path(name).parts:
             raise InputError(f"{path}: lists the file '{name}', which is outside the run folder; copy the run again")
@@ -78,33 +115,17 @@ def is_run(folder: Path) -> bool:
 
 def is_finished(folder: Path) -> bool:
     """Return whether a folder holds a run that was trained and scored to the end."""
-    return (folder / EVALUATION).is_file() and is_run(folder) and EVALUATION in read_manifest(folder).files
+    return (folder / EVALUATION).is_file() and is_run(folder) and read_manifest(folder).is_finished
 
 
-def read_file(folder: Path, name: str, manifest: RunManifest | None = None) -> bytes:
-    """Read a file of a run and check it against the manifest.
-
-    Raises:
-        InputError: the file is not in the manifest, or is missing, damaged or changed.
-    """
-    manifest, path = manifest or read_manifest(folder), folder / name
-    if name not in manifest.files:
-        raise InputError(f"{path}: no such file in this run; its training was not finished, so resume the training")
-    data = _bytes_of(path)
-    manifest.files[name].check(data, path)
-    return data
-
-
-def read_log(folder: Path, manifest: RunManifest | None = None) -> bytes:
-    """Read the valid part of the log and check it.
-
-    Raises:
-        InputError: the log is missing, damaged or changed.
-    """
-    manifest, path = manifest or read_manifest(folder), folder / LOG
-    data = _bytes_of(path)[: manifest.log.size] if manifest.log.size else b""
-    manifest.log.check(data, path)
-    return data
+def newest_run(folder: Path, on_note: Note = _log.warning) -> Path:
+    """Return the newest finished run in a folder of runs, with a note; any other path is returned unchanged."""
+    if is_run(folder) or not folder.is_dir():
+        return folder
+    runs = sorted(filter(is_finished, folder.iterdir()), key=lambda run: (run / EVALUATION).stat().st_mtime)
+    if len(runs) > 1:
+        on_note(f"{folder} holds {len(runs)} finished runs; the newest is used: {runs[-1]}")
+    return runs[-1] if runs else folder
 
 
 def _bytes_of(path: Path) -> bytes:

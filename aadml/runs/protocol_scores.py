@@ -87,7 +87,7 @@ def evaluate_under_each(
         for e in evaluations
     }
     files = {name: to_bytes(record.to_json()) for name, record in records.items()}
-    add_to_run(folder, files, on_note or (lambda message: None))
+    add_to_run(run.folder, files, on_note or (lambda message: None))
     return evaluations
 
 

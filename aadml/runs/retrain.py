@@ -1,7 +1,6 @@
 """Retraining of a run on changed data, to detect fitting or selection on the test split."""
 
 import tempfile
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,14 +95,10 @@ def _with_permuted(content: FeatureFile, split: str) -> FeatureFile:
 
 def _difference(model: Model, other: Model) -> float:
     """Return the largest difference of a tensor, relative to its norm; infinity if names or shapes differ."""
-    before, after = _tensors(other), _tensors(model)
+    before, after = other.tensors(), model.tensors()
     if before.keys() != after.keys() or any(before[key].shape != after[key].shape for key in before):
         return float("inf")
     return max((_relative(after[key], before[key]) for key in after), default=0.0)
-
-
-def _tensors(model: Model) -> Mapping[str, Tensor]:
-    return {**model.method.state(), **{f"inputs.{key}": value for key, value in model.scaling.state().items()}}
 
 
 def _relative(tensor: Tensor, reference: Tensor) -> float:

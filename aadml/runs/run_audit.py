@@ -1,10 +1,10 @@
 """Audit of runs, and of models on other data; findings of a run are added to the run."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from aadml.comparison.clips import Splits
-from aadml.feature_extraction.ground.json_values import JsonObject, to_bytes
+from aadml.feature_extraction.ground.json_values import to_bytes
 from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import numbers
 from aadml.methods.training.settings import AUTO
@@ -15,7 +15,7 @@ from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate
-from aadml.runs.loading import AUDIT, Run, load, load_run, read_evaluation
+from aadml.runs.loading import AUDIT, AuditRecord, Run, load, load_run, read_evaluation
 from aadml.runs.model_data import read_for
 from aadml.runs.protocol_scores import add_to_run, subject_of
 from aadml.runs.retrain import fitted_without_test
@@ -31,13 +31,16 @@ def audit_model(folder: Path, data: str | Path | Splits, protocol: str, split: s
 
 def audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float, note: Note) -> AuditReport:
     """Audit a run on its own data, and add the findings to the run; see `aadml.audit`."""
-    findings = AuditReport(_findings(folder, protocol, split, retrain=retrain, seconds=seconds))
-    _add_to_run(folder, findings, protocol, split, note)
-    return findings
-
-
-def _findings(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float) -> list[Finding]:
     run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
+    report = AuditReport(_findings(run, protocol, split, retrain=retrain, seconds=seconds))
+    if (protocol, split) == (run.model.facts.protocol, "test"):
+        content = AuditRecord(protocol, split, report.summary, tuple(report))
+        card = replace(run.model, audit=content.verdict).card().encode()
+        add_to_run(run.folder, {AUDIT: to_bytes(asdict(content)), CARD: card}, note)
+    return report
+
+
+def _findings(run: Run, protocol: str, split: str, *, retrain: bool, seconds: float) -> list[Finding]:
     pipeline = ProtocolPipeline(subject_of(run), protocol)
     findings = run_checks(pipeline, run.splits, CHECKS, split=split, seconds=seconds)
     findings += [_kept_epoch(run), _stored_score(run)]
@@ -48,28 +51,16 @@ def _findings(folder: Path, protocol: str, split: str, *, retrain: bool, seconds
     return [*checked, fitted_without_test(run, split)]
 
 
-def _add_to_run(folder: Path, findings: AuditReport, protocol: str, split: str, note: Note) -> None:
-    """Add the audit to a run and to its card, if the run was audited under its own protocol."""
-    model = load(folder, device="cpu")
-    if (protocol, split) != (model.facts.protocol, "test"):
-        return
-    verdict = findings.summary
-    rows: list[JsonObject] = [vars(finding) for finding in findings]
-    content: JsonObject = {"protocol": protocol, "split": split, "verdict": verdict, "findings": rows}
-    card = replace(model, audit=verdict).card().encode()
-    add_to_run(folder, {AUDIT: to_bytes(content), CARD: card}, note)
-
-
 def _kept_epoch(run: Run) -> Finding:
     """Check that the kept epoch has the best validation score, or is the last epoch if the config keeps the last.
 
     If a method trains in stages, both the best epoch of all stages and that of the last stage are accepted, as some
     stages choose the best epoch without the stages before.
     """
-    epoch, training = read_evaluation(run.folder).selected_epoch, run.config.training
+    epoch, training = read_evaluation(run.manifest).selected_epoch, run.config.training
     criterion = training.criterion
     key, name = ("valid map_mean", "MAP") if criterion == AUTO else (f"valid {criterion}", criterion)
-    records = [record for record in read_records(run.folder) if key in record]
+    records = [record for record in read_records(run.manifest) if key in record]
     if epoch is None or not records:
         return Finding("kept epoch", Verdict.NOT_CHECKABLE, f"no epoch was chosen by validation {name}")
     if training.select == "last":
@@ -85,7 +76,7 @@ def _kept_epoch(run: Run) -> Finding:
 
 def _stored_score(run: Run) -> Finding:
     """Check that the score in `evaluation.json` equals the score of the model."""
-    stored = read_evaluation(run.folder)
+    stored = read_evaluation(run.manifest)
     score = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean
     verdict = Verdict.PASS if abs(score - stored.map_mean) <= 1e-3 else Verdict.FAIL
     without = stored.figure("map-without-partner")

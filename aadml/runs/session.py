@@ -8,18 +8,18 @@ from pathlib import Path
 from aadml.feature_extraction.ground.atomic import remove_leftovers
 from aadml.methods.training.session import SILENT, Callbacks, Checkpoint, EpochWeights, Record, Session
 from aadml.model.packing import pack_tensors, unpack_tensors
-from aadml.runs.manifest import RunManifest, read_log
+from aadml.runs.manifest import RunManifest, read_manifest
 from aadml.runs.store import RunStore
 from aadml.runs.test_curve import Diagnosis, without_diagnosis
 
 
-def read_records(folder: Path, manifest: RunManifest | None = None) -> list[Record]:
+def read_records(run: Path | RunManifest) -> list[Record]:
     """Read the records of all epochs of a run, from the log.
 
     Raises:
         InputError: the log is damaged.
     """
-    return [json.loads(line) for line in read_log(folder, manifest).splitlines()]
+    return [json.loads(line) for line in read_manifest(run).read_log().splitlines()]
 
 
 class RunSession(Session):
@@ -94,7 +94,7 @@ class RunSession(Session):
         if best is not None and not self._best_is_stored:
             files[f"best-{number}.safetensors"] = best
             drop.append(manifest.numbered("best"))
-        packed = {name: pack_tensors(content.tensors, content.facts) for name, content in files.items()}
+        packed = {name: pack_tensors(content) for name, content in files.items()}
         self._store.commit(packed | self.added(), drop=[name for name in drop if name], seconds=self.seconds)
         self._best_is_stored = True
         self._saved_at = time.monotonic()
@@ -106,8 +106,8 @@ class RunSession(Session):
         if name is None:
             return None
         self.best()  # raises an error before training goes on, if the best weights are damaged
-        self.history = list(map(without_diagnosis, read_records(self._store.folder, self._store.manifest)))
+        self.history = list(map(without_diagnosis, read_records(self._store.manifest)))
         return self._read(name)
 
     def _read(self, name: str) -> Checkpoint:
-        return Checkpoint(*unpack_tensors(self._store.read(name), self._store.folder / name))
+        return unpack_tensors(self._store.manifest.read(name), self._store.folder / name)

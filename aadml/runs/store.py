@@ -20,7 +20,7 @@ from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, wr
 from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.errors import InputError, InUseError
 from aadml.feature_extraction.ground.locks import locked
-from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, RunManifest, read_file, read_log, read_manifest
+from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, RunManifest, read_manifest
 
 FLUSH_SECONDS = 60.0
 """Shortest time between two flushes to the disk during a training; the end of the training flushes too."""
@@ -35,23 +35,18 @@ class RunStore:
     """Locked run folder, as yielded by `new_run` and `open_run`.
 
     Args:
-        folder: existing folder.
-        manifest: manifest of the last commit.
+        manifest: manifest of the last commit, in an existing folder.
         made: whether this process created the folder.
     """
 
-    def __init__(self, folder: Path, manifest: RunManifest, *, made: bool = False) -> None:
-        self.folder = folder
+    def __init__(self, manifest: RunManifest, *, made: bool = False) -> None:
+        self.folder = manifest.folder
         self.manifest = manifest
         self._made = made
         self._log = hashlib.sha256()
         self._logged = 0
         self._flushed_at = time.monotonic()
         self._unflushed = set(manifest.files)
-
-    def read(self, name: str) -> bytes:
-        """Read a file and check it; see `read_file`."""
-        return read_file(self.folder, name, self.manifest)
 
     def next_number(self) -> int:
         """Return a number that no state or best weights of this folder ever had."""
@@ -120,7 +115,7 @@ class RunStore:
 
     def settle(self) -> None:
         """Cut the log to its valid length, and remove files that a killed process left behind."""
-        counted = read_log(self.folder, self.manifest)
+        counted = self.manifest.read_log()
         path = self.folder / LOG
         if path.is_file() and path.stat().st_size != len(counted):
             os.truncate(path, len(counted))
@@ -176,7 +171,7 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
         taken = sorted(path.name for path in folder.iterdir() if path.name in RESERVED or NUMBERED.fullmatch(path.name))
         if taken:
             raise InputError(f"{folder}: already contains a {taken[0]}; choose an empty folder for the run")
-        store = RunStore(folder, RunManifest(uuid.uuid4().hex), made=is_new)
+        store = RunStore(RunManifest(folder, uuid.uuid4().hex), made=is_new)
         try:
             with _writing(folder):
                 store.settle()  # a process that was killed here may have left a partial manifest
@@ -200,7 +195,7 @@ def open_run(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
     """
     read_manifest(folder)
     with _lock(folder, wait=wait):
-        store = RunStore(folder, read_manifest(folder))
+        store = RunStore(read_manifest(folder))
         with _writing(folder):
             store.settle()
         yield store

@@ -14,12 +14,12 @@ from aadml.feature_extraction.ground.json_values import to_bytes, typed
 from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import SILENT, Callbacks, Session
 from aadml.model.model import Model
-from aadml.model.packing import CARD, FACTS, pack_model
+from aadml.model.packing import CARD, FACTS
 from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.config_warnings import training_warnings
 from aadml.runs.environment import Environment, environment, read_environment
 from aadml.runs.loading import load, read_config
-from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_manifest
+from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, RunManifest, is_finished, is_run, read_manifest
 from aadml.runs.prepare import Prepared, clips_to_fit, prepare
 from aadml.runs.pretraining import prior_config, prior_folder
 from aadml.runs.run_names import evaluation_file
@@ -86,7 +86,7 @@ def train_run(
     _begin(prepared, store, note)
     session = _run_session(prepared, store, scoring, callbacks)
     if FACTS in store.manifest.files:  # stopped between training and scoring
-        session.history = list(map(without_diagnosis, read_records(store.folder)))
+        session.history = list(map(without_diagnosis, read_records(store.manifest)))
         model = load(store.folder, device=prepared.config.common.device)
     else:
         for message in training_warnings(prepared, with_forecast=True) if on_note else []:
@@ -94,17 +94,14 @@ def train_run(
         place = priors or store.folder
         train_prior(prepared, scoring, place, callbacks=callbacks, on_note=note)
         model = fit_model(prepared, session, alone=scoring.split == "valid")
-        best = session.best()
-        files = pack_model(model.method, model.scaling, model.facts, {}, best.facts if best else {})
-        store.commit(files | session.added(), seconds=session.seconds, flush=True)
+        store.commit(model.pack(session.best()) | session.added(), seconds=session.seconds, flush=True)
     record = score_model(model, prepared.config, prepared.splits, session, store.manifest.seconds, scoring)
     for verdict in record.verdicts or ():
         note(f"warning: {verdict}")
-    result = record.to_json()
-    model = replace(model, evaluation=result, folder=store.folder)
+    model = replace(model, record=record, folder=store.folder)
     # the commit that finishes the run removes state and best weights
     numbered = [name for kind in ("state", "best") if (name := store.manifest.numbered(kind))]
-    store.commit({EVALUATION: to_bytes(result)} | _card(model, store, note), drop=numbered, flush=True)
+    store.commit({EVALUATION: to_bytes(record.to_json())} | _card(model, store, note), drop=numbered, flush=True)
     return model
 
 
@@ -183,21 +180,27 @@ def train_into(
     Raises:
         InputError: the folder contains a run of a different config, or of data that have changed.
     """
-    if is_run(folder) and CONFIG in read_manifest(folder).files:
-        config = config.trained_in(read_config(folder).training.precision)  # precision of the first process
+    stored = _stored_config(read_manifest(folder)) if is_run(folder) else None
+    if stored:
+        config = config.trained_in(stored.training.precision)  # precision of the first process
     prepared = prepare(config, splits)
     config = prepared.config
     for metric in scoring.metrics:
         check_cutoff(metric, len(prepared.splits[scoring.split]))
     with open_run(folder, wait=wait) if is_run(folder) else new_run(folder) as store:
-        if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
+        stored = _stored_config(store.manifest)
+        if stored and stored.yaml() != config.yaml():
             raise InputError(
                 f"{folder}: contains a run of a different config; remove this run, or choose another folder"
             )
-        if is_finished(folder):
+        if store.manifest.is_finished:
             _check_same_data(prepared, store)
             return load(folder, device=config.common.device)
         return train_run(prepared, store, scoring, callbacks=callbacks, priors=priors, on_note=on_note)
+
+
+def _stored_config(manifest: RunManifest) -> Config | None:
+    return read_config(manifest) if CONFIG in manifest.files else None
 
 
 def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
@@ -215,7 +218,7 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
 
 
 def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
-    before = read_environment(store.folder)
+    before = read_environment(store.manifest)
     if before.data.sha256 != prepared.sha256:
         raise InputError(f"{prepared.splits.name}: the data changed since {store.folder} was begun; start a new run")
     return before

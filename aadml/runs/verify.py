@@ -5,7 +5,7 @@ from pathlib import Path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.files import is_model, verify_model
 from aadml.model.packing import CARD, FACTS, WEIGHTS
-from aadml.runs.manifest import ENVIRONMENT, LOG, MANIFEST, is_run, read_file, read_log, read_manifest
+from aadml.runs.manifest import ENVIRONMENT, LOG, MANIFEST, is_run, newest_run, read_manifest
 
 
 def verify_folder(folder: Path) -> list[str]:
@@ -17,6 +17,7 @@ def verify_folder(folder: Path) -> list[str]:
     Raises:
         InputError: the folder is neither a run nor a model.
     """
+    folder = newest_run(folder)
     if not is_run(folder):
         return _without_manifest(folder)
     try:
@@ -27,9 +28,9 @@ def verify_folder(folder: Path) -> list[str]:
     for name in (*manifest.files, LOG):
         try:
             if name == LOG:
-                read_log(folder, manifest)
+                manifest.read_log()
             else:
-                read_file(folder, name, manifest)
+                manifest.read(name)
         except InputError as error:
             damages.append(str(error) + (" (a card may be edited)" if name == CARD else ""))
     return damages

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aadml.configuration.from_arguments import assemble
-from aadml.configuration.overrides import Settings, setting_pairs
+from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.strings import Note
@@ -78,7 +78,7 @@ def ablate(
     base = with_sample_data(
         assemble(
             data=data_location(data) if data else None, method=method, config=str(start) if start else None,
-            settings=settings, epochs=epochs, device=device, sample=data is None,
+            settings=[*flag_settings({"device": device}), *setting_pairs(settings)], epochs=epochs, sample=data is None,
         ),
         note,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from aadml.methods import METHODS
 VARIANTS = {
     "aadml, loss daml": ("aadml", {"loss": "daml"}),
     "aadml, loss hdml": ("aadml", {"loss": "hdml"}),
-    "aadml, loss aa-triplet": ("aadml", {"loss": "aa-triplet", "k": 2}),
+    "aadml, loss aa-triplet": ("aadml", {"loss": "aa-triplet", "settings": ["proxy.k=2"]}),
     "tlca, until patience ends": ("tlca", {"settings": ["training.patience=1"]}),
 }
 """Further trainings that write in another order: losses with parameters, a stage that ends early."""
@@ -54,7 +54,7 @@ def config(name: str, data: Data) -> Config:
     further: dict[str, Any] = {key: value for key, value in options.items() if key != "settings"}
     return assemble(
         data=str(data.captions if method in OF_SOUND else data.features), method=method, config=OF_SOUND.get(method),
-        settings=[*kept, *options.get("settings", [])], device="cpu", **further,
+        settings=["device=cpu", *kept, *options.get("settings", [])], **further,
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -45,7 +45,7 @@ from aadml.feature_extraction.foreign.hdf5 import CHECKSUMS
 from aadml.feature_extraction.ground import consent, import_paths
 from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.runs.manifest import RunManifest, read_manifest
+from aadml.runs.manifest import read_manifest
 from aadml.search.checksums import seal_facts
 from aadml.search.index import Index
 
@@ -161,7 +161,7 @@ def write_run_document(folder: Path, name: str, content: Any) -> None:
     manifest = read_manifest(folder)
     if name in manifest.files:
         files = {**manifest.files, name: FileSum.of(data)}
-        changed = RunManifest(manifest.run, manifest.generation, manifest.log, files, manifest.seconds)
+        changed = replace(manifest, files=files)
         (folder / "manifest.json").write_bytes(changed.to_bytes())
 
 

@@ -25,6 +25,14 @@ def test_the_newest_finished_run_of_a_folder_is_used(runs, aadml):
     assert str(newest) in aadml("report", runs)[1]
 
 
+def test_python_takes_the_newest_finished_run_too(runs, caplog):
+    newest = max(runs.glob("*/evaluation.json"), key=lambda file: file.stat().st_mtime).parent
+    assert library.load(runs).folder == newest
+    assert f"{runs} holds 2 finished runs; the newest is used: {newest}" in caplog.text
+    assert library.verify(runs) == []
+    assert repr(library.evaluate(runs)) == repr(library.evaluate(newest))
+
+
 def test_a_folder_without_runs_stays_an_error(tmp_path, aadml):
     code, _, err = aadml("evaluate", tmp_path)
     assert code == 2

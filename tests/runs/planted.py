@@ -1,6 +1,6 @@
 """Run folders in which files of somebody else lie already."""
 
-from aadml.runs.manifest import LOG, read_file, read_log, read_manifest
+from aadml.runs.manifest import LOG, read_manifest
 
 FOREIGN = {"thesis.tex": b"Once upon a time", "figures/state-1.safetensors": b"a drawing", ".x.partial.json": b"{}"}
 
@@ -23,4 +23,4 @@ def own(folder):
 def committed(folder):
     """What the manifest says that the run holds."""
     manifest = read_manifest(folder)
-    return {name: read_file(folder, name) for name in manifest.files} | {LOG: read_log(folder)}
+    return {name: manifest.read(name) for name in manifest.files} | {LOG: manifest.read_log()}

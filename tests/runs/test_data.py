@@ -19,7 +19,7 @@ def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):
     with pytest.raises(InputError, match="is captioned sound, but cca trains on features"):
         data.load_splits(assemble(method="cca", data="synthetic:ave"))
     with pytest.raises(InputError, match=r"relevance: .* is captioned sound, which has no classes"):
-        data.load_splits(assemble(method="cca", data="synthetic:ave", relevance="own"))
+        data.load_splits(assemble(method="cca", data="synthetic:ave", settings={"relevance": "own"}))
     monkeypatch.setattr(data, "captioned_splits", lambda path, **options: (path, options))
     assert aadml.read("there.csv") == ("there.csv", {"cleaning": "mei", "captions": 5})
 

@@ -79,7 +79,6 @@ def test_a_process_that_is_not_the_first_follows_a_training_that_is_not_over(mon
     monkeypatch.setattr(fit, "follow", lambda prepared, place: followed.append(place))
     assert aadml.resume(run).folder == run
     assert followed == []
-    monkeypatch.setattr(fit, "is_finished", lambda _: False)
     monkeypatch.setattr(fit, "read_manifest", lambda _: replace(manifest, files={CONFIG: manifest.files[CONFIG]}))
     aadml.resume(run)
     assert followed == [run]

@@ -13,7 +13,6 @@ from aadml.runs.manifest import (
     MANIFEST,
     VERSION,
     is_finished,
-    read_file,
     read_manifest,
 )
 from aadml.runs.store import new_run, open_run
@@ -30,7 +29,7 @@ def test_an_evaluation_that_the_manifest_does_not_name_finishes_no_run(random_ru
 def test_a_file_that_was_changed_is_not_read(random_run):
     (random_run / "config.yaml").write_text("method: random\n")
     with pytest.raises(InputError, match=r"config\.yaml"):
-        read_file(random_run, "config.yaml")
+        read_manifest(random_run).read("config.yaml")
     manifest = replace(read_manifest(random_run), log=FileSum.of(b"a line\n"))
     (random_run / MANIFEST).write_bytes(manifest.to_bytes())
     (random_run / LOG).unlink(missing_ok=True)

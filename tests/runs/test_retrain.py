@@ -104,8 +104,7 @@ def model_of(*weights, score=0.5, key="w"):
     """A model that consists of a tensor and a score."""
     state = {key: torch.tensor(weights, dtype=torch.float64)}
     return SimpleNamespace(
-        method=SimpleNamespace(state=lambda: state),
-        scaling=SimpleNamespace(state=dict),
+        tensors=lambda: state,
         embed_clips=lambda clips: score,
     )
 
@@ -157,7 +156,9 @@ def test_models_differ_by_the_tensor_that_differs_most_relative_to_its_length():
     assert retrain._difference(model_of(1), model_of(1, 1)) == math.inf
     assert retrain._difference(model_of(1), model_of(1, key="v")) == math.inf
     one, two = model_of(1), model_of(1)
-    one.scaling.state, two.scaling.state = lambda: {"mean": torch.ones(1)}, lambda: {"mean": torch.full((1,), 4.0)}
+    weights = one.tensors()
+    one.tensors = lambda: weights | {"inputs.mean": torch.ones(1)}
+    two.tensors = lambda: weights | {"inputs.mean": torch.full((1,), 4.0)}
     assert retrain._difference(one, two) == pytest.approx(0.75)
 
 

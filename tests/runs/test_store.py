@@ -11,7 +11,7 @@ from faults import in_child, watched
 
 from aadml.feature_extraction.ground.errors import InputError, InUseError
 from aadml.runs import store as stores
-from aadml.runs.manifest import LOG, MANIFEST, RESERVED, read_log, read_manifest
+from aadml.runs.manifest import LOG, MANIFEST, RESERVED, read_manifest
 from aadml.runs.session import RunSession
 from aadml.runs.store import new_run, open_run
 from tests.runs.planted import committed, own
@@ -42,12 +42,12 @@ def test_lines_of_the_log_count_from_the_next_commit_on(folder):
         store.append(b"one\n")
         store.commit({})
         store.append(b"two\n")
-    assert read_log(folder) == b"one\n"
+    assert read_manifest(folder).read_log() == b"one\n"
     with open_run(folder) as store:
         assert (folder / LOG).read_bytes() == b"one\n"
         store.append(b"other\n")
         store.commit({})
-    assert read_log(folder) == b"one\nother\n"
+    assert read_manifest(folder).read_log() == b"one\nother\n"
 
 
 def test_the_log_may_be_read_by_whom_a_new_file_may_be_read(folder):

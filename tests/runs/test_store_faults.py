@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from aadml.runs.manifest import LOG, MANIFEST, read_log, read_manifest
+from aadml.runs.manifest import LOG, MANIFEST, read_manifest
 from aadml.runs.store import new_run, open_run
 from tests.runs.planted import committed, own, plant
 
@@ -20,7 +20,7 @@ def train(folder):
     with new_run(folder) if not (folder / MANIFEST).exists() else open_run(folder) as store:
         if "config.yaml" not in store.manifest.files:
             store.commit({"config.yaml": b"c"})
-        for epoch in range(len(read_log(folder).splitlines()), 3):
+        for epoch in range(len(read_manifest(folder).read_log().splitlines()), 3):
             store.append(b"%d\n" % epoch)
             state = store.manifest.numbered("state")
             files = {f"state-{store.next_number()}.safetensors": b"state %d" % epoch}

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from aadml.data.sources.loading import Loading
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Written
 from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 
@@ -43,6 +44,10 @@ class PretrainedOptions:
     memory_mib: Mebibytes = 1024
     disk_mib: Mebibytes = 4096
     workers: Workers = 0
+
+    def __post_init__(self) -> None:
+        if not self.networks:
+            raise InputError("towers: names no network; set audio, visual or text, or leave out the section")
 
     @property
     def loading(self) -> Loading:

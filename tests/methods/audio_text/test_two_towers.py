@@ -12,7 +12,7 @@ from aadml.feature_extraction.ground.options import keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
-from aadml.methods.training.session import Session
+from aadml.methods.training.session import Checkpoint, Session
 from aadml.methods.training.settings import Training
 from aadml.model.packing import pack_tensors
 from aadml.retrieval import evaluate
@@ -262,7 +262,7 @@ def test_data_without_captions_are_refused(tones, context, small):
 
 def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp_path):
     first = fitted(tones, context, small)
-    weights = pack_tensors({f"method.{k}": v for k, v in first.state().items()}, {})
+    weights = pack_tensors(Checkpoint({f"method.{k}": v for k, v in first.state().items()}))
     (tmp_path / "model.safetensors").write_bytes(weights)
     (tmp_path / "model.json").write_bytes(seal({"weights": vars(FileSum.of(weights))}))
     still = replace(TRAINING, epochs=1, learning_rate=1e-12)

@@ -40,12 +40,6 @@ def test_running_map_is_shown_only_when_asked_for():
     assert "running" not in summary(evaluation(), everything=True)
 
 
-def test_one_direction_has_no_mean_column():
-    text = summary(evaluation(directions=[("audio", "visual")]))
-    assert "mean" not in text.splitlines()[4]
-    assert len(row(text, "MAP ")) == 1
-
-
 def test_the_table_by_class_names_every_class():
     lines = class_table(evaluation()["audio-visual"]).splitlines()
     assert [line.split()[0] for line in lines] == ["audio-visual", "rain", "dog", "car"]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.papers.paper_data import PAPER
 from aadml.papers.rows import LEAKS, SELECTION, PaperRuns
+from aadml.reports.published import PAPER
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import Pair, Spread
 from aadml.runs.test_curve import PREFIX

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 from aadml.comparison.relevance import LABEL
 from aadml.feature_extraction.ground.errors import InputError
@@ -69,14 +68,9 @@ class DirectionRecord:
     def to_json(self) -> JsonObject:
         """Return all metrics by name."""
         nested_fields = ("figures", "scope", "by_class", "per_query")
-        content: dict[str, Any] = {name: value for name, value in vars(self).items() if name not in nested_fields}
-        for (*keys, last), value in self.figures.items():
-            place = content
-            for key in keys:
-                place = place.setdefault(key, {})
-            place[last] = value
+        numbers = {name: value for name, value in vars(self).items() if name not in nested_fields}
         queries = {} if self.per_query is None else {"per_query": vars(self.per_query)}
-        return {**content, "scope": vars(self.scope), "by_class": self.by_class, **queries}
+        return {**numbers, **_by_key(self.figures), "scope": vars(self.scope), "by_class": self.by_class, **queries}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +183,14 @@ class EvaluationRecord:
             for name, direction in record.directions.items()
         }
         return replace(record, directions=directions)
+
+
+def _by_key(figures: Figures) -> JsonObject:
+    """Return metrics as nested objects."""
+    groups: dict[str, dict[tuple[str, ...], float]] = {}
+    for (key, *rest), value in figures.items():
+        groups.setdefault(key, {})[tuple(rest)] = value
+    return {key: group[()] if () in group else _by_key(group) for key, group in groups.items()}
 
 
 def _numbers(content: object, *path: str) -> Iterator[tuple[tuple[str, ...], float]]:

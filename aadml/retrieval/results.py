@@ -143,7 +143,7 @@ class DirectionResult:
         """Return every metric by name; with `queries`, also the AP of each query."""
         table, scope = self.curves.at(self.cutoffs), self.curves.scope
         names = ("precision", "recall", "hit_rate")
-        at = {
+        at: Figures = {
             (f"{name}_at", str(k)): value
             for name in names
             for k, value in zip(self.cutoffs, getattr(table, name).tolist(), strict=True)

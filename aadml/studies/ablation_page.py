@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.feature_extraction.ground.json_values import Json, number
+from aadml.feature_extraction.ground.json_values import number
 from aadml.reports import page
 from aadml.reports.tables import Cell, Table
 from aadml.studies import sweep_figures
@@ -66,7 +66,7 @@ def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str
     keys = [axis.key for axis in ablation.axes]
     if "loss" not in keys and len({cell.config.label() for cell in ablation.cells}) > 1:
         keys = ["loss", *keys]
-    settings: list[dict[str, Json]] = [{"loss": cell.config.label(), **cell.settings} for cell in ablation.cells]
+    settings = [{"loss": cell.config.label(), **cell.settings.values} for cell in ablation.cells]
     named: dict[str, list[Cell]] = {
         key: [None if row[key] is None else str(row[key]) for row in settings] for key in keys
     }
@@ -132,7 +132,7 @@ def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
     lines: dict[str, list[tuple[float, CellScores]]] = {}
     levels: dict[str, CellScores] = {}
     for cell in known:
-        name, value = _line_name(cell, axis.key), cell.cell.settings.get(axis.key)
+        name, value = _line_name(cell, axis.key), cell.cell.settings.values.get(axis.key)
         if value is None:
             levels[name] = cell
         else:
@@ -156,14 +156,14 @@ def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
 
 
 def _axis_of_numbers(ablation: Ablation) -> Axis | None:
-    def is_number(value: Json) -> bool:
+    def is_number(value: object) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)
 
     return next((axis for axis in ablation.axes if len(axis.values) > 1 and all(map(is_number, axis.values))), None)
 
 
 def _line_name(cell: CellScores, key: str) -> str:
-    rest = [str(value) for name, value in cell.cell.settings.items() if name != key and value is not None]
+    rest = [str(value) for name, value in cell.cell.settings.values.items() if name != key and value is not None]
     return ", ".join(rest) or cell.cell.config.label()
 
 

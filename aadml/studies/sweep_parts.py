@@ -10,7 +10,7 @@ from aadml.comparison.relevance import LABEL
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports import page
-from aadml.reports.published import FIGURES, NOTE, published
+from aadml.reports.published import NOTE, PAPER, PublishedMap
 from aadml.reports.tables import Cell, Table, write_tables
 from aadml.retrieval.significance import NEGLIGIBLE, Difference
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
@@ -51,9 +51,10 @@ class ResultColumns(dict[str, list[Cell]]):
 
     def add_published(self, kind: str, items: Sequence[str], data_set: str, prefix: str = "") -> None:
         """Add the published results of methods or losses on a data set; empty cells for other names."""
-        printed = [published(kind).get(item, {}).get(data_set, {}) for item in items]
-        for figure in FIGURES:
-            self[f"{prefix}published {figure.replace('_', '-')}"] = [figures.get(figure) for figures in printed]
+        printed = [PAPER.published[kind].get(item, {}).get(data_set) for item in items]
+        for figure in PublishedMap._fields:
+            column = [None if maps is None else getattr(maps, figure) for maps in printed]
+            self[f"{prefix}published {figure.replace('_', '-')}"] = column
 
     def table(self, about: str, tested: Iterable[Difference] = (), notes: Sequence[str] = (), best: str = "") -> Table:
         """Return the table.

@@ -22,7 +22,7 @@ from aadml.methods.method import Method
 from aadml.model.card import card
 from aadml.model.facts import Facts
 from aadml.model.packing import CARD, FACTS, WEIGHTS, pack_model
-from aadml.retrieval import score_source
+from aadml.retrieval.scores import score_source
 
 
 class TopK(NamedTuple):

@@ -1,6 +1,6 @@
 """`reproduce`: reproduction of a paper, from its data sets to one page.
 
->>> from aadml.papers import reproduce
+>>> from aadml import reproduce
 >>> result = reproduce("paper", ave="AVE.h5", quick=True)
 >>> result.page
 """

@@ -13,7 +13,7 @@ from aadml.studies import sweep_figures
 from aadml.studies.ablation_grid import Ablation
 from aadml.studies.execution import Execution
 from aadml.studies.grid import Axis
-from aadml.studies.results import CellScores, difference, differences, in_words, mean_chance, mean_map
+from aadml.studies.results import CellScores, difference, mean_chance, mean_map
 from aadml.studies.sweep_figures import Band, drawn, map_band
 from aadml.studies.sweep_parts import (
     ResultColumns,
@@ -56,7 +56,11 @@ def write_ablation(
     seeds = f"Seeds {', '.join(map(str, ablation.seeds))}. Every run is a folder in runs/."
     varied = ", ".join(axis.key for axis in ablation.axes)
     title = f"{data_name(scores, execution.folder)}: ablation of {varied}"
-    head = _summary(ablation, scores, table.caption)
+    references = set(ablation.baselines.values())
+    reference = references.pop() if len(references) == 1 else None
+    rows = {cell.name: scores[cell.name] for cell in ablation.cells}
+    pairs = {cell: (cell, baseline) for cell, baseline in ablation.baselines.items()}
+    head = summary(rows, scores, pairs, reference, [table.caption], what="cell")
     ending = StudyPart("How it was made", config, [seeds])
     return table, write_study(execution, title, "Ablation", head, [first, results, *others], ending=ending)
 
@@ -72,22 +76,14 @@ def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str
     }
     columns = ResultColumns([scores[cell.name] for cell in ablation.cells], scores, named)
     columns.add_figures("map", "MAP")
-    tested = differences(scores, ablation.baselines.items())
     if ablation.baselines:
         pairs = [(cell.name, ablation.baselines.get(cell.name, "")) for cell in ablation.cells]
         columns["difference to"] = [baseline for _, baseline in pairs]
-        columns["difference"] = [in_words(tested.get(pair)) for pair in pairs]
+        columns.add_differences("difference", pairs)
     for metric in metrics:
         columns.add_figures(metric)
     columns.add_cost("train MAP", "epochs", "steps", "seeds")
-    return columns.table(about, tested.values(), failures(scores), "MAP mean")
-
-
-def _summary(ablation: Ablation, scores: Scores, about: str) -> str:
-    tested = {cell: minus for (cell, _), minus in differences(scores, ablation.baselines.items()).items()}
-    references = set(ablation.baselines.values())
-    reference = references.pop() if len(references) == 1 else None
-    return summary({cell.name: scores[cell.name] for cell in ablation.cells}, tested, reference, [about], what="cell")
+    return columns.table(about, failures(scores), "MAP mean")
 
 
 def _figures(ablation: Ablation, scores: Scores) -> list[StudyPart]:

@@ -8,8 +8,8 @@ import torch
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import Grouped
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval import evaluate, mean_average_precision, running_average_precisions, score_direction
-from aadml.retrieval.directions import Queries, score_relevance
+from aadml.retrieval.directions import Queries, score_direction, score_relevance
+from aadml.retrieval.evaluation import evaluate, mean_average_precision, running_average_precisions
 from aadml.retrieval.scores import MatrixScores, score_source
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import LABEL, OWN
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval import evaluate, running_average_precisions, score_direction
-from aadml.retrieval.evaluation import mean_figure
+from aadml.retrieval.directions import score_direction
+from aadml.retrieval.evaluation import evaluate, mean_figure, running_average_precisions
 from aadml.retrieval.galleries import halves, without_partner
 from aadml.retrieval.ranking import rank
 from aadml.retrieval.scores import MatrixScores, score_source

@@ -14,9 +14,11 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import RULES, Judged, Judgments, Sharing
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import REQUIRED, schema
-from aadml.retrieval import METRICS, MatrixScores, evaluate
+from aadml.retrieval import METRICS
 from aadml.retrieval.directions import Queries, score_relevance
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.metric_names import OTHER_GALLERIES, SMALLER_IS_BETTER
+from aadml.retrieval.scores import MatrixScores
 
 seeds = st.integers(0, 2**32 - 1)
 NAMES = ("mrr", "mrr@2", "ndcg", "ndcg@3", "map@3", "map-min@3", "map-hits@3", "precision@3", "recall@3", "hit-rate@3")

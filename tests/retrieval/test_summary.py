@@ -1,7 +1,7 @@
 import torch
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.summary import class_table, summary
 
 

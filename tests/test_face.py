@@ -241,7 +241,7 @@ def test_an_argument_that_fit_does_not_have_is_refused_at_once():
 
 
 def test_its_similarity_is_the_one_that_is_evaluated(model, splits):
-    from aadml.retrieval import mean_average_precision
+    from aadml.retrieval.evaluation import mean_average_precision
 
     embedded = model.embed(audio=splits.test["audio"].numpy(), visual=splits.test["visual"].numpy())
     scores = model.similarity(embedded["audio"], embedded["visual"])

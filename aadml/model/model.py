@@ -24,8 +24,8 @@ from aadml.methods.training.session import Checkpoint
 from aadml.model.card import card
 from aadml.model.facts import Facts
 from aadml.model.packing import CARD, FACTS, WEIGHTS, ModelRecord, pack_tensors
-from aadml.retrieval import score_source
 from aadml.retrieval.record import EvaluationRecord
+from aadml.retrieval.scores import score_source
 
 
 class TopK(NamedTuple):

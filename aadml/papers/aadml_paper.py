@@ -8,10 +8,11 @@ from aadml.data import open_data
 from aadml.feature_extraction.ground.strings import Note
 from aadml.papers.clock import drawn_sets
 from aadml.papers.page import write_reproduction
-from aadml.papers.paper_data import PAPER, chosen_parts, other_size
+from aadml.papers.paper_data import chosen_parts, other_size
 from aadml.papers.reproduction_plan import ReproductionPlan, shortened
 from aadml.papers.rows import PaperRuns, paper_runs
 from aadml.papers.tables import Group, leaks_of
+from aadml.reports.published import PAPER
 from aadml.studies.ablation_grid import collected
 from aadml.studies.comparison_rows import RowSettings
 from aadml.studies.execution import SweepResult

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aadml.configuration.config import Config, resolve
+from aadml.configuration.config import Config
 from aadml.configuration.files import open_config
 from aadml.configuration.overrides import flag_settings, setting_pairs
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import made
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
@@ -65,9 +64,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
     bases = {data_set: _base(name, names[data_set], place, plan) for data_set, place in places.items()}
     with sole_owner(plan.locked, {plan.folder / data_set: base.data for data_set, base in bases.items()}):
         planned = {
-            data_set: runs_of(
-                name, base.values, plan.seeds, plan.folder / data_set, data=base.data, dataset=names[data_set]
-            )
+            data_set: runs_of(name, base, plan.seeds, plan.folder / data_set, dataset=names[data_set])
             for data_set, base in bases.items()
         }
         outcomes = plan.reproduce([job for runs in planned.values() for run in runs for job in run.jobs])
@@ -95,7 +92,7 @@ def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) ->
 
 def _table(name: str, data_set: str, dataset: str, runs: list[PaperRun], plan: ReproductionPlan) -> Table:
     """Return the table on a data set; its caption states the differences from the paper."""
-    table = table_of(name, runs, data=runs[0].jobs[0].config.data, dataset=dataset)
+    table = table_of(name, runs, dataset=dataset)
     if plan.quick or data_set == SAMPLE:
         table = replace(table, caption=f"The networks are narrower than those of the paper. {table.caption}")
     return plan.marked(table)
@@ -111,9 +108,7 @@ def _part(name: str, data_set: str, table: Table) -> StudyPart:
     return StudyPart(f"{name} on {data_set}", content, notes, {f"{name}-{data_set}": table})
 
 
-def runs_of(
-    name: str, values: JsonObject, seeds: Sequence[int], folder: Path, *, data: str, dataset: str
-) -> list[PaperRun]:
+def runs_of(name: str, base: Config, seeds: Sequence[int], folder: Path, *, dataset: str) -> list[PaperRun]:
     """Return the runs of a table: one per row and seed, in folders named after the rows.
 
     A pretrained model that rows need is a separate run, in a folder named by its config; a row with this config shares
@@ -121,17 +116,13 @@ def runs_of(
 
     Args:
         name: a key of PAPER_TABLES.
-        values: values of the starting config.
+        base: starting config.
         seeds: seeds of every row.
         folder: folder of the runs.
-        data: data of the runs.
         dataset: "AudioCaps" or "Clotho".
     """
     place = folder / name
-    rows = [
-        (row, [resolve(changed | {"seed": seed, "data": data}) for seed in seeds])
-        for row, changed in planned(name, values, dataset)
-    ]
+    rows = [(row, [config.seeded(seed) for seed in seeds]) for row, config in planned(name, base, dataset)]
     needed = {config.yaml(): _needed(config, place) for _, configs in rows for config in configs}
     jobs = {job.config.yaml(): job for job in needed.values() if job}
     for row, configs in rows:
@@ -152,9 +143,10 @@ def _needed(config: Config, place: Path) -> Job | None:
     return Job(prior_folder(place, first, prior), first)
 
 
-def table_of(name: str, runs: Sequence[PaperRun], *, data: str, dataset: str) -> Table:
+def table_of(name: str, runs: Sequence[PaperRun], *, dataset: str) -> Table:
     """Return a table of the finished runs."""
     results = [[_evaluation(run.row, job) for job in run.jobs if is_done(job)] for run in runs]
+    data = runs[0].jobs[0].config.data
     table = laid_out(name, [run.row for run in runs], results, dataset=dataset, data=data)
     return replace(table, notes=(*table.notes, *_cost_of_needed(runs)))
 

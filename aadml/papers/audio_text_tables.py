@@ -4,20 +4,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aadml.configuration.overrides import with_setting
+from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject, inner, nested, read_as
 from aadml.feature_extraction.ground.options import schema
 from aadml.methods import METHODS
-from aadml.methods.training.settings import Training
 from aadml.reports.published import read_paper
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.studies.comparison_rows import NAMED
+from aadml.studies.grid import Overrides
 from aadml.studies.results import mean_count, spread_of
 
 DATASETS = {"audiocaps": "AudioCaps", "clotho": "Clotho"}
 """Name of a data set in aadml -> name in the papers."""
+
+OptionValue = str | int | float | bool
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,13 @@ class PaperRow:
 
     cells: tuple[str, ...]
     method: str
-    changes: JsonObject
-    changes_on: Mapping[str, JsonObject] = field(default_factory=dict)
+    changes: Mapping[str, OptionValue]
+    changes_on: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     published: Mapping[str, str] = field(default_factory=dict)
     weights: bool = False
     stage: str = ""
 
-    def changed(self, dataset: str) -> JsonObject:
+    def changed(self, dataset: str) -> Mapping[str, OptionValue]:
         """Return all changes on a data set."""
         return {**self.changes, **self.changes_on.get(dataset, {})}
 
@@ -76,7 +77,7 @@ class PaperTable:
         return dataset if dataset in self.configs else next(iter(self.configs))
 
 
-PAPER_TABLES = {name: read_as(PaperTable, read_paper(name), f"{name}.yaml") for name in ("mei", "3cmlf", "xie")}
+PAPER_TABLES = {name: read_paper(PaperTable, name) for name in ("mei", "3cmlf", "xie")}
 
 
 def starting_config(name: str, dataset: str | None) -> str:
@@ -85,28 +86,25 @@ def starting_config(name: str, dataset: str | None) -> str:
     return table.narrow if dataset is None else table.configs[table.printed_on(dataset)]
 
 
-def planned(name: str, values: JsonObject, dataset: str) -> list[tuple[PaperRow, dict[str, Json]]]:
-    """Return the rows of a table with their config values.
+def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Config]]:
+    """Return the rows of a table with their configs.
 
     Args:
         name: a key of PAPER_TABLES.
-        values: values of the starting config; options that the method of a row does not have are left out.
+        base: starting config; options that the method of a row does not have are left out.
         dataset: "AudioCaps" or "Clotho".
     """
-    networks = nested(values, "method") or {"name": values.get("method")}
+    networks = base.options.plain()
     pairs = []
     for row in PAPER_TABLES[name].rows:
         if row.weights and networks.get("audio_weights", "untrained") == "untrained":
             continue
         known = schema(METHODS[row.method])
         options = {key: value for key, value in networks.items() if key in known}
-        config: dict[str, Json] = {**values, "method": {"name": row.method, **options}}
         if row.method == "3cmlf":  # one model mines the batches of all rows, whose own batch sizes may differ
-            batch = networks.get("ancillary_batch") or inner(values, "training", "batch") or Training().batch
-            config = with_setting(config, "method.ancillary_batch", batch)
-        for key, value in row.changed(dataset).items():
-            config = with_setting(config, key, value)
-        pairs.append((row, config))
+            options["ancillary_batch"] = networks.get("ancillary_batch") or base.training.batch
+        changes = Overrides({"method": {"name": row.method, **options}, **row.changed(dataset)})
+        pairs.append((row, changes.applied(base)))
     return pairs
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from aadml.papers.paper_data import PAPER
 from aadml.papers.rows import LEAKS, SELECTION
 from aadml.papers.tables import Group
-from aadml.reports.figures import COLORS, DASHED, INK, canvas, in_house_style, label, legend, svg
-from aadml.reports.published import published
+from aadml.reports.figures import COLORS, DASHED, INK, figure, label
+from aadml.reports.published import PAPER
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import spread
 from aadml.runs.test_curve import PREFIX
@@ -94,13 +93,12 @@ def epoch_figures(group: Group) -> Figures:
     return figures, Table(named, tuple(lines), f"Loss and MAP by epoch; test is a diagnosis. {group.about}")
 
 
-@in_house_style
-def leak_dots(rows: Sequence[ComparisonRow], group: Group) -> str:
+@figure
+def leak_dots(axes: "Axes", rows: Sequence[ComparisonRow], group: Group) -> float:
     """Draw one line per row: inductive MAP, MAP of the same runs under each leak, and published MAP."""
-    printed = published(rows[0].table)
+    printed = PAPER.published[rows[0].table]
     shown = [(row, inductive) for row in rows if (inductive := group.of(row).over_seeds("map"))]
     labeled: set[str] = set()
-    figure, axes = canvas(0.9 + 0.2 * len(shown))
     for height, (row, inductive) in enumerate(shown):
         leaks = group.leaked(row)
         ends = [inductive.mean, *(leaked.mean for leaked in leaks.values())]
@@ -113,19 +111,13 @@ def leak_dots(rows: Sequence[ComparisonRow], group: Group) -> str:
         axes.errorbar(inductive.mean, height, xerr=inductive.sd if inductive.count > 1 else 0, color=INK, marker="o",
                       markersize=5, capsize=2, label="inductive (ours)" if height == 0 else None, linewidth=1.4,
                       zorder=4)  # fmt: skip
-        known = printed.get(row.item, {}).get(group.name, {}).get("mean")
-        if known is not None:
-            axes.scatter(known, height, s=34, marker="|", color=INK, zorder=3, linewidths=1.6)
-    _finish_dots(axes, [label(row.item, 28) for row, _ in shown], group)
-    return svg(figure)
-
-
-def _finish_dots(axes: "Axes", names: Sequence[str], group: Group) -> None:
+        if known := printed.get(row.item, {}).get(group.name):
+            axes.scatter(known.mean, height, s=34, marker="|", color=INK, zorder=3, linewidths=1.6)
     chance = mean_chance(group.scores.values())
     axes.scatter([], [], s=34, marker="|", color=INK, linewidths=1.6, label="published (protocol unstated)")
     axes.axvline(chance, color=INK, linewidth=1, linestyle=DASHED, label=f"chance {chance:.3f}")
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks(range(len(shown)), [label(row.item, 28) for row, _ in shown])
+    axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_xlim(0, 1)
     axes.set_xlabel(f"MAP on {group.name}, mean of both directions")
-    legend(axes)
+    return 0.9 + 0.2 * len(shown)

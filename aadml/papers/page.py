@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.papers.figures import Figures, epoch_figures, leak_dots, neighbor_figure, scope_figure
-from aadml.papers.paper_data import PAPER
 from aadml.papers.reproduction_plan import ReproductionPlan
 from aadml.papers.rows import LEAKS, SELECTION
 from aadml.papers.tables import COMPARED, Group, draw_table, leak_table, paper_table
 from aadml.reports import page
 from aadml.reports.page import Fact
+from aadml.reports.published import PAPER
 from aadml.reports.tables import Table
 from aadml.studies.sweep_figures import drawn
 from aadml.studies.sweep_parts import StudyPart, write_study

@@ -1,68 +1,11 @@
-"""The AADML paper as data: its data sets, parts and settings, read from `aadml.yaml`."""
+"""The parts of the AADML paper that a reproduction covers, and the size of its data."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from aadml.feature_extraction.feature_file import FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.feature_extraction.ground.registry import lookup
-from aadml.reports.published import read_paper
-
-
-@dataclass(frozen=True)
-class PaperPart:
-    """A table or a figure of the paper.
-
-    Attributes:
-        title: title of its section.
-        rows: group of trained rows; see `PaperRuns.cells`.
-        data_sets: data sets of its results.
-    """
-
-    title: str
-    rows: str
-    data_sets: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PaperDataSet:
-    """A data set: name in the paper, number of clips and classes, and the preset in which losses are trained."""
-
-    name: str
-    clips: int
-    classes: int
-    config: str
-
-
-@dataclass(frozen=True)
-class AadmlPaper:
-    """The AADML paper.
-
-    Attributes:
-        title: title of the paper.
-        data_sets: name in aadml -> data set.
-        parts: name -> table or figure.
-        best_k: loss of figures 4 and 5 -> k that the paper reports as best and uses in its tables.
-        neighbors: values of k in figure 4.
-        drawn_losses: losses that are trained on every draw of Clock.
-        scope_methods: methods that are drawn in figure 3.
-        widest_scope: largest K of figure 3.
-        published: see `aadml.reports.published`.
-    """
-
-    title: str
-    data_sets: Mapping[str, PaperDataSet]
-    parts: Mapping[str, PaperPart]
-    best_k: Mapping[str, int]
-    neighbors: tuple[int, ...]
-    drawn_losses: tuple[str, ...]
-    scope_methods: tuple[str, ...]
-    widest_scope: int
-    published: JsonObject
-
-
-PAPER = read_as(AadmlPaper, read_paper("aadml"), "aadml.yaml")
+from aadml.reports.published import PAPER
 
 
 def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str], list[str]]:

@@ -1,6 +1,6 @@
 """`reproduce`: reproduction of a paper, from its data sets to one page.
 
->>> from aadml.papers import reproduce
+>>> from aadml import reproduce
 >>> result = reproduce("paper", ave="AVE.h5", quick=True)
 >>> result.page
 """
@@ -15,8 +15,8 @@ from aadml.feature_extraction.ground.strings import Note
 from aadml.papers.aadml_paper import reproduce_paper
 from aadml.papers.audio_text import reproduce_audio_text
 from aadml.papers.audio_text_tables import DATASETS, PAPER_TABLES
-from aadml.papers.paper_data import PAPER
 from aadml.papers.reproduction_plan import Confirm, ReproductionPlan
+from aadml.reports.published import PAPER
 from aadml.runs.data import data_location
 from aadml.studies.execution import RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign

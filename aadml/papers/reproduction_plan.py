@@ -4,13 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from aadml.configuration.config import Config, resolve
-from aadml.configuration.overrides import with_setting
+from aadml.configuration.config import Config
 from aadml.reports.page import text
 from aadml.reports.tables import Table
 from aadml.studies.execution import Execution, with_needed
 from aadml.studies.forecast import Forecast, forecast
-from aadml.studies.grid import at_most
+from aadml.studies.grid import Overrides, at_most
 from aadml.studies.job import Job
 from aadml.studies.sweep import SweepOutcome, worker_count
 
@@ -84,4 +83,4 @@ def shortened(config: Config, clips: int) -> Config:
     shorter = at_most(config, epochs)
     if shorter is config:
         return config
-    return resolve(with_setting(shorter.values, "training.train_map", min(config.training.train_map, 1)))
+    return Overrides({"training.train_map": min(config.training.train_map, 1)}).applied(shorter)

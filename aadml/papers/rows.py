@@ -5,15 +5,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aadml.configuration.config import Config, resolve
-from aadml.configuration.overrides import with_setting
+from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.papers.paper_data import PAPER
 from aadml.protocols import PROTOCOLS
-from aadml.reports.published import published
+from aadml.reports.published import PAPER
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow, RowSettings, named_rows, published_losses, published_methods
-from aadml.studies.grid import Cell
+from aadml.studies.grid import Cell, Overrides
 from aadml.studies.job import Job
 
 SELECTION = "legacy:test-selection"
@@ -104,7 +102,7 @@ def paper_runs(
     def prepare(table: str, item: str, config: Config) -> Config:
         if table == "losses" and item in PAPER.best_k and "proxy.k" not in changed:
             with suppress(InputError):  # the user's config has another proxy
-                config = resolve(with_setting(config.values, "proxy.k", PAPER.best_k[item]))
+                config = Overrides({"proxy.k": PAPER.best_k[item]}).applied(config)
         return shorten(config)
 
     rows, notes = named_rows(published_methods(), published_losses(), shared, prepare)
@@ -112,14 +110,13 @@ def paper_runs(
 
     def cell(name: str, config: Config) -> Cell:
         short = shorten(config)
-        return cells.setdefault(short.yaml(), Cell(name, short, {}))
+        return cells.setdefault(short.yaml(), Cell(name, short))
 
     by_loss = {row.item: row for row in rows if row.table == "losses"}
-    losses = [by_loss[name] for name in published("losses") if name in by_loss]
+    losses = [by_loss[name] for name in PAPER.published["losses"] if name in by_loss]
     neighbors = {
         row.item: {
-            k: cell(f"{row.item}-k{k}", resolve(with_setting(row.cell.config.values, "proxy.k", k)))
-            for k in PAPER.neighbors
+            k: cell(f"{row.item}-k{k}", Overrides({"proxy.k": k}).applied(row.cell.config)) for k in PAPER.neighbors
         }
         for row in losses
         if row.item in PAPER.best_k

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.papers.paper_data import PAPER
 from aadml.papers.rows import LEAKS, SELECTION, PaperRuns
+from aadml.reports.published import PAPER
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import Pair, Spread
 from aadml.runs.test_curve import PREFIX
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import SINGULAR, ComparisonRow
 from aadml.studies.job import Job, scored_under
-from aadml.studies.results import CellScores, differences, in_words, spread_of
+from aadml.studies.results import CellScores, spread_of
 from aadml.studies.sweep_parts import ResultColumns, failures
 
 Scores = Mapping[str, CellScores]
@@ -93,16 +93,15 @@ def paper_table(rows: Sequence[ComparisonRow], group: Group) -> Table:
     for row in rows:
         other = named.get("aadml" if kind == "methods" else row.item.removeprefix("aa-"))
         pairs.append((row.cell.name, other.cell.name) if other and other.cell != row.cell else None)
-    tested = differences(group.scores, filter(None, pairs))
     columns = ResultColumns([group.of(row) for row in rows], group.scores, {SINGULAR[kind]: list(named)})
     columns.add_figures("map", "MAP")
     columns.add_published(kind, list(named), group.name)
-    columns[f"difference to {reference}"] = [in_words(tested.get(pair)) if pair else None for pair in pairs]
+    columns.add_differences(f"difference to {reference}", pairs)
     for leak in (SELECTION, *LEAKS):
         columns[leak] = [group.leaked(row).get(leak) for row in rows]
     columns.add_cost("epochs", "steps", "seconds", "seeds")
     notes = [COMPARED, SELECTED, *failures({row.item: group.of(row) for row in rows})]
-    return columns.table(group.about, tested.values(), notes, "MAP mean")
+    return columns.table(group.about, notes, "MAP mean")
 
 
 def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table:

@@ -13,7 +13,7 @@ from aadml.comparison.features import Features, Modality
 from aadml.data.splitting.near_duplicates import near_duplicates
 from aadml.protocols.audit import Case, Check, Embed, Outcome, Verdict, noise_of, scrambled, with_garbage_labels
 from aadml.protocols.subprocess_embedding import Vectors
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 
 if TYPE_CHECKING:
     from aadml.data.sources.waveforms import PackedWaveforms, Waveforms

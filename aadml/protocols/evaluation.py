@@ -12,9 +12,10 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
-from aadml.retrieval import Evaluation, evaluate, running_average_precisions
+from aadml.retrieval.evaluation import evaluate, running_average_precisions
 from aadml.retrieval.galleries import sides_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
+from aadml.retrieval.results import Evaluation
 from aadml.retrieval.sampling import drawn
 
 

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 P = ParamSpec("P")
-R = TypeVar("R")
 INK, FAINT = "#22303c", "#d8dee4"
 COLORS = ("#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#c2255c", "#1864ab", "#846358", "#868e96")
 LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
@@ -47,29 +46,29 @@ _STYLE = {
 Series = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
-def in_house_style(draw: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function to draw in the style of aadml, in which names are not parsed as formulas.
+def figure(draw: Callable[Concatenate["Axes", P], float]) -> Callable[P, str]:
+    """Decorate a function that draws on axes and returns a height in inches: return an SVG element with a legend.
+
+    The figure has one panel, in the style of aadml, in which names are not parsed as formulas.
 
     Raises:
         InputError: matplotlib is not installed.
     """
 
     @functools.wraps(draw)
-    def styled(*args: P.args, **kwargs: P.kwargs) -> R:
+    def styled(*args: P.args, **kwargs: P.kwargs) -> str:
         matplotlib = optional("matplotlib", "a figure", "aadml[plot]")
+        from matplotlib.figure import Figure
+
         with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the reader's fonts draw the text
-            return draw(*args, **kwargs)
+            panel = Figure(layout="constrained")
+            axes = panel.add_subplot()
+            panel.set_size_inches(WIDTH, draw(axes, *args, **kwargs))
+            legend(axes)
+            return svg(panel)
 
     return styled
-
-
-def canvas(height: float) -> tuple["Figure", "Axes"]:
-    """Create a figure of one panel."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    return figure, figure.add_subplot()
 
 
 def label(name: object, width: int = LONGEST) -> str:
@@ -79,15 +78,12 @@ def label(name: object, width: int = LONGEST) -> str:
     return f" {short}" if short.startswith("_") else short
 
 
-def over_counts(axes: "Axes", x: str, y: str, *, log: bool = False) -> None:
+def over_counts(axes: "Axes", x: str, y: str) -> None:
     """Label the axes, with whole numbers as ticks of the horizontal axis, which counts epochs or results."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set(xlabel=label(x), ylabel=label(y))
-    if log:
-        axes.set_xscale("log")
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def legend(axes: "Axes") -> None:
@@ -110,17 +106,17 @@ def svg(figure: "Figure") -> str:
     return re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", re.sub(r'height="[^"]*pt"', "", element, count=1), count=1)
 
 
-@in_house_style
-def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None = None) -> str:
+@figure
+def curves(axes: "Axes", series: Series, *, x: str, y: str, marks: Mapping[str, float] | None = None) -> float:
     """Draw lines over a common axis.
 
     Args:
+        axes: axes to draw on.
         series: name -> (x values, y values).
         x: label of the horizontal axis.
         y: label of the vertical axis.
         marks: name -> position of a dashed vertical line, such as the selected epoch.
     """
-    figure, axes = canvas(2.8)
     for number, (name, (xs, ys)) in enumerate(series.items()):
         marker = "o" if len(xs) < 12 else None
         color, line = COLORS[number % len(COLORS)], LINES[number % len(LINES)]
@@ -128,8 +124,7 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
     for name, place in (marks or {}).items():
         axes.axvline(place, color=INK, linewidth=1, linestyle=DASHED, label=label(name))
     over_counts(axes, x, y)
-    legend(axes)
-    return svg(figure)
+    return 2.8
 
 
 def training_curves(records: Sequence[Record], selected: int | None) -> dict[str, str]:
@@ -163,10 +158,11 @@ def _logged(records: Sequence[Record], key: str) -> tuple[list[float], list[floa
     return [record["epoch"] for record in known], [record[key] for record in known]
 
 
-@in_house_style
-def class_bars(names: Sequence[str], values: Mapping[str, Sequence[float]], chance: Sequence[float]) -> str:
+@figure
+def class_bars(
+    axes: "Axes", names: Sequence[str], values: Mapping[str, Sequence[float]], chance: Sequence[float]
+) -> float:
     """Draw the MAP of the queries of each class, with one bar per direction and a tick at chance."""
-    figure, axes = canvas(0.6 + max(0.3, 0.09 * len(values)) * len(names))
     places = np.arange(len(names))
     height = 0.8 / max(len(values), 1)
     for number, (name, widths) in enumerate(values.items()):
@@ -177,24 +173,26 @@ def class_bars(names: Sequence[str], values: Mapping[str, Sequence[float]], chan
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlim(0, 1)
     axes.set_xlabel("MAP of the class's queries")
-    legend(axes)
-    return svg(figure)
+    return 0.6 + max(0.3, 0.09 * len(values)) * len(names)
 
 
-@in_house_style
+@figure
 def class_map(
-    points: Mapping[str, NDArray[np.float64]], labels: Mapping[str, NDArray[np.int64]], names: Sequence[str]
-) -> str:
+    axes: "Axes",
+    points: Mapping[str, NDArray[np.float64]],
+    labels: Mapping[str, NDArray[np.int64]],
+    names: Sequence[str],
+) -> float:
     """Draw embeddings in two dimensions: the color is the class, the shape the modality.
 
     If there are more classes than colors, the largest classes have colors, and the other points are hollow.
 
     Args:
+        axes: axes to draw on.
         points: modality -> (n, 2).
         labels: modality -> (n,) class of each point, an index of `names`; negative for points without class.
         names: names of the classes.
     """
-    figure, axes = canvas(3.6)
     every = np.concatenate(list(labels.values()))
     counts = np.bincount(every[every >= 0], minlength=len(names))
     colored = _colored(counts)
@@ -218,8 +216,7 @@ def class_map(
             [], [], s=18, marker="s", facecolors="none", edgecolors=COLORS[-1], linewidths=0.8, label=", ".join(kinds)
         )
     axes.set(xticks=[], yticks=[])
-    legend(axes)
-    return svg(figure)
+    return 3.6
 
 
 def _colored(counts: NDArray[np.int64]) -> dict[int, str]:

@@ -1,44 +1,88 @@
 """Papers as data: the YAML files of `aadml/papers`, and the MAP that the AADML paper printed."""
 
 import re
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from aadml.configuration import strict_yaml
-from aadml.feature_extraction.ground.json_values import JsonObject, nested, number
+from aadml.feature_extraction.ground.json_values import read_as
 
-FIGURES = ("audio_visual", "visual_audio", "mean")
+T = TypeVar("T")
 NOTE = (
     "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024), tables 1 to 3, who state neither "
     "protocol nor spread. They cannot be compared directly with ours."
 )
 
 
-@cache
-def read_paper(name: str) -> JsonObject:
-    """Read the data of a paper: "aadml", "mei", "3cmlf" or "xie"."""
-    path = Path(__file__).parents[1] / "papers" / f"{name}.yaml"
-    return nested(strict_yaml.load(path.read_text(encoding="utf-8")))
+class PublishedMap(NamedTuple):
+    """Published MAP of a method or loss on a data set."""
+
+    audio_visual: float
+    visual_audio: float
+    mean: float
 
 
-def published(kind: str) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the published MAP of the AADML paper.
+@dataclass(frozen=True)
+class PaperPart:
+    """A table or a figure of the paper.
 
-    Args:
-        kind: "methods" (table 1) or "losses" (tables 2 and 3).
-
-    Returns:
-        name in aadml -> data set -> "audio_visual", "visual_audio" and "mean" -> MAP.
+    Attributes:
+        title: title of its section.
+        rows: group of trained rows; see `PaperRuns.cells`.
+        data_sets: data sets of its results.
     """
-    return {
-        name: {data_set: _figures(printed) for data_set, printed in nested(by_data_set).items()}
-        for name, by_data_set in nested(read_paper("aadml"), "published", kind).items()
-    }
+
+    title: str
+    rows: str
+    data_sets: tuple[str, ...]
 
 
-def _figures(printed: object) -> dict[str, float]:
-    assert isinstance(printed, list)
-    return dict(zip(FIGURES, map(number, printed), strict=True))
+@dataclass(frozen=True)
+class PaperDataSet:
+    """A data set: name in the paper, number of clips and classes, and the preset in which losses are trained."""
+
+    name: str
+    clips: int
+    classes: int
+    config: str
+
+
+@dataclass(frozen=True)
+class AadmlPaper:
+    """The AADML paper.
+
+    Attributes:
+        title: title of the paper.
+        data_sets: name in aadml -> data set.
+        parts: name -> table or figure.
+        best_k: loss of figures 4 and 5 -> k that the paper reports as best and uses in its tables.
+        neighbors: values of k in figure 4.
+        drawn_losses: losses that are trained on every draw of Clock.
+        scope_methods: methods that are drawn in figure 3.
+        widest_scope: largest K of figure 3.
+        published: "methods" (table 1) or "losses" (tables 2 and 3) -> name in aadml -> name of the data set -> MAP.
+    """
+
+    title: str
+    data_sets: Mapping[str, PaperDataSet]
+    parts: Mapping[str, PaperPart]
+    best_k: Mapping[str, int]
+    neighbors: tuple[int, ...]
+    drawn_losses: tuple[str, ...]
+    scope_methods: tuple[str, ...]
+    widest_scope: int
+    published: Mapping[str, Mapping[str, Mapping[str, PublishedMap]]]
+
+
+def read_paper(kind: type[T], name: str) -> T:
+    """Read the data of a paper as a dataclass: "aadml", "mei", "3cmlf" or "xie"."""
+    path = Path(__file__).parents[1] / "papers" / f"{name}.yaml"
+    return read_as(kind, strict_yaml.load(path.read_text(encoding="utf-8")), path.name)
+
+
+PAPER = read_paper(AadmlPaper, "aadml")
 
 
 def data_set_of(name: str) -> str:
@@ -48,5 +92,5 @@ def data_set_of(name: str) -> str:
         name: name of a feature file or folder. Synthetic data ("synthetic:ave") do not count as the data set.
     """
     words = set(re.findall(r"[a-z]+", Path(name).name.partition(".")[0].lower()))
-    known = {data_set for row in published("methods").values() for data_set in row}
-    return "" if ":" in name else next((data_set for data_set in sorted(known) if data_set.lower() in words), "")
+    known = sorted(data_set.name for data_set in PAPER.data_sets.values())
+    return "" if ":" in name else next((data_set for data_set in known if data_set.lower() in words), "")

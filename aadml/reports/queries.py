@@ -7,12 +7,12 @@ import numpy as np
 import torch
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Direction
 from aadml.feature_extraction.feature_file import UNLABELLED
 from aadml.reports.page import Section, render
 from aadml.reports.players import ClipMedia, Players, make_players
-from aadml.retrieval import DirectionResult, Evaluation, score_source
 from aadml.retrieval.galleries import items
+from aadml.retrieval.results import DirectionResult, Evaluation
+from aadml.retrieval.scores import score_source
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 
 QUERIES = 6
@@ -53,26 +53,22 @@ class RankedQuery:
     partner_rank: tuple[int, int] | None
     results: tuple[Result, ...]
 
+    @property
+    def rank_in_words(self) -> str:
+        """Rank of the query's own clip, in words."""
+        if self.partner_rank is None:
+            return "not in the gallery"
+        first, last = self.partner_rank
+        return f"at rank {first}" if first == last else f"at rank {first} to {last} (tied)"
+
 
 @dataclass(frozen=True)
-class _Card:
+class _ShownClip:
     """A clip of the page; `class_name` is None for clips without class, `player` is HTML."""
 
-    kind: str
-    words: str
+    id: str
     class_name: str | None
-    id: str
-    score: str
     player: str
-
-
-@dataclass(frozen=True)
-class _QueryRow:
-    """A query of the page with the clips of its row."""
-
-    id: str
-    title: str
-    cards: list[_Card]
 
 
 def queries(
@@ -99,16 +95,8 @@ def queries(
     shown = [query for examples in ranked.values() for query in examples]
     rows = [row for query in shown for row in (query.row, *(result.row for result in query.results))]
     players = make_players(media, [embeddings.ids[row] for row in rows], room, on_note=on_note)
-    html = render(
-        "queries.html",
-        directions=[
-            (
-                f"{query} to {candidates}",
-                [_shown(embeddings, (query, candidates), each, players) for each in examples],
-            )
-            for (query, candidates), examples in ranked.items()
-        ],
-    )
+    clips = {row: _shown(embeddings, row, players) for row in rows}
+    html = render("queries.html", ranked=ranked, clips=clips)
     scaling = "" if evaluation.similarity == "cosine" else ", scaled by a power of two"
     notes = [
         "The best, middle and worst queries of each direction, by average precision (AP), with their first results. "
@@ -147,25 +135,7 @@ def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[
         yield RankedQuery(int(row), float(result.average_precision[pick]), rank, results)
 
 
-def _shown(embeddings: Embeddings, direction: Direction, query: RankedQuery, players: Players) -> _QueryRow:
-    modality, candidates = direction
-    cards = [_card(embeddings, query.row, players, "query", f"query: {modality}")]
-    for rank, result in enumerate(query.results, 1):
-        words = ("✓ hit" if result.hit else "✗ miss") + (", own clip" if result.is_partner else "")
-        score = f"{rank}. {candidates}, score {result.score:.3f}"
-        cards.append(_card(embeddings, result.row, players, "hit" if result.hit else "miss", words, score))
-    title = f"AP {query.average_precision:.3f}, own clip {_rank_in_words(query.partner_rank)}"
-    return _QueryRow(embeddings.ids[query.row], title, cards)
-
-
-def _rank_in_words(rank: tuple[int, int] | None) -> str:
-    if rank is None:
-        return "not in the gallery"
-    first, last = rank
-    return f"at rank {first}" if first == last else f"at rank {first} to {last} (tied)"
-
-
-def _card(embeddings: Embeddings, row: int, players: Players, kind: str, words: str, score: str = "") -> _Card:
+def _shown(embeddings: Embeddings, row: int, players: Players) -> _ShownClip:
     label, names, name = int(embeddings.labels[row]), embeddings.class_names, embeddings.ids[row]
     class_name = None if label == UNLABELLED else names[label] if names else str(label)
-    return _Card(kind, words, class_name, name, score, players.show(name))
+    return _ShownClip(name, class_name, players.show(name))

@@ -21,9 +21,9 @@ from aadml.reports import figures, page, players
 from aadml.reports import queries as queries_part
 from aadml.reports.page import Fact, Section
 from aadml.reports.tables import Cell, Table
-from aadml.retrieval import Evaluation, evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.record import EvaluationRecord
-from aadml.retrieval.results import DirectionResult
+from aadml.retrieval.results import DirectionResult, Evaluation
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.loading import failed_checks, load, load_run, read_evaluation

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import write_text
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.markdown import one_line
 from aadml.retrieval.significance import Spread
@@ -45,17 +44,6 @@ class Table:
     notes: tuple[str, ...] = ()
     digits: int = 3
     best: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise InputError(
-                    f"table: the row {row} has {len(row)} cells, but there are {len(self.columns)} columns; "
-                    "pass one cell per column"
-                )
-        for name in self.best:
-            if name not in self.columns:
-                raise InputError(f"table: best: '{name}' is not a column; choose from {', '.join(self.columns)}")
 
     def text(self, cell: Cell) -> str:
         """Return the text of a cell; for a number over several seeds, mean ± standard deviation."""
@@ -154,11 +142,8 @@ def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[
         The written files.
 
     Raises:
-        InputError: a suffix is unknown, or a file cannot be written.
+        InputError: a file cannot be written.
     """
-    unknown = [suffix for suffix in suffixes if suffix not in WRITERS]
-    if unknown:
-        raise InputError(f"tables: '{unknown[0]}' is not a format; choose from {', '.join(WRITERS)}")
     files = [Path(f"{os.fspath(path)}{suffix}") for suffix in suffixes]
     for file, suffix in zip(files, suffixes, strict=True):
         write_text(file, WRITERS[suffix](table))

@@ -1,33 +1,11 @@
-"""Retrieval: rankings, their metrics with exact ties, significance. METRICS: metrics of a ranking, by name.
-
-All names but METRICS are imported on first use, so that listing the metrics does not import torch.
-"""
+"""Retrieval: rankings, their metrics with exact ties, significance. METRICS: metrics of a ranking, by name."""
 
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.import_paths import imported_on_demand
 from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
     from aadml.retrieval.contract import MetricFunction
-    from aadml.retrieval.directions import score_direction
-    from aadml.retrieval.evaluation import evaluate, mean_average_precision, running_average_precisions
-    from aadml.retrieval.results import DirectionResult, Evaluation
-    from aadml.retrieval.scores import SIMILARITIES, MatrixScores, ScoreSource, score_source
-
-__all__ = [
-    "METRICS",
-    "SIMILARITIES",
-    "DirectionResult",
-    "Evaluation",
-    "MatrixScores",
-    "ScoreSource",
-    "evaluate",
-    "mean_average_precision",
-    "running_average_precisions",
-    "score_direction",
-    "score_source",
-]
 
 METRICS: Registry["MetricFunction"] = Registry(
     "metric",
@@ -55,13 +33,3 @@ METRICS: Registry["MetricFunction"] = Registry(
 The metric is the mean over all queries (the median for "median-rank"); larger is better except for ranks. A cutoff
 follows an @: "recall@10".
 """
-
-__getattr__ = imported_on_demand(
-    __name__,
-    {
-        **dict.fromkeys(("evaluate", "mean_average_precision", "running_average_precisions"), "evaluation"),
-        "score_direction": "directions",
-        **dict.fromkeys(("DirectionResult", "Evaluation"), "results"),
-        **dict.fromkeys(("SIMILARITIES", "MatrixScores", "ScoreSource", "score_source"), "scores"),
-    },
-)

@@ -1,7 +1,7 @@
 """Evaluation of one direction: rankings in blocks, and the statistics computed from them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -39,49 +39,58 @@ def score_direction(
     Raises:
         InputError: no query has a relevant item, a score is NaN, or a metric is unknown.
     """
-    relevant = Grouped(np.asarray(query_groups), np.asarray(gallery_groups))
-    return score_relevance(source, relevant, groups=np.asarray(query_groups), **options)
+    groups = np.asarray(query_groups)
+    return score_relevance(source, Grouped(groups, np.asarray(gallery_groups)), Queries(groups=groups), **options)
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Names of the queries of a direction.
+
+    Attributes:
+        direction: names of the two sides.
+        ids: names of the q queries; None for their numbers.
+        groups: (q,) integers, the class of each query, for the table by class; None omits that table.
+        names: group -> name, for the table by class.
+    """
+
+    direction: Direction = ("audio", "visual")
+    ids: Sequence[str] | None = None
+    groups: NDArray[Any] | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
 
 
 def score_relevance(
     source: ScoreSource,
     relevant: Relevant,
+    named: Queries,
     *,
-    groups: NDArray[Any] | None = None,
-    direction: Direction = ("audio", "visual"),
-    ids: Sequence[str] | None = None,
-    names: Mapping[int, str] | None = None,
     extra: Collection[str] = (),
     cutoffs: Sequence[int] = CUTOFFS,
     partner: Indices | None = None,
     exclude_partner: bool = False,
-    threads: int | None = None,
 ) -> DirectionResult:
     """Score one direction with any scores and any relevance.
 
     Args:
         source: scores of q queries against n items.
         relevant: items relevant to each query; a query without relevant items is skipped and counted.
-        groups: (q,) integers, the class of each query, for the table by class; None omits that table.
-        direction: names of the two sides.
-        ids: names of the queries.
-        names: group -> name, for the table by class.
+        named: names of the queries.
         extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
         cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above n is dropped.
         partner: (q,) column of each query's own clip in the gallery; if passed, MAP without that clip is added.
         exclude_partner: exclude the query's own clip from the gallery and from the relevant items in every metric.
-        threads: number of threads; by default that of torch.
 
     Raises:
         InputError: no query has a relevant item, a score is NaN, or a metric is unknown.
     """
-    queries, items = source.shape
+    (queries, items), direction = source.shape, "-".join(named.direction)
     if source.shape != relevant.shape:
         raise InputError(
             f"the scores have shape {source.shape}, but the relevance has {relevant.shape}; pass equal shapes"
         )
     if partner is not None and not relevant.at(partner)[relevant.some].all():
-        raise InputError(f"{'-'.join(direction)}: the own clip of a query is not relevant to it; omit partner")
+        raise InputError(f"{direction}: the own clip of a query is not relevant to it; omit partner")
     items -= exclude_partner
     wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
     shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
@@ -89,19 +98,19 @@ def score_relevance(
     measure: Callable[[Indices, Ranking], _DirectionPart | None]
     measure = partial(_measure, wanted=wanted, functions=functions)
     measure = partial(of_others, measure) if exclude_partner else measure
-    measured = over_rankings(source, relevant, measure, partner=partner, threads=threads)
+    measured = over_rankings(source, relevant, measure, partner=partner)
     parts = [part for part in measured if part is not None]
     if not parts:
         why = "no two clips share a class" if exclude_partner else "queries and gallery share no label"
-        raise InputError(f"{'-'.join(direction)}: no query has a relevant item: {why}; pass clips that share labels")
+        raise InputError(f"{direction}: no query has a relevant item: {why}; pass clips that share labels")
     index, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "relevant"))
     count = len(index)
     figures = {path: sum(part.figures[path] for part in parts) / count for path in parts[0].figures}
     return DirectionResult(
-        direction=direction,
-        ids=tuple(str(i) if ids is None else ids[i] for i in index),
-        groups=None if groups is None else groups[index],
-        names=dict(names or {}),
+        direction=named.direction,
+        ids=tuple(str(i) if named.ids is None else named.ids[i] for i in index),
+        groups=None if named.groups is None else named.groups[index],
+        names=named.names,
         gallery=items,
         without_relevant=queries - count,
         average_precision=np.concatenate([part.average_precision for part in parts]),

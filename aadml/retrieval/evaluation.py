@@ -14,7 +14,7 @@ from aadml.comparison.relevance import LABEL, Relevant
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import require_entry
 from aadml.retrieval import metrics
-from aadml.retrieval.directions import CUTOFFS, score_relevance
+from aadml.retrieval.directions import CUTOFFS, Queries, score_relevance
 from aadml.retrieval.galleries import Sides, of_others, sides_of
 from aadml.retrieval.label_space import label_space_quality
 from aadml.retrieval.legacy_running_map import running_average_precision
@@ -63,7 +63,6 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
 def evaluate(
     embeddings: Embeddings,
     *,
-    directions: Sequence[Direction] | None = None,
     similarity: str | None = None,
     protocol: str = "inductive",
     split: str = "test",
@@ -71,13 +70,11 @@ def evaluate(
     cutoffs: Sequence[int] = CUTOFFS,
     gallery: Gallery = "full",
     queries: int | None = None,
-    threads: int | None = None,
 ) -> Evaluation:
     """Score embeddings in every direction.
 
     Args:
         embeddings: vectors and their relevance (see `Embeddings.relevance`).
-        directions: (queries, gallery) pairs; by default all.
         similarity: similarity to use instead of that of the embeddings.
         protocol: protocol of the embeddings, for the record.
         split: name of the split, for the record.
@@ -86,19 +83,18 @@ def evaluate(
         gallery: items ranked by each query: all clips ("full"), all clips except its own, which is then not relevant
             either ("without-partner"), or the half of the clips without the query, both halves in turn ("disjoint").
         queries: number of queries drawn at random in each direction; each ranks the whole gallery. None uses all.
-        threads: number of threads; by default that of torch.
 
     Raises:
         InputError: fewer than two modalities, different dimensions, NaN, an unknown name, no relevant item for any
             query, or more queries than exist.
     """
-    pairs = tuple(embeddings.directions() if directions is None else directions)
+    pairs = embeddings.directions()
     if not pairs:
         modalities = ", ".join(embeddings.vectors) or "no modality"
         raise InputError(f"the embeddings have {modalities} only; pass embeddings of two modalities")
     require_entry(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity
-    task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs), threads)
+    task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs))
     rows, sample = _sample(embeddings, pairs, gallery, queries)
     results = tuple(_with_other_galleries(task, direction, rows[direction]) for direction in pairs)
     relevance = embeddings.relevant.name
@@ -126,7 +122,6 @@ class _Task:
     similarity: str
     extra: tuple[str, ...]
     cutoffs: tuple[int, ...]
-    threads: int | None
     matrices: dict[tuple[object, ...], MatrixScores] = field(default_factory=dict)
 
     def scores(self, direction: Direction, sides: Sides) -> ScoreSource:
@@ -142,21 +137,19 @@ class _Task:
 
     def result(self, direction: Direction, sides: Sides, items: int) -> DirectionResult:
         """Score the queries of one pair of sides; `items` is the size of the smallest gallery of the direction."""
-        relevance, names = self.embeddings.relevant, self.embeddings.class_names
+        relevance = self.embeddings.relevant
         relevant = relevance.along(direction, self.embeddings, sides.queries, sides.gallery)
-        groups = relevance.groups(self.embeddings)
+        groups, ids = relevance.groups(self.embeddings), [self.embeddings.ids[i] for i in sides.queries]
+        groups = None if groups is None else groups[sides.queries]
+        named = Queries(direction, ids, groups, dict(enumerate(self.embeddings.class_names)))
         return score_relevance(
             self.scores(direction, sides),
             relevant,
-            groups=None if groups is None else groups[sides.queries],
-            direction=direction,
-            ids=[self.embeddings.ids[i] for i in sides.queries],
-            names=dict(enumerate(names)),
+            named,
             extra=self.extra if relevance is LABEL else self._with_usual_metrics(items),
             cutoffs=self.cutoffs,
             partner=_partner(relevant, sides, self.gallery),
             exclude_partner=self.gallery == "without-partner",
-            threads=self.threads,
         )
 
     def _with_usual_metrics(self, items: int) -> tuple[str, ...]:

@@ -4,27 +4,26 @@ import numpy as np
 
 from aadml.retrieval.ties import Values
 
+LEVEL = 0.95
 RESAMPLES = 1000
 _AT_ONCE = 1 << 22  # maximum number of drawn indices in memory
 
 
-def bootstrap_interval(values: Values, *, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
-    """Return the interval of the mean of `values` (q,) over resampled queries.
+def bootstrap_interval(values: Values) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of `values` (q,) over resampled queries.
 
     The interval covers the variation between queries of the same kind, not the variation between trainings, which
     requires several seeds.
 
     Args:
         values: (q,) one value per query.
-        level: share of resampled means inside the interval.
-        seed: seed of the resampling.
 
     Returns:
         Lower and upper end; both equal the value if there is one query.
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     count = max(1, _AT_ONCE // len(values))
     parts = [min(count, RESAMPLES - start) for start in range(0, RESAMPLES, count)]
     means = [values[generator.integers(0, len(values), (part, len(values)))].mean(axis=1) for part in parts]
-    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(np.concatenate(means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

@@ -1,11 +1,9 @@
 """Metrics of rankings, each the exact expectation over all orders of tied items; one value per query, (b,)."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import suggestion
 from aadml.retrieval import ties
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.ranking import Ranking
@@ -13,7 +11,6 @@ from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 
 Normalizer = Literal["all", "min(R,k)", "hits"]
-NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)
 
 
 def average_precision(ranking: Ranking, *, cutoff: int | None = None) -> Values:
@@ -85,8 +82,6 @@ def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: No
         normalizer: divisor of the sum of precisions: "all" relevant items of the gallery, "min(R,k)" (1 for the best
             ranking), or the "hits" among the K items (DSCMR's released code; 1 for one early hit).
     """
-    if normalizer not in NORMALIZERS:
-        raise InputError(f"normalizer: '{normalizer}' is not a normalizer; {suggestion(normalizer, NORMALIZERS)}")
     limit = np.broadcast_to(np.asarray(cutoff, dtype=np.int64), (len(ranking),))
     places = np.clip(limit[ranking.query] - ranking.above, 0, ranking.size)
     sums = precision_sums(ranking, places)

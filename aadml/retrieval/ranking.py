@@ -175,7 +175,6 @@ def over_rankings(
     measure: Callable[[Indices, Ranking], T],
     *,
     partner: Indices | None = None,
-    threads: int | None = None,
 ) -> Iterator[T]:
     """Yield measurements of the rankings of many queries, in blocks of bounded memory.
 
@@ -184,7 +183,6 @@ def over_rankings(
         relevant: items relevant to each query; a query without relevant items is skipped.
         measure: function of the numbers of b queries and their rankings, called in several threads.
         partner: (q,) column of each query's own clip in the gallery, which must be relevant to the query.
-        threads: number of threads; by default that of torch, at most 16.
 
     Yields:
         Results of `measure`, in the order of the queries.
@@ -205,13 +203,13 @@ def over_rankings(
                 results.append(measure(index, rank(scores, relevant.block(index), columns, grades)))
         return results
 
-    for results in _in_threads(measured, range(0, queries, rows), threads):
+    for results in _in_threads(measured, range(0, queries, rows)):
         yield from results
 
 
-def _in_threads(work: Callable[[int], T], tasks: Sequence[int], threads: int | None) -> Iterator[T]:
-    """Map `work` over tasks in several threads; torch uses one thread in each."""
-    count = min(threads or min(torch.get_num_threads(), 16), len(tasks))
+def _in_threads(work: Callable[[int], T], tasks: Sequence[int]) -> Iterator[T]:
+    """Map `work` over tasks in as many threads as torch has, at most 16; torch uses one thread in each."""
+    count = min(torch.get_num_threads(), 16, len(tasks))
     if count <= 1:
         yield from map(work, tasks)
         return

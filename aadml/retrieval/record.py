@@ -1,14 +1,17 @@
 """Typed content of `evaluation.json`: written from an evaluation, and read wherever runs are tabulated."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from aadml.comparison.relevance import LABEL
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject, inner, nested, number, read_as
+from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
 from aadml.retrieval.metric_names import CHANCE_OF, OTHER_GALLERIES, place_of
 from aadml.retrieval.sampling import QuerySample
+
+Figures = Mapping[tuple[str, ...], float]
+"""Keys of a metric in the JSON of a direction -> value."""
 
 _RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "train_map", "seconds", "parameters", "verdicts")
 
@@ -36,7 +39,7 @@ class DirectionRecord:
     """Metrics of one direction; see `aadml.retrieval.results.DirectionResult`.
 
     Attributes:
-        figures: all other metrics, as in the JSON ("map_at_r", "recall_at", "metrics"...).
+        figures: all other metrics: ("map_at_r",), ("recall_at", "10"), ("metrics", "mrr") ...
     """
 
     map: float
@@ -50,27 +53,24 @@ class DirectionRecord:
     scope: ScopeCurve
     by_class: Mapping[str, Mapping[str, int | float]]
     per_query: PerQuery | None = None
-    figures: JsonObject = field(default_factory=dict)
+    figures: Figures = field(default_factory=dict)
 
     def figure(self, metric: str) -> float | None:
         """Return a metric ("map", "recall@10"); None if it was not computed."""
-        value = inner({"map": self.map, **self.figures}, *place_of(metric))
-        return None if value is None else number(value)
+        return self.map if metric == "map" else self.figures.get(place_of(metric))
 
     def chance_of(self, metric: str) -> float | None:
         """Return the chance level of a metric; None if it was not computed."""
         place = place_of(metric)
         path = (place[0], "chance") if metric in OTHER_GALLERIES else (CHANCE_OF, *place)
-        value = self.chance if metric == "map" else inner(self.figures, *path)
-        return None if value is None else number(value)
+        return self.chance if metric == "map" else self.figures.get(path)
 
     def to_json(self) -> JsonObject:
         """Return all metrics by name."""
         nested_fields = ("figures", "scope", "by_class", "per_query")
         numbers = {name: value for name, value in vars(self).items() if name not in nested_fields}
-        curves = {"scope": vars(self.scope), "by_class": dict(self.by_class)}
         queries = {} if self.per_query is None else {"per_query": vars(self.per_query)}
-        return numbers | dict(self.figures) | curves | queries
+        return {**numbers, **_by_key(self.figures), "scope": vars(self.scope), "by_class": self.by_class, **queries}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,11 +132,11 @@ class EvaluationRecord:
 
     def with_figures(self, metrics: Iterable[str], other: "EvaluationRecord") -> "EvaluationRecord":
         """Return this record with some metrics added from another evaluation of the same embeddings."""
-        directions = dict(self.directions)
-        for metric in metrics:
-            for name, record in directions.items():
-                value = other.directions[name].figure(metric)
-                directions[name] = replace(record, figures=placed(record.figures, place_of(metric), value))
+        places = [place_of(metric) for metric in metrics]
+        directions = {}
+        for name, record in self.directions.items():
+            added = {place: value for place, value in other.directions[name].figures.items() if place in places}
+            directions[name] = replace(record, figures={**record.figures, **added})
         return replace(self, directions=directions)
 
     def to_json(self) -> JsonObject:
@@ -167,29 +167,41 @@ class EvaluationRecord:
             InputError: the content is not an evaluation.
         """
         names = {entry.name for entry in fields(cls)}
+        known = {entry.name for entry in fields(DirectionRecord)} - {"figures"}
+        written = nested(content, "directions")
         values = {key: value for key, value in content.items() if key in names}
-        values["directions"] = {name: _grouped(record) for name, record in nested(content, "directions").items()}
+        values["directions"] = {
+            name: {key: value for key, value in nested(direction).items() if key in known}
+            for name, direction in written.items()
+        }
         try:
-            return read_as(cls, values, where)
+            record = read_as(cls, values, where)
         except InputError as error:
             raise type(error)(f"{error}; evaluate the run again") from error
+        directions = {
+            name: replace(direction, figures={p: v for p, v in _numbers(written[name]) if p[0] not in known})
+            for name, direction in record.directions.items()
+        }
+        return replace(record, directions=directions)
 
 
-def _grouped(direction: Json) -> Json:
-    """Move the metrics of a direction that have no field to "figures"."""
-    if not isinstance(direction, Mapping):
-        return direction
-    names = {entry.name for entry in fields(DirectionRecord)} - {"figures"}
-    values = {key: value for key, value in direction.items() if key in names}
-    return {**values, "figures": {key: value for key, value in direction.items() if key not in names}}
+def _by_key(figures: Figures) -> JsonObject:
+    """Return metrics as nested objects."""
+    groups: dict[str, dict[tuple[str, ...], float]] = {}
+    for (key, *rest), value in figures.items():
+        groups.setdefault(key, {})[tuple(rest)] = value
+    return {key: group[()] if () in group else _by_key(group) for key, group in groups.items()}
+
+
+def _numbers(content: object, *path: str) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield the numbers of a JSON object with their keys."""
+    if isinstance(content, Mapping):
+        for key, value in content.items():
+            yield from _numbers(value, *path, key)
+    elif isinstance(content, int | float):
+        yield path, content
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def placed(figures: JsonObject, place: tuple[str, ...], value: float | None) -> JsonObject:
-    """Return the metrics with `value` at a path of nested keys."""
-    key, *rest = place
-    return {**figures, key: placed(nested(figures, key), tuple(rest), value) if rest else value}

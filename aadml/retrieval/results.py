@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.metric_names import CHANCE_OF, Gallery
-from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve, placed
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, Figures, PerQuery, ScopeCurve
 from aadml.retrieval.sampling import QuerySample
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
@@ -97,7 +97,7 @@ class DirectionResult:
     tie_rate: float
     curves: Curves
     cutoffs: tuple[int, ...]
-    figures: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    figures: Figures = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"DirectionResult({self.name}: MAP {self.map:.4f}, {len(self.ids)} queries against {self.gallery})"
@@ -143,10 +143,12 @@ class DirectionResult:
         """Return every metric by name; with `queries`, also the AP of each query."""
         table, scope = self.curves.at(self.cutoffs), self.curves.scope
         names = ("precision", "recall", "hit_rate")
-        at = {f"{name}_at": _by_cutoff(table.cutoffs, getattr(table, name)) for name in names}
-        figures: JsonObject = {**at, **_ranks(self.first), CHANCE_OF: _ranks(self.first_by_chance)}
-        for path, value in self.figures.items():
-            figures = placed(figures, path, value)
+        at: Figures = {
+            (f"{name}_at", str(k)): value
+            for name in names
+            for k, value in zip(self.cutoffs, getattr(table, name).tolist(), strict=True)
+        }
+        chance = {(CHANCE_OF, *path): value for path, value in _ranks(self.first_by_chance).items()}
         return DirectionRecord(
             map=self.map,
             map_bounds=list(self.map_bounds),
@@ -161,7 +163,7 @@ class DirectionResult:
                 row.name: {"queries": row.queries, "map": row.map, "chance": row.chance} for row in self.by_class
             },
             per_query=PerQuery(list(self.ids), self.average_precision.tolist()) if queries else None,
-            figures=figures,
+            figures={**at, **_ranks(self.first), **chance, **self.figures},
         )
 
 
@@ -320,9 +322,5 @@ class Evaluation:
         return pandas.DataFrame(figures_of(self), index=[result.name for result in self.directions]).T
 
 
-def _ranks(first: FirstRanks) -> dict[str, float]:
-    return {"median_rank": first.median, "mean_rank": float(first.expected.mean())}
-
-
-def _by_cutoff(cutoffs: Indices, values: Values) -> dict[str, float]:
-    return {str(k): float(value) for k, value in zip(cutoffs, values, strict=True)}
+def _ranks(first: FirstRanks) -> Figures:
+    return {("median_rank",): first.median, ("mean_rank",): float(first.expected.mean())}

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
-from aadml.feature_extraction.ground.errors import InputError
-
 Values = NDArray[np.float64]
 Pair = tuple[str, str]
+K = TypeVar("K")
 LEVEL = 0.05
 NEGLIGIBLE = 0.01
 """Difference of mean MAP that counts as no difference."""
@@ -82,14 +82,8 @@ class Difference:
 
 
 def spread(values: ArrayLike) -> Spread:
-    """Return mean and standard deviation of the values of several seeds.
-
-    Raises:
-        InputError: there are no values, or a value is not finite.
-    """
-    array = _checked(values, "values")
-    if array.ndim != 1 or not len(array):
-        raise InputError(f"the values have shape {array.shape}; pass one value per seed")
+    """Return mean and standard deviation of the values (n,) of several seeds."""
+    array = np.asarray(values, dtype=np.float64)
     sd = float(array.std(ddof=1)) if len(array) > 1 else float("nan")
     return Spread(float(array.mean()), sd, len(array))
 
@@ -101,15 +95,12 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
         first: (n,) at least two values.
         second: (n,) values of the same seeds, data and splits.
     """
-    a, b = _checked(first, "first"), _checked(second, "second")
-    if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
-        raise InputError(f"the values have shapes {a.shape} and {b.shape}; pass two or more pairs")
-    d = a - b
+    d = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     error = float(d.std(ddof=1) / np.sqrt(len(d)))
     return _by_student(float(d.mean()), error, len(d) - 1, "seeds", len(d))
 
 
-def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS) -> Difference:
+def seeds_and_queries(first: Values, second: Values, *, draws: int = DRAWS) -> Difference:
     """Compare two methods with seeds and queries as random factors.
 
     The differences d (s, q) are decomposed by a two-way analysis of variance. The variance of their mean is the seed
@@ -124,17 +115,8 @@ def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS
         first: (s, q) average precision of each query under each seed; the queries and their order are the same.
         second: (s, q) AP of the same seeds and queries.
         draws: number of bootstrap draws; only the interval depends on them.
-
-    Raises:
-        InputError: the shapes differ, or a value is not finite.
     """
-    a, b = _checked(first, "first"), _checked(second, "second")
-    if a.shape != b.shape or a.ndim != 2 or a.shape[0] < 1 or a.shape[1] < 2:
-        raise InputError(
-            f"the AP arrays have shapes {a.shape} and {b.shape}; pass two arrays of the same shape (seeds, queries) "
-            "with at least 2 queries"
-        )
-    d = a - b
+    d = first - second
     if len(d) == 1:
         nan = float("nan")
         return Difference(float(d.mean()), nan, nan, "one seed")
@@ -145,7 +127,7 @@ def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS
     test = replace(test, low=test.mean + low * reach, high=test.mean + high * reach)
     if len(d) > 2:
         return test
-    seeds = paired_t(a.mean(axis=1), b.mean(axis=1))
+    seeds = paired_t(first.mean(axis=1), second.mean(axis=1))
     test = replace(test, equal=max(test.equal, seeds.equal))
     if seeds.p <= test.p:
         return test
@@ -201,7 +183,7 @@ def _by_student(mean: float, error: float, freedom: float, over: str, seeds: int
     return Difference(mean, error, p, over, mean - reach, mean + reach, equal, freedom, seeds)
 
 
-def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
+def holm(probabilities: Mapping[K, float]) -> dict[K, float]:
     """Correct p values of many comparisons (Holm, 1979), so that 5 % of tables have a false positive at the 5 % level.
 
     Args:
@@ -210,13 +192,17 @@ def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
     Returns:
         comparison -> corrected p value, in the given order.
     """
-    ordered = sorted((n for n, p in probabilities.items() if not np.isnan(p)), key=lambda name: probabilities[name])
-    corrected = dict(probabilities)
-    largest = 0.0
-    for i, name in enumerate(ordered):
-        largest = max(largest, min(1.0, (len(ordered) - i) * probabilities[name]))
+    corrected, largest = dict(probabilities), 0.0
+    for name, left in _steps(probabilities):
+        largest = max(largest, min(1.0, left * probabilities[name]))
         corrected[name] = largest
     return corrected
+
+
+def _steps(probabilities: Mapping[K, float]) -> list[tuple[K, int]]:
+    """Return the tested comparisons, the smallest p value first, each with the number of comparisons left."""
+    ordered = sorted((name for name, p in probabilities.items() if not np.isnan(p)), key=lambda n: probabilities[n])
+    return list(zip(ordered, range(len(ordered), 0, -1), strict=True))
 
 
 def corrected(differences: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
@@ -226,29 +212,12 @@ def corrected(differences: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
     level of its step in Holm's procedure (Serlin, 1993): 5 % divided by the number of comparisons left. From the first
     step that is not significant, the level stays the same.
     """
-    p = holm({repr(pair): difference.p for pair, difference in differences.items()})
-    equal = holm({repr(pair): difference.equal for pair, difference in differences.items()})
-    levels = _levels({repr(pair): difference.p for pair, difference in differences.items()})
+    alone = {pair: difference.p for pair, difference in differences.items()}
+    p, equal = holm(alone), holm({pair: difference.equal for pair, difference in differences.items()})
+    steps = _steps(alone)
+    least = len(steps) - sum(value < LEVEL for value in p.values())
+    levels = {pair: LEVEL / max(left, least) for pair, left in steps}
     return {
-        pair: replace(difference.at_level(levels[repr(pair)]), p=p[repr(pair)], equal=equal[repr(pair)])
+        pair: replace(difference.at_level(levels.get(pair, LEVEL)), p=p[pair], equal=equal[pair])
         for pair, difference in differences.items()
     }
-
-
-def _levels(probabilities: Mapping[str, float]) -> dict[str, float]:
-    """Return the significance level of each comparison in the procedure of Holm; 5 % for untested comparisons."""
-    ordered = sorted((n for n, p in probabilities.items() if not np.isnan(p)), key=lambda name: probabilities[name])
-    levels = dict.fromkeys(probabilities, LEVEL)
-    remaining = len(ordered)
-    for name in ordered:
-        levels[name] = LEVEL / remaining
-        if probabilities[name] < levels[name]:
-            remaining -= 1
-    return levels
-
-
-def _checked(values: ArrayLike, where: str) -> Values:
-    array = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise InputError(f"{where}: contains NaN or infinity; pass finite values")
-    return array

@@ -4,7 +4,6 @@ import html
 from collections.abc import Iterator
 
 from aadml.comparison.relevance import LABEL, RULES, Judgments, Perceived
-from aadml.feature_extraction.ground.json_values import inner, nested, number
 from aadml.retrieval.metric_names import CHANCE_OF, OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
 from aadml.retrieval.sampling import QuerySample
@@ -54,16 +53,14 @@ def html_table(evaluation: Evaluation) -> str:
 
 
 def table_of(evaluation: Evaluation, *, everything: bool = False) -> Rows:
-    """Return header and rows of cells: one column per direction, and their mean if there are several."""
+    """Return header and rows of cells: one column per direction, and their mean."""
     results = evaluation.directions
-    mean = ["mean"] if len(results) > 1 else []
-    table = [["", *(result.name for result in results), *mean]]
+    table = [["", *(result.name for result in results), "mean"]]
     rows = {name: (values, form) for name, values, form in _rows(results)}
     chosen = rows if everything else ["MAP", *_others(rows), *(name for name in _FIRST if name in rows), "tie rate"]
     for name in chosen:
         values, form = rows[name]
-        average = [form.format(sum(values) / len(values))] if mean else []
-        table.append([name, *(form.format(value) for value in values), *average])
+        table.append([name, *(form.format(value) for value in (*values, sum(values) / len(values)))])
         if name == "MAP":
             table += _ranges(evaluation, everything=everything)
     return table
@@ -85,11 +82,10 @@ def _others(rows: dict[str, tuple[list[float], str]]) -> list[str]:
 
 def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:
     """Return the rows of intervals and bounds of MAP."""
-    blank = ["" for _ in evaluation.directions[1:2]]
     intervals = ["{:.4f}..{:.4f}".format(*result.map_interval) for result in evaluation.directions]
     bounds = ["{:.4f}..{:.4f}".format(*result.map_bounds) for result in evaluation.directions]
-    rows = [["MAP, 95 % interval over queries", *intervals, *blank]]
-    return rows + ([["MAP, worst..best order of ties", *bounds, *blank]] if everything else [])
+    rows = [["MAP, 95 % interval over queries", *intervals, ""]]
+    return rows + ([["MAP, worst..best order of ties", *bounds, ""]] if everything else [])
 
 
 def in_words(sample: QuerySample) -> str:
@@ -111,15 +107,15 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
     records = [result.record() for result in results]
 
     def figures(*path: str) -> list[float]:
-        values = (inner(record.figures, *path) for record in records)
-        return [float("nan") if value is None else number(value) for value in values]
+        return [float(record.figures.get(path, float("nan"))) for record in records]
 
-    def keys(*path: str) -> Iterator[str]:
-        yield from nested(records[0].figures, *path)
+    def keys(*path: str) -> dict[str, None]:
+        places = [place for place in records[0].figures if place[: len(path)] == path]
+        return dict.fromkeys(place[len(path)] for place in places)
 
     def with_chance(name: str, form: str, *path: str) -> Iterator[tuple[str, list[float], str]]:
         yield name, figures(*path), form
-        if inner(records[0].figures, CHANCE_OF, *path) is not None:
+        if (CHANCE_OF, *path) in records[0].figures:
             yield f"chance level of {name}", figures(CHANCE_OF, *path), form
 
     yield "MAP", [record.map for record in records], "{:.4f}"

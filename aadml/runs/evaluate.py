@@ -15,10 +15,10 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.strings import Note, listed
 from aadml.model.model import Model
-from aadml.retrieval import Evaluation
-from aadml.retrieval import evaluate as evaluate_embeddings
+from aadml.retrieval.evaluation import evaluate as evaluate_embeddings
 from aadml.retrieval.judgments import chosen_relevance, relevance_name
 from aadml.retrieval.metric_names import Gallery
+from aadml.retrieval.results import Evaluation
 from aadml.retrieval.sampling import SEED
 
 

@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.strings import Note
 from aadml.model.model import Model
 from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
-from aadml.retrieval import Evaluation
+from aadml.retrieval.results import Evaluation
 from aadml.runs.data import with_relevance
 from aadml.runs.evaluate import FULL, Options
 from aadml.runs.loading import Run, load, load_run

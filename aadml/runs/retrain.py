@@ -16,7 +16,7 @@ from aadml.feature_extraction.feature_file import FeatureFile, write_features
 from aadml.methods.training.session import Session
 from aadml.model.model import Model
 from aadml.protocols.audit import Finding, Verdict
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.runs.loading import Run
 from aadml.runs.prepare import prepare
 from aadml.runs.train import fit_model

@@ -14,7 +14,7 @@ from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.runs.loading import AUDIT, AuditRecord, Run, load, load_run, read_evaluation
 from aadml.runs.model_data import read_for
 from aadml.runs.protocol_scores import add_to_run, subject_of

@@ -7,7 +7,7 @@ from aadml.configuration.config import Config
 from aadml.methods.training.session import Session, numbers
 from aadml.methods.training.train_scores import can_be_scored, train_scores
 from aadml.model.model import Model
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.result_warnings import result_warnings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aadml.comparison.clips import Clips
 from aadml.methods.training.session import EpochWeights, Record
-from aadml.retrieval import mean_average_precision
+from aadml.retrieval.evaluation import mean_average_precision
 
 PREFIX = "diagnosis test "
 """Prefix of the name of every score of a diagnosis."""

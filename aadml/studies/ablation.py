@@ -6,7 +6,7 @@ from pathlib import Path
 from aadml.configuration.from_arguments import assemble
 from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
 from aadml.feature_extraction.ground.consent import with_consent
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.strings import Note
 from aadml.retrieval.metric_functions import check_columns
 from aadml.runs.data import data_location, starting_config
@@ -15,7 +15,7 @@ from aadml.studies.ablation_grid import collected, jobs_of, plan_ablation
 from aadml.studies.ablation_page import write_ablation
 from aadml.studies.execution import Execution, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
-from aadml.studies.grid import axes_of, folder_name
+from aadml.studies.grid import Overrides, axes_of, folder_name
 from aadml.studies.sweep import sweep
 
 
@@ -30,7 +30,7 @@ def ablate(
     epochs: int | None = None,
     device: str | None = None,
     trust_code: bool = False,
-    baseline: JsonObject | Sequence[str] = (),
+    baseline: Settings = (),
     seeds: int = 5,
     metrics: Sequence[str] | str | None = (),
     workers: int | None = None,
@@ -83,10 +83,10 @@ def ablate(
         note,
     )  # fmt: skip
     columns = check_columns(metrics)
-    changed = dict(setting_pairs(settings)) | ({} if epochs is None else {"training.epochs": epochs})
-    ablation = plan_ablation(base.values, axes, range(seeds), _baseline(baseline), changed)
+    changed = Overrides(dict(setting_pairs(settings)) | ({} if epochs is None else {"training.epochs": epochs}))
+    ablation = plan_ablation(base, axes, range(seeds), _baseline(baseline), changed)
     execution = Execution(
-        folder=Path(output) if output else Path("ablations") / folder_name(base.values, axes),
+        folder=Path(output) if output else Path("ablations") / folder_name(base, axes),
         workers=workers, shard=shards, merge=merge, work=work, note=note, command=command,
     )  # fmt: skip
     refuse_foreign(execution.folder)
@@ -99,7 +99,7 @@ def ablate(
     return execution.result(outcomes, [table], page)
 
 
-def _baseline(settings: JsonObject | Sequence[str]) -> JsonObject | None:
+def _baseline(settings: Settings) -> Overrides | None:
     if not settings:
         return None
-    return {} if tuple(settings) == ("none",) else dict(setting_pairs(settings, "--baseline"))
+    return Overrides({} if tuple(settings) == ("none",) else dict(setting_pairs(settings, "--baseline")))

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aadml.configuration.config import Config, resolve
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.configuration.config import Config
 from aadml.studies.folder import RUNS
-from aadml.studies.grid import Axis, Cell, Point, applied, cells_of, plain_settings, points, set_again, without_proxy
+from aadml.studies.grid import Axis, Cell, Overrides, Point, cells_of, points, set_again
 from aadml.studies.job import Job
 from aadml.studies.results import CellScores, read_run
 from aadml.studies.sweep import SweepOutcome
@@ -31,47 +30,44 @@ class Ablation:
 
 
 def plan_ablation(
-    base: JsonObject,
-    axes: Sequence[Axis],
-    seeds: Sequence[int],
-    baseline: JsonObject | None = None,
-    changed: JsonObject | None = None,
+    base: Config, axes: Sequence[Axis], seeds: Sequence[int], baseline: Overrides | None, changed: Overrides
 ) -> Ablation:
     """Return the cells of an ablation.
 
     Args:
-        base: nested config values, with data.
+        base: config with data.
         axes: config keys with their values.
         seeds: seeds of every cell.
         baseline: settings that turn a cell into its baseline, which is added to the cells. None compares every cell
             that has an anchor-aware proxy with the same cell without proxy, or all cells with the first if no cell has
-            such a proxy. An empty object makes no comparisons.
+            such a proxy. Without values, no comparisons are made.
         changed: settings that `base` already has; options of a loss that an axis replaces apply to every loss
             (`set_again`).
 
     Raises:
         InputError: the config rejects a key or value.
     """
-    again = set_again(changed or {}, axes)
+    again = set_again(changed, axes)
     crossed = points(base, axes, again)
-    anchored = any(config.prefix for _, config in crossed)
+    anchored = any(point.config.prefix for point in crossed)
 
-    def reference(settings: JsonObject, config: Config) -> Point | None:
+    def reference(point: Point) -> Point | None:
         if baseline is not None:
-            other = {**settings, **baseline}
-            return (other, resolve(applied(base, {**again, **other}))) if baseline else None
+            other = point.settings | baseline
+            return Point(other, (again | other).applied(base)) if baseline.values else None
         if not anchored:
             return crossed[0]
-        return (plain_settings(settings), without_proxy(config)) if config.prefix else None
+        return point.without_proxy() if point.config.prefix else None
 
-    references = [reference(*point) for point in crossed]
+    references = [reference(point) for point in crossed]
     cells = cells_of([*crossed, *filter(None, references)])
     names = {cell.config.yaml(): cell.name for cell in cells}
-    baselines = {
-        names[config.yaml()]: names[other[1].yaml()]
-        for (_, config), other in zip(crossed, references, strict=True)
-        if other and other[1].yaml() != config.yaml()
-    }
+    pairs = [
+        (names[point.config.yaml()], names[other.config.yaml()])
+        for point, other in zip(crossed, references, strict=True)
+        if other
+    ]
+    baselines = {cell: other for cell, other in pairs if other != cell}
     return Ablation(tuple(axes), tuple(cells), baselines, tuple(seeds))
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.feature_extraction.ground.json_values import Json, number
+from aadml.feature_extraction.ground.json_values import number
 from aadml.reports import page
 from aadml.reports.tables import Cell, Table
 from aadml.studies import sweep_figures
 from aadml.studies.ablation_grid import Ablation
 from aadml.studies.execution import Execution
 from aadml.studies.grid import Axis
-from aadml.studies.results import CellScores, difference, differences, in_words, mean_chance, mean_map
+from aadml.studies.results import CellScores, difference, mean_chance, mean_map
 from aadml.studies.sweep_figures import Band, drawn, map_band
 from aadml.studies.sweep_parts import (
     ResultColumns,
@@ -56,7 +56,11 @@ def write_ablation(
     seeds = f"Seeds {', '.join(map(str, ablation.seeds))}. Every run is a folder in runs/."
     varied = ", ".join(axis.key for axis in ablation.axes)
     title = f"{data_name(scores, execution.folder)}: ablation of {varied}"
-    head = _summary(ablation, scores, table.caption)
+    references = set(ablation.baselines.values())
+    reference = references.pop() if len(references) == 1 else None
+    rows = {cell.name: scores[cell.name] for cell in ablation.cells}
+    pairs = {cell: (cell, baseline) for cell, baseline in ablation.baselines.items()}
+    head = summary(rows, scores, pairs, reference, [table.caption], what="cell")
     ending = StudyPart("How it was made", config, [seeds])
     return table, write_study(execution, title, "Ablation", head, [first, results, *others], ending=ending)
 
@@ -66,28 +70,20 @@ def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str
     keys = [axis.key for axis in ablation.axes]
     if "loss" not in keys and len({cell.config.label() for cell in ablation.cells}) > 1:
         keys = ["loss", *keys]
-    settings: list[dict[str, Json]] = [{"loss": cell.config.label(), **cell.settings} for cell in ablation.cells]
+    settings = [{"loss": cell.config.label(), **cell.settings.values} for cell in ablation.cells]
     named: dict[str, list[Cell]] = {
         key: [None if row[key] is None else str(row[key]) for row in settings] for key in keys
     }
     columns = ResultColumns([scores[cell.name] for cell in ablation.cells], scores, named)
     columns.add_figures("map", "MAP")
-    tested = differences(scores, ablation.baselines.items())
     if ablation.baselines:
         pairs = [(cell.name, ablation.baselines.get(cell.name, "")) for cell in ablation.cells]
         columns["difference to"] = [baseline for _, baseline in pairs]
-        columns["difference"] = [in_words(tested.get(pair)) for pair in pairs]
+        columns.add_differences("difference", pairs)
     for metric in metrics:
         columns.add_figures(metric)
     columns.add_cost("train MAP", "epochs", "steps", "seeds")
-    return columns.table(about, tested.values(), failures(scores), "MAP mean")
-
-
-def _summary(ablation: Ablation, scores: Scores, about: str) -> str:
-    tested = {cell: minus for (cell, _), minus in differences(scores, ablation.baselines.items()).items()}
-    references = set(ablation.baselines.values())
-    reference = references.pop() if len(references) == 1 else None
-    return summary({cell.name: scores[cell.name] for cell in ablation.cells}, tested, reference, [about], what="cell")
+    return columns.table(about, failures(scores), "MAP mean")
 
 
 def _figures(ablation: Ablation, scores: Scores) -> list[StudyPart]:
@@ -132,7 +128,7 @@ def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
     lines: dict[str, list[tuple[float, CellScores]]] = {}
     levels: dict[str, CellScores] = {}
     for cell in known:
-        name, value = _line_name(cell, axis.key), cell.cell.settings.get(axis.key)
+        name, value = _line_name(cell, axis.key), cell.cell.settings.values.get(axis.key)
         if value is None:
             levels[name] = cell
         else:
@@ -156,14 +152,14 @@ def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
 
 
 def _axis_of_numbers(ablation: Ablation) -> Axis | None:
-    def is_number(value: Json) -> bool:
+    def is_number(value: object) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)
 
     return next((axis for axis in ablation.axes if len(axis.values) > 1 and all(map(is_number, axis.values))), None)
 
 
 def _line_name(cell: CellScores, key: str) -> str:
-    rest = [str(value) for name, value in cell.cell.settings.items() if name != key and value is not None]
+    rest = [str(value) for name, value in cell.cell.settings.values.items() if name != key and value is not None]
     return ", ".join(rest) or cell.cell.config.label()
 
 

@@ -7,7 +7,6 @@ from aadml.configuration.config import DEFAULT_METHOD
 from aadml.reports import page
 from aadml.reports.published import NOTE, data_set_of
 from aadml.reports.tables import Cell, Table
-from aadml.retrieval.significance import Difference, Pair
 from aadml.studies.comparison_rows import SINGULAR, ComparisonRow
 from aadml.studies.control_rows import ALONE, NONE
 from aadml.studies.execution import Execution
@@ -80,19 +79,11 @@ def write_comparison(
         parts.append(_part("pairs", pairs, [pairs.caption, *pairs.notes]))
     kind = next(row.table for row in rows if scores[row.cell.name].over_seeds("map") is not None)
     first = [row for row in rows if row.table == kind]
-    head = _summary(first, scores, reference(first, baseline), [about, *notes])
+    against = reference(first, baseline)
+    pairs = {row.name: (row.cell.name, against.cell.name) for row in first if against and row.cell != against.cell}
+    named = {row.name: scores[row.cell.name] for row in first}
+    head = summary(named, scores, pairs, against.name if against else None, [about, *notes])
     return tables, write_study(execution, f"{data}: methods and losses", "Comparison", head, parts)
-
-
-def _summary(rows: Sequence[ComparisonRow], scores: Scores, against: ComparisonRow | None, about: Sequence[str]) -> str:
-    """Return the summary of a table as HTML: its best row, compared with the reference."""
-    pairs = (
-        {row.name: (row.cell.name, against.cell.name) for row in rows if row.cell != against.cell} if against else {}
-    )
-    compared = differences(scores, pairs.values())
-    tested = {name: compared[pair] for name, pair in pairs.items() if pair in compared}
-    named = {row.name: scores[row.cell.name] for row in rows}
-    return summary(named, tested, against.name if against else None, about)
 
 
 def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow | None:
@@ -138,18 +129,16 @@ def table_of(
     names: list[Cell] = [row.name for row in rows]
     columns = ResultColumns([scores[row.cell.name] for row in rows], scores, {SINGULAR[kind]: names})
     columns.add_figures("map", "MAP")
-    tested: dict[Pair, Difference] = {}
     if reference is not None:
         pairs = [(row.cell.name, reference.cell.name) for row in rows]
-        tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))
-        columns[f"difference to {reference.name}"] = [in_words(tested.get(pair)) for pair in pairs]
+        columns.add_differences(f"difference to {reference.name}", pairs)
     for metric in metrics:
         columns.add_figures(metric)
     columns.add_cost("train MAP", "epochs", "steps", "seconds", "parameters", "seeds")
     if data_set:
         columns.add_published(kind, ["" if row.control else row.item for row in rows], data_set, f"{data_set} ")
     notes = [*([NOTE] if data_set else []), *failures({row.name: scores[row.cell.name] for row in rows})]
-    return columns.table(about, tested.values(), notes, "MAP mean")
+    return columns.table(about, notes, "MAP mean")
 
 
 def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table | None:
@@ -163,11 +152,11 @@ def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Ta
     anchored = [(row, controls) for row in rows if not row.control and (controls := _controls_of(row, rows))]
     if not anchored:
         return None
-    tested = differences(
-        scores, ((row.cell.name, control.cell.name) for row, controls in anchored for control in controls.values())
-    )
     cells = [scores[row.cell.name] for row, _ in anchored]
     columns = ResultColumns(cells, scores, {"with proxy": [row.name for row, _ in anchored]})
+    columns.tested = tested = differences(
+        scores, ((row.cell.name, control.cell.name) for row, controls in anchored for control in controls.values())
+    )
     columns["MAP mean"] = [cell.over_seeds("map") for cell in cells]
     for name in dict.fromkeys(name for _, controls in anchored for name in controls):
         columns[f"minus {name}"] = [
@@ -176,19 +165,19 @@ def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Ta
         ]
     columns.add_cost("steps")
     caption = f"With the anchor-aware proxy, minus each of its controls. {about}"
-    return columns.table(caption, tested.values())
+    return columns.table(caption)
 
 
 def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table:
     """Return the differences of all pairs of rows, row minus column, corrected for the number of pairs."""
     pairs = [(row.cell.name, other.cell.name) for number, row in enumerate(rows) for other in rows[number + 1 :]]
-    tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))
-    both = tested | {(second, first): minus.reversed() for (first, second), minus in tested.items()}
     columns = ResultColumns([], scores, {"": [row.name for row in rows]})
+    columns.tested = tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))
+    both = tested | {(second, first): minus.reversed() for (first, second), minus in tested.items()}
     for other in rows:
         column = [both.get((row.cell.name, other.cell.name)) for row in rows]
         columns[other.name] = [None if minus is None else signed(minus.mean) + mark(minus) for minus in column]
-    return columns.table(f"Row minus column, MAP mean. {about}", tested.values())
+    return columns.table(f"Row minus column, MAP mean. {about}")
 
 
 def _controls_of(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> dict[str, ComparisonRow]:

@@ -1,27 +1,28 @@
 """Rows of comparisons: methods and losses of the papers' tables, each anchor-aware row with its controls."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aadml.configuration.config import DEFAULT_METHOD, Config, resolve, tuning_space
-from aadml.configuration.files import read_yaml
-from aadml.configuration.overrides import expand_loss, with_setting
+from aadml.configuration.files import ConfigFile, open_config
+from aadml.configuration.overrides import expand_loss
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.registry import JoinedRegistry, lookup
 from aadml.feature_extraction.ground.strings import listed
 from aadml.losses import LOSSES
 from aadml.methods import METHODS
 from aadml.objective.recipes import RECIPES
 from aadml.proxies.anchor_aware import AnchorAware
-from aadml.reports.published import published
+from aadml.reports.published import PAPER
 from aadml.runs.data import takes_captions
 from aadml.studies.control_rows import ALONE, NONE, controls, rivals, weighted
-from aadml.studies.grid import Cell, at_most, without_proxy
+from aadml.studies.grid import Cell, Overrides, at_most, without_proxy
 
 if TYPE_CHECKING:
     from aadml.methods.method import Method
@@ -87,9 +88,9 @@ class RowSettings:
     with_rivals: bool = field(default=False, repr=False)
 
     @cached_property
-    def base(self) -> JsonObject:
-        """Config values in which each loss replaces the metric loss."""
-        return read_yaml(self.config or DEFAULT_METHOD)
+    def base(self) -> ConfigFile:
+        """Config file in which each loss replaces the metric loss."""
+        return open_config(self.config or DEFAULT_METHOD)
 
 
 def method_names() -> list[str]:
@@ -104,12 +105,12 @@ def loss_names() -> list[str]:
 
 def published_methods() -> list[str]:
     """Return the methods of table 1 of the AADML paper that are in METHODS."""
-    return [name for name in published("methods") if name in METHODS]
+    return [name for name in PAPER.published["methods"] if name in METHODS]
 
 
 def published_losses() -> list[str]:
     """Return the losses of tables 2 and 3 of the AADML paper, without the prefix of the proxy."""
-    return list(dict.fromkeys(name.removeprefix(AnchorAware.prefix) for name in published("losses")))
+    return list(dict.fromkeys(name.removeprefix(AnchorAware.prefix) for name in PAPER.published["losses"]))
 
 
 def chosen(
@@ -164,7 +165,7 @@ def named_rows(
         base = fitted_config(settings.base, "losses", settings, refused)
         if settings.with_controls:
             none = weighted(without_proxy(base), 0.0)
-            rows += _rows("losses", NONE, {"": none}, tuning_space(settings.base))
+            rows += _rows("losses", NONE, {"": none}, tuning_space(settings.base.values))
     for key, names in refused.items():
         if len(set(names)) >= len([*methods, *losses]) + bool(losses):
             raise InputError(f"--set {key}: no row has this key, or every row sets its own; leave out this setting")
@@ -183,21 +184,20 @@ def _rows(table: str, item: str, configs: Mapping[str, Config], space: Space) ->
     """Return the rows of an item from its configs by control; "" is the item itself."""
     labels = {control: f"{item} {control}".strip().replace(", ", " ").replace(" ", "-") for control in configs}
     return [
-        ComparisonRow(table, item, control, Cell(labels[control], config, {}), space)
-        for control, config in configs.items()
+        ComparisonRow(table, item, control, Cell(labels[control], config), space) for control, config in configs.items()
     ]
 
 
 def _method_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
-    values = settings.base if name == DEFAULT_METHOD else values_of(name)
-    config = fitted_config(values, name, settings, refused)
-    return _rows("methods", name, {"": config, **_beside(config, settings)}, tuning_space(values))
+    base = settings.base if name == DEFAULT_METHOD else file_of(name)
+    config = fitted_config(base, name, settings, refused)
+    return _rows("methods", name, {"": config, **_beside(config, settings)}, tuning_space(base.values))
 
 
 def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
-    base, space, own_keys = settings.base, tuning_space(settings.base), _brought_by(name)
+    space, own_keys = tuning_space(settings.base.values), _brought_by(name)
     plain, anchored = (
-        fitted_config(with_setting(base, "loss", prefix + name), name, settings, refused, own_keys)
+        fitted_config(Overrides({"loss": prefix + name}).within(settings.base), name, settings, refused, own_keys)
         for prefix in ("", AnchorAware.prefix)
     )
     # all losses share the control NONE, and the row without proxy is the control ALONE
@@ -224,17 +224,17 @@ def _beside(config: Config, settings: RowSettings) -> dict[str, Config]:
     }
 
 
-def values_of(name: str) -> JsonObject:
-    """Read the config of a method, or a preset.
+def file_of(name: str) -> ConfigFile:
+    """Read the config file of a method, or a preset.
 
     Raises:
         InputError: no method and no preset has this name.
     """
     stem = name.replace("-", "_")
     if (configs_folder() / f"{stem}.yaml").is_file():
-        return read_yaml(stem)
+        return open_config(stem)
     lookup(known_methods(), name, "method or config")
-    return {"method": name}  # a method from outside aadml has all its defaults in its code
+    return ConfigFile({"method": name})  # a method from outside aadml has all its defaults in its code
 
 
 def known_methods() -> Mapping[str, "Callable[..., Method] | Path"]:
@@ -244,34 +244,27 @@ def known_methods() -> Mapping[str, "Callable[..., Method] | Path"]:
 
 
 def fitted_config(
-    values: JsonObject, row: str, settings: RowSettings, refused: Refused, own_keys: Collection[str] = ()
+    base: ConfigFile, row: str, settings: RowSettings, refused: Refused, own_keys: Collection[str] = ()
 ) -> Config:
     """Return the config of a row with the shared settings.
 
     Args:
-        values: values of the config.
+        base: config file of the row.
         row: name of the row.
         settings: settings shared by all rows.
         refused: rejected settings with their rows; this row is added.
         own_keys: keys whose values the row keeps.
     """
-    values = with_setting(values, "data", settings.data)
-    config = resolve(values)
+    base = Overrides({"data": settings.data}).within(base)
+    config = resolve(base.values)
     for key, value in settings.changes:
-        changed = None if key in own_keys else _changed(values, key, value)
-        if changed is None:
-            refused.setdefault(key, []).append(row)
-        else:
-            values, config = changed
+        with suppress(InputError):  # the row lacks the key
+            if key not in own_keys:
+                changed = Overrides({key: value}).within(base)
+                base, config = changed, resolve(changed.values)
+                continue
+        refused.setdefault(key, []).append(row)
     return config if settings.max_epochs is None else at_most(config, settings.max_epochs)
-
-
-def _changed(values: JsonObject, key: str, value: Json) -> tuple[JsonObject, Config] | None:
-    try:
-        changed = with_setting(values, key, value)
-        return changed, resolve(changed)
-    except InputError:
-        return None
 
 
 def cells_of_rows(rows: Iterable[ComparisonRow]) -> list[Cell]:
@@ -289,4 +282,4 @@ def cells_of_rows(rows: Iterable[ComparisonRow]) -> list[Cell]:
 
 def sound_only(names: Sequence[str]) -> list[str]:
     """Return the names of methods and presets that train on captioned sound instead of features."""
-    return [name for name in names if takes_captions(resolve(values_of(name)).options)]
+    return [name for name in names if takes_captions(resolve(file_of(name).values).options)]

@@ -1,10 +1,8 @@
 """Controls and rivals of an anchor-aware row: simpler trainings that isolate the effect of the proxy."""
 
-from aadml.configuration.config import Config, resolve
-from aadml.configuration.overrides import with_setting
-from aadml.feature_extraction.ground.json_values import Json
+from aadml.configuration.config import Config
 from aadml.objective.composition import Weighted
-from aadml.studies.grid import without_proxy
+from aadml.studies.grid import Overrides, without_proxy
 
 ALONE = "without proxy"
 RANDOM = "random same-class neighbors"
@@ -35,7 +33,7 @@ def controls(config: Config) -> dict[str, Config]:
     alone = without_proxy(config)
     by_name = {ALONE: alone}
     if "neighbors" in proxy.options:
-        by_name[RANDOM] = resolve(with_setting(config.values, "proxy.neighbors", "random"))
+        by_name[RANDOM] = Overrides({"proxy.neighbors": "random"}).applied(config)
     if "label_loss" not in config.sections:
         return by_name  # no loss remains without the only loss, and half its weight is the same training
     return by_name | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
@@ -53,18 +51,19 @@ def rivals(config: Config) -> dict[str, Config]:
         return {}
     options = proxy.options.plain()
     mixed = {key: options[key] for key in MIXED}
-    changes: dict[str, dict[str, Json]] = {
-        MEMORY: {"name": "memory"},
-        CLASS_MEAN: {"name": "class-mean", **mixed},
-        UNIFORM: {**options, "name": proxy.name, "reading": "R3", "attention": "free", "temperature": EVEN},
+    named = {**options, "name": proxy.name}
+    changes = {
+        MEMORY: Overrides({"proxy": {"name": "memory"}}),
+        CLASS_MEAN: Overrides({"proxy": {"name": "class-mean", **mixed}}),
+        UNIFORM: Overrides({"proxy": {**named, "reading": "R3", "attention": "free", "temperature": EVEN}}),
     }
     if options["attention"] != "free":
-        changes[AFFINE] = {**options, "name": proxy.name, "reading": "R1"}
-    return {name: resolve(config.values | {"proxy": changed}) for name, changed in changes.items()}
+        changes[AFFINE] = Overrides({"proxy": {**named, "reading": "R1"}})
+    return {name: changed.applied(config) for name, changed in changes.items()}
 
 
 def weighted(config: Config, factor: float) -> Config:
     """Return a config with the weight of the metric loss multiplied."""
     loss = config.section("loss")
     assert loss is not None
-    return resolve(with_setting(config.values, "loss.weight", factor * loss.shared(Weighted).weight))
+    return Overrides({"loss.weight": factor * loss.shared(Weighted).weight}).applied(config)

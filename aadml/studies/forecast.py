@@ -140,19 +140,15 @@ def forecast(
 def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note) -> dict[Hashable, Rate]:
     """Measure a config of each kind."""
     note(f"forecast: measuring {len(examples)} kind{'s' if len(examples) > 1 else ''} of runs")
-    if workers <= 1:
-        measured = {kind: _measured_or_reason((kind, config)) for kind, config in examples.items()}
-    else:
-        measured = {kind: rate for (kind, _), rate in in_processes(_measured_or_reason, examples.items(), workers)}
+    processes = workers if workers > 1 else 0
+    measured = {kind: rate for (kind, _), rate in in_processes(_measured_or_reason, examples.items(), processes)}
     for kind, rate in measured.items():
         if isinstance(rate, str):
             note(f"forecast: {examples[kind].label()} cannot be measured and is left out: {rate}")
     return {kind: Rate() if isinstance(rate, str) else rate for kind, rate in measured.items()}
 
 
-def _measured_or_reason(
-    example: tuple[Hashable, Config], report: Callable[[object], None] = lambda value: None
-) -> Rate | str:
+def _measured_or_reason(example: tuple[Hashable, Config], report: Callable[[object], None]) -> Rate | str:
     """Measure a kind and its config; return the reason if the config cannot be trained.
 
     Raises:

@@ -4,12 +4,13 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import yaml
 
 from aadml.configuration import strict_yaml
 from aadml.configuration.config import Config, resolve
+from aadml.configuration.files import ConfigFile
 from aadml.configuration.overrides import IDENTITY, proxy_prefix_of, with_setting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
@@ -41,18 +42,63 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class Overrides:
+    """Values that replace those of a config, by dotted key."""
+
+    values: JsonObject = field(default_factory=dict)
+
+    def __or__(self, other: "Overrides") -> "Overrides":
+        return Overrides({**self.values, **other.values})
+
+    def within(self, base: ConfigFile) -> ConfigFile:
+        """Set the values in a file: the proxy, the loss (which may remove the proxy), then options of the loss."""
+        values = base.values
+        for key in sorted(self.values, key=lambda key: [key == late or key.startswith(late) for late in _LATER]):
+            values = with_setting(values, key, self.values[key])
+        return replace(base, values=values)
+
+    def applied(self, base: Config | ConfigFile) -> Config:
+        """Resolve a config with these values.
+
+        Raises:
+            InputError: the config rejects a key or value.
+        """
+        return resolve(self.within(ConfigFile(base.values)).values)
+
+    def text(self) -> str:
+        """Return the keys with their values as YAML, without keys that have no effect."""
+        return "_".join(f"{key}={_on_one_line(value)}" for key, value in self.values.items() if value is not None)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a grid: values of the axes, None for a key without effect, and the config with them."""
+
+    settings: Overrides
+    config: Config
+
+    def without_proxy(self) -> "Point":
+        """Return the point of the same training without proxy."""
+        plain = {key: None if key.startswith("proxy") else value for key, value in self.settings.values.items()}
+        loss = plain.get("loss")
+        if isinstance(loss, str):
+            plain["loss"] = loss.removeprefix(proxy_prefix_of(loss))
+        return Point(Overrides(plain), without_proxy(self.config))
+
+
+@dataclass(frozen=True)
 class Cell:
     """One point of a grid, or one row of a comparison: a config without its seed, under a name.
 
     Attributes:
         name: unique among the cells.
         config: resolved config; each run replaces the seed by its own.
-        settings: key -> value of the axes; None if the key has no effect.
+        settings: values of the axes; None if the key has no effect.
     """
 
     name: str
     config: Config
-    settings: JsonObject
+    settings: Overrides = field(default_factory=Overrides)
 
     def folder(self, end: str) -> str:
         """Return the name of a folder of this cell: the name of the cell and an ending such as "seed0"."""
@@ -94,21 +140,15 @@ def parse_axis(text: str) -> Axis:
     except InputError as error:
         problem = str(error).removeprefix("line 1: ")
         raise InputError(f"--over {text}: {problem}; separate the values by commas") from error
-    values: list[Json] = []
-    for value in content if isinstance(content, list) else [content]:
-        values += _spanned(value, text)
-    return Axis(key, tuple(values))
+    listed_values = content if isinstance(content, list) else [content]
+    return Axis(key, tuple(value for part in listed_values for value in _spanned(part, text)))
 
 
-Point = tuple[JsonObject, Config]
-"""Settings of the axes, and the config with them."""
-
-
-def points(base: JsonObject, axes: Sequence[Axis], again: JsonObject | None = None) -> list[Point]:
+def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
     """Return all combinations of the values of axes.
 
     Args:
-        base: nested config values, with data.
+        base: config with data.
         axes: axes in the order of the tables; the first axis varies slowest.
         again: settings that every point has, as returned by `set_again`.
 
@@ -119,11 +159,11 @@ def points(base: JsonObject, axes: Sequence[Axis], again: JsonObject | None = No
     if len(set(keys)) != len(keys):
         raise InputError(f"--over: {max(keys, key=keys.count)} given twice; pass all of its values in one --over")
     crossed = itertools.product(*(axis.values for axis in axes))
-    settings = [dict(zip(keys, values, strict=True)) for values in crossed]
-    return [(point, resolve(applied(base, {**(again or {}), **point}))) for point in settings]
+    settings = [Overrides(dict(zip(keys, values, strict=True))) for values in crossed]
+    return [Point(values, (again | values).applied(base)) for values in settings]
 
 
-def set_again(changed: JsonObject, axes: Sequence[Axis]) -> JsonObject:
+def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
     """Return the settings of sections that an axis replaces, which must be set again in every cell.
 
     When an axis sets another loss, options of the loss such as the margin return to their defaults.
@@ -131,42 +171,35 @@ def set_again(changed: JsonObject, axes: Sequence[Axis]) -> JsonObject:
     Raises:
         InputError: the settings contain the key of an axis, or the seed, which would have no effect.
     """
-    if "seed" in changed:
+    if "seed" in changed.values:
         raise InputError("seed: every run has its own seed; pass the number of seeds as --seeds")
     keys = [axis.key for axis in axes]
     for key in keys:
-        if key in changed:
+        if key in changed.values:
             raise InputError(
                 f"--over {key}: the axis overrides the value of {key} that is set for all runs; leave out that value"
             )
     replaced = tuple(f"{key}." for key in keys)
-    return {key: value for key, value in changed.items() if key.startswith(replaced)}
-
-
-def applied(base: JsonObject, settings: JsonObject) -> JsonObject:
-    """Apply settings in order: the proxy, the loss (which may remove the proxy), and options of the loss."""
-    for key in sorted(settings, key=lambda key: [key == late or key.startswith(late) for late in _LATER]):
-        base = with_setting(base, key, settings[key])
-    return base
+    return Overrides({key: value for key, value in changed.values.items() if key.startswith(replaced)})
 
 
 def cells_of(crossed: Sequence[Point]) -> list[Cell]:
     """Return the cells of points; points of equal config (k of a loss without a proxy) share a cell."""
     groups: dict[str, list[Point]] = {}
-    for settings, config in crossed:
-        groups.setdefault(config.yaml(), []).append((settings, config))
+    for point in crossed:
+        groups.setdefault(point.config.yaml(), []).append(point)
     cells: dict[str, Cell] = {}
     for text, members in groups.items():
-        settings, config = members[0]
-        common = {
-            key: value if all(other.get(key) == value for other, _ in members) else None
-            for key, value in settings.items()
-        }
-        name = "_".join(f"{key}={shown(value)}" for key, value in common.items() if value is not None)
-        name = name or config.label()
+        common = Overrides(
+            {
+                key: value if all(other.settings.values.get(key) == value for other in members) else None
+                for key, value in members[0].settings.values.items()
+            }
+        )
+        name = common.text() or members[0].config.label()
         if name in cells:
             name = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-        cells[name] = Cell(name, config, common)
+        cells[name] = Cell(name, members[0].config, common)
     return list(cells.values())
 
 
@@ -180,31 +213,22 @@ def at_most(config: Config, epochs: int) -> Config:
     prior = getattr(config.options, "ancillary_epochs", None)
     long = ["training.epochs"] * (config.training.epochs > epochs)
     long += ["method.ancillary_epochs"] * (isinstance(prior, int) and prior > epochs)
-    return resolve(applied(config.values, dict.fromkeys(long, epochs))) if long else config
+    return Overrides(dict.fromkeys(long, epochs)).applied(config) if long else config
 
 
-def plain_settings(settings: JsonObject) -> JsonObject:
-    """Return settings without the proxy."""
-    plain = {key: None if key.startswith("proxy") else value for key, value in settings.items()}
-    loss = plain.get("loss")
-    if isinstance(loss, str):
-        plain["loss"] = loss.removeprefix(proxy_prefix_of(loss))
-    return plain
-
-
-def folder_name(base: JsonObject, axes: Sequence[Axis]) -> str:
+def folder_name(base: Config, axes: Sequence[Axis]) -> str:
     """Return the folder name of a grid; equal grids have equal names, so that a repeated call continues."""
-    text = yaml.safe_dump([dict(base), [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
+    text = yaml.safe_dump([base.values, [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
     keys = "-".join(axis.key for axis in axes)
     return f"{file_name(keys)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def shown(value: Json) -> str:
-    """Return a value as YAML, on one line."""
+def _on_one_line(value: object) -> str:
+    """Return a value as YAML."""
     return " ".join(yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n...\n").split())
 
 
-def _spanned(value: Json, text: str) -> list[Json]:
+def _spanned(value: Json, text: str) -> Sequence[Json]:
     match = _RANGE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return [value]
@@ -213,4 +237,4 @@ def _spanned(value: Json, text: str) -> list[Json]:
         raise InputError(
             f"--over {text}: the range {value} is empty; pass FIRST..LAST or FIRST..LAST..STEP, with FIRST up to LAST"
         )
-    return list(range(first, last + 1, step))
+    return range(first, last + 1, step)

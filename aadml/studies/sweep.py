@@ -77,11 +77,7 @@ def sweep(
             settle(SweepOutcome(job, kept=True))
         else:
             waiting.append(job)
-    count = worker_count(workers, waiting)
-    reasons = in_processes(work_off, waiting, count, report) if count else (
-        (job, work_off(job, partial(report, job))) for job in waiting
-    )  # fmt: skip
-    for job, reason in reasons:
+    for job, reason in in_processes(work_off, waiting, worker_count(workers, waiting), report):
         settle(SweepOutcome(job, reason))
     return [outcomes[job.folder] for job in jobs]
 
@@ -94,12 +90,15 @@ def in_processes(
     Args:
         work: (task, report) -> result.
         tasks: tasks that can be pickled.
-        workers: number of processes.
+        workers: number of processes; 0 runs in this process.
         report: called with a task and a value that `work` reports.
 
     Yields:
         Task and result, as soon as a task is finished; if its process died, a sentence with the reason as result.
     """
+    if not workers:
+        yield from ((task, work(task, partial(report, task))) for task in tasks)
+        return
     conditions = Conditions(one_thread=workers > 1, setup=_use_one_thread if workers > 1 else None)
     with WorkerPool(work, workers, conditions) as pool:
         for event in pool.work_off(tasks):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.figures import COLORS, DASHED, INK, canvas, in_house_style, label, legend, over_counts, svg
+from aadml.reports.figures import COLORS, DASHED, INK, figure, label, over_counts
 from aadml.studies.results import CellScores, RunScores
 
 if TYPE_CHECKING:
@@ -70,18 +70,20 @@ def drawn(draw: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
         return ""
 
 
-@in_house_style
-def spread_curve(bands: Mapping[str, Band], levels: Mapping[str, Band], *, x: str, y: str, note: str = "") -> str:
+@figure
+def spread_curve(
+    axes: "Axes", bands: Mapping[str, Band], levels: Mapping[str, Band], *, x: str, y: str, note: str = ""
+) -> float:
     """Draw lines with their standard deviation over seeds, and levels that do not depend on x as dashed lines.
 
     Args:
+        axes: axes to draw on.
         bands: name -> line.
         levels: name -> line of a single point, drawn across the full width.
         x: label of the horizontal axis.
         y: label of the vertical axis.
         note: text in the lower left corner.
     """
-    figure, axes = canvas(3.0)
     for name, band in levels.items():
         mean, sd = _mean(band.y)[0], _sd(band.y)[0]
         color = COLORS[band.color % len(COLORS)]
@@ -92,38 +94,40 @@ def spread_curve(bands: Mapping[str, Band], levels: Mapping[str, Band], *, x: st
     axes.set(xlabel=label(x), ylabel=label(y))
     if note:
         axes.text(0.01, 0.02, label(note), transform=axes.transAxes, fontsize=8, color=INK)
-    legend(axes)
-    return svg(figure)
+    return 3.0
 
 
-@in_house_style
-def difference_curve(lines: Mapping[str, Sequence[tuple[float, float, float]]], *, x: str, y: str) -> str:
+@figure
+def difference_curve(
+    axes: "Axes", lines: Mapping[str, Sequence[tuple[float, float, float]]], *, x: str, y: str
+) -> float:
     """Draw paired differences with their standard errors around a line at zero.
 
     Args:
+        axes: axes to draw on.
         lines: name -> (position, difference, standard error) of each point.
         x: label of the horizontal axis.
         y: label of the vertical axis.
     """
-    figure, axes = canvas(3.0)
     axes.axhline(0.0, color=INK, linewidth=1)
     _bars(axes, {name: list(np.asarray(sorted(line)).T) for name, line in lines.items()}, range(len(lines)))
     axes.set(xlabel=label(x), ylabel=label(y))
-    legend(axes)
-    return svg(figure)
+    return 3.0
 
 
-@in_house_style
-def spread_dots(values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Mapping[str, float] | None = None) -> str:
+@figure
+def spread_dots(
+    axes: "Axes", values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Mapping[str, float]
+) -> float:
     """Draw one row per name: seeds as dots, mean and standard deviation as a bar.
 
     Args:
+        axes: axes to draw on.
         values: name -> values, (seeds,).
         x: label of the horizontal axis.
         marks: name -> position of a dashed line (chance).
     """
     names = ["\n".join(textwrap.wrap(label(name), NAME_LETTERS)) or " " for name in values]
-    figure, axes = canvas(0.7 + sum(0.14 + 0.15 * (1 + name.count("\n")) for name in names))
     for place, scores in enumerate(values.values()):
         if not len(scores):
             continue
@@ -132,39 +136,36 @@ def spread_dots(values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Map
                      label="one seed" if place == 0 else None)  # fmt: skip
         axes.errorbar(mean, place, xerr=sd, color=COLORS[0], marker="o", markersize=5, capsize=2, linewidth=1.4,
                       label="mean ± sd over seeds" if place == 0 else None)  # fmt: skip
-    for name, height in (marks or {}).items():
+    for name, height in marks.items():
         axes.axvline(height, color=INK, linewidth=1, linestyle=DASHED, label=f"{label(name)} {height:.3f}")
     axes.set_yticks(range(len(values)), names)
     axes.set_ylim(len(values) - 0.4, -0.6)
     axes.locator_params(axis="x", nbins=5)  # long names and signed tick labels leave little room
     axes.set_xlabel(label(x))
-    legend(axes)
-    return svg(figure)
+    return 0.7 + sum(0.14 + 0.15 * (1 + name.count("\n")) for name in names)
 
 
-@in_house_style
+@figure
 def bands_over(
-    bands: Mapping[str, Band], *, x: str, y: str, log: bool = False, span: tuple[float, float] | None = None
-) -> str:
+    axes: "Axes", bands: Mapping[str, Band], *, x: str, y: str, span: tuple[float, float] | None = None
+) -> float:
     """Draw lines with their standard deviation over seeds.
 
     Args:
+        axes: axes to draw on.
         bands: name -> line.
         x: label of the horizontal axis.
         y: label of the vertical axis.
-        log: whether the horizontal axis is logarithmic.
         span: limits of the horizontal axis; if set, the vertical axis goes from 0 to 1.
     """
-    figure, axes = canvas(2.8)
     if span is not None:
         axes.set(xlim=span, ylim=(0, 1))
     for name, band in bands.items():
         color, mean, sd = COLORS[band.color % len(COLORS)], _mean(band.y), _sd(band.y)
         axes.fill_between(band.x, mean - sd, mean + sd, color=color, alpha=0.12, linewidth=0)
         axes.plot(band.x, mean, color=color, linewidth=1.5, linestyle=DASHED if band.dashed else "-", label=label(name))
-    over_counts(axes, x, y, log=log)
-    legend(axes)
-    return svg(figure)
+    over_counts(axes, x, y)
+    return 2.8
 
 
 def _bars(axes: "Axes", lines: Mapping[str, Sequence[NDArray[np.float64]]], colors: Sequence[int]) -> None:

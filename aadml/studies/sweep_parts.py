@@ -1,7 +1,7 @@
 """Shared parts of the tables and pages of studies: columns, captions, the summary, and the written files."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,22 @@ from aadml.comparison.relevance import LABEL
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports import page
-from aadml.reports.published import FIGURES, NOTE, published
+from aadml.reports.published import NOTE, PAPER, PublishedMap
 from aadml.reports.tables import Cell, Table, write_tables
-from aadml.retrieval.significance import NEGLIGIBLE, Difference
+from aadml.retrieval.significance import NEGLIGIBLE, Difference, Pair
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 from aadml.runs.environment import read_environment
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.execution import Execution
-from aadml.studies.results import CellScores, directions_of, how_tested, in_words, mean_chance, mean_map
+from aadml.studies.results import (
+    CellScores,
+    differences,
+    directions_of,
+    how_tested,
+    in_words,
+    mean_chance,
+    mean_map,
+)
 
 REPORT = "report.html"
 COST = ("epochs", "steps", "seconds", "parameters", "seeds")
@@ -37,7 +45,8 @@ class ResultColumns(dict[str, list[Cell]]):
         self, cells: Sequence[CellScores], scores: Mapping[str, CellScores], names: Mapping[str, list[Cell]]
     ) -> None:
         super().__init__(names)
-        self._cells, self._directions = cells, directions_of(scores)
+        self._cells, self._scores, self._directions = cells, scores, directions_of(scores)
+        self.tested: Mapping[Pair, Difference] = {}
 
     def add_figures(self, metric: str, title: str = "") -> None:
         """Add a metric over the seeds: a column for each direction, and a column for their mean."""
@@ -45,27 +54,34 @@ class ResultColumns(dict[str, list[Cell]]):
             name = f"{title or metric} {direction or 'mean'}"
             self[name] = [cell.over_seeds(metric, direction) for cell in self._cells]
 
+    def add_differences(self, title: str, pairs: Sequence[Pair | None]) -> None:
+        """Test pairs of cells, one per row, and add their differences; text is empty for a pair of equal cells."""
+        self.tested = differences(self._scores, (p for p in pairs if p and p[0] != p[1] and p[1] in self._scores))
+        self[title] = [None if pair is None else in_words(self.tested.get(pair)) for pair in pairs]
+
     def add_cost(self, *names: str) -> None:
         """Add columns of `CellScores.cost`."""
         self.update({name: [cell.cost(name) for cell in self._cells] for name in names})
 
     def add_published(self, kind: str, items: Sequence[str], data_set: str, prefix: str = "") -> None:
         """Add the published results of methods or losses on a data set; empty cells for other names."""
-        printed = [published(kind).get(item, {}).get(data_set, {}) for item in items]
-        for figure in FIGURES:
-            self[f"{prefix}published {figure.replace('_', '-')}"] = [figures.get(figure) for figures in printed]
+        printed = [PAPER.published[kind].get(item, {}).get(data_set) for item in items]
+        for figure in PublishedMap._fields:
+            column = [None if maps is None else getattr(maps, figure) for maps in printed]
+            self[f"{prefix}published {figure.replace('_', '-')}"] = column
 
-    def table(self, about: str, tested: Iterable[Difference] = (), notes: Sequence[str] = (), best: str = "") -> Table:
-        """Return the table.
+    def table(self, about: str, notes: Sequence[str] = (), best: str = "") -> Table:
+        """Return the table; its first note states how the differences were tested.
 
         Args:
             about: caption.
-            tested: differences in the table, whose test the first note states.
             notes: further notes.
             best: column whose largest value is bold.
         """
         rows = tuple(zip(*self.values(), strict=True))
-        return Table(tuple(self), rows, about, (*how_tested(tested), *notes), best=(best,) if best else ())
+        return Table(
+            tuple(self), rows, about, (*how_tested(self.tested.values()), *notes), best=(best,) if best else ()
+        )
 
 
 @dataclass(frozen=True)
@@ -188,7 +204,8 @@ def _span(values: Sequence[Any]) -> str:
 
 def summary(
     rows: Mapping[str, CellScores],
-    tested: Mapping[str, Difference],
+    scores: Mapping[str, CellScores],
+    pairs: Mapping[str, Pair],
     reference: str | None,
     about: Sequence[str],
     what: str = "row",
@@ -197,11 +214,14 @@ def summary(
 
     Args:
         rows: name -> scores.
-        tested: name of a row -> difference to its baseline.
+        scores: scores by name of the cell.
+        pairs: name of a row -> its cell and the cell of its baseline.
         reference: common baseline of all rows, if there is one.
         about: plain sentences: data, split, protocol, chance, seeds.
         what: noun for a row.
     """
+    compared = differences(scores, pairs.values())
+    tested = {name: compared[pair] for name, pair in pairs.items() if pair in compared}
     scored = {name: spread for name, cell in rows.items() if (spread := cell.over_seeds("map")) is not None}
     best = max(scored, key=lambda name: scored[name].mean)
     chance = mean_chance(rows.values())

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.configuration.config import resolve
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.runs.loading import read_evaluation
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow, Space
 from aadml.studies.execution import Execution
-from aadml.studies.grid import Cell, Point, applied
+from aadml.studies.grid import Cell, Overrides, Point
 from aadml.studies.job import Job
 from aadml.studies.sweep import SweepOutcome
 
@@ -36,7 +34,7 @@ class Trial:
         job: the run, scored on validation clips only.
     """
 
-    settings: JsonObject
+    settings: Overrides
     job: Job
 
 
@@ -83,16 +81,18 @@ def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[T
         InputError: the config rejects a value of the space.
     """
     space = _fitting(row)
-    points = [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())] if space else []
+    points = [Overrides(dict(zip(space, values, strict=True))) for values in itertools.product(*space.values())]
     digest = hashlib.sha256(row.cell.name.encode()).digest()
     generator = np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])
-    drawn: dict[str, Point] = {row.cell.config.yaml(): ({}, row.cell.config)}
+    drawn: dict[str, Point] = {row.cell.config.yaml(): Point(Overrides(), row.cell.config)}
     for number in generator.permutation(len(points)):
-        config = resolve(applied(row.cell.config.values, points[number]))
-        drawn.setdefault(config.yaml(), (points[number], config))
+        config = points[number].applied(row.cell.config)
+        drawn.setdefault(config.yaml(), Point(points[number], config))
     return [
-        Trial(settings, Job(folder / TRIALS / row.cell.folder(f"trial{number}"), config.seeded(seed), "valid"))
-        for number, (settings, config) in enumerate(list(drawn.values())[:count])
+        Trial(
+            point.settings, Job(folder / TRIALS / row.cell.folder(f"trial{number}"), point.config.seeded(seed), "valid")
+        )
+        for number, point in enumerate(list(drawn.values())[:count])
     ]
 
 
@@ -106,23 +106,22 @@ def chosen_row(row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, 
         budget: number of trials of every row, which becomes part of the row's name.
     """
     finished = [trial for trial in trials if not outcomes[trial.job.folder].reason]
-    best = max(finished, key=_score).settings if finished else {}
-    config = resolve(applied(row.cell.config.values, best))
-    return replace(row, cell=Cell(f"{row.cell.name}_trials{budget}", config, best))
+    best = max(finished, key=_score).settings if finished else Overrides()
+    return replace(row, cell=Cell(f"{row.cell.name}_trials{budget}", best.applied(row.cell.config), best))
 
 
 def _score(trial: Trial) -> float:
     return read_evaluation(trial.job.folder).map_mean
 
 
-def _record(trials: Sequence[Trial], outcomes: Outcomes, chosen: JsonObject) -> str:
+def _record(trials: Sequence[Trial], outcomes: Outcomes, chosen: Overrides) -> str:
     """Return the trials of a row with their scores, and the chosen settings, as JSON."""
     tried = []
     for trial in trials:
         reason = outcomes[trial.job.folder].reason
         score = {"failed": reason} if reason else {"valid map_mean": _score(trial)}
-        tried.append({"settings": dict(trial.settings), **score, "folder": trial.job.folder.name})
-    content = {"trials": tried, "chosen": dict(chosen), "seed": trials[0].job.config.common.seed}
+        tried.append({"settings": trial.settings.values, **score, "folder": trial.job.folder.name})
+    content = {"trials": tried, "chosen": chosen.values, "seed": trials[0].job.config.common.seed}
     return json.dumps(content, indent=2) + "\n"
 
 
@@ -131,7 +130,7 @@ def _fitting(row: ComparisonRow) -> Space:
     fitting = {}
     for key, values in row.space.items():
         try:
-            resolve(applied(row.cell.config.values, {key: values[0]}))
+            Overrides({key: values[0]}).applied(row.cell.config)
         except InputError:
             if row.control or row.table == "losses":
                 continue

@@ -22,7 +22,9 @@ import torch
 from memory import peak_bytes
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.retrieval import evaluate, mean_average_precision, score_direction, score_source
+from aadml.retrieval.directions import score_direction
+from aadml.retrieval.evaluation import evaluate, mean_average_precision
+from aadml.retrieval.scores import score_source
 
 DIRECTIONS = (("audio", "visual"), ("visual", "audio"))
 

@@ -33,7 +33,7 @@ import aadml
 from aadml.data.samples.mp4 import write_mp4
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
-from aadml.papers import reproduce
+from aadml.papers.reproduction import reproduce
 from aadml.protocols.audit import AuditReport, Verdict
 from aadml.runs.audit import AUDIT, audit
 from aadml.runs.protocol_scores import add_to_run

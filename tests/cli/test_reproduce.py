@@ -13,7 +13,7 @@ import pytest
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.papers import reproduce
+from aadml.papers.reproduction import reproduce
 from aadml.studies.forecast import Rate
 from aadml.studies.sweep import sweep
 

@@ -29,7 +29,7 @@ from aadml.protocols.audit import Verdict, audit
 from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.runs.prepare import untrained_model
 
 # those that embed sound and captions, not vectors, have their laws in tests/methods/audio_text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.retrieval import score_direction
+from aadml.retrieval.directions import score_direction
 from aadml.retrieval.scores import score_source
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mteb.md").read_text(encoding="utf-8")

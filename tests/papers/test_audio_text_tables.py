@@ -4,7 +4,6 @@ import pytest
 
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
-from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.audio_text import runs_of, table_of
 from aadml.papers.audio_text_tables import (
@@ -19,27 +18,32 @@ from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import new_run
+from aadml.studies.grid import Overrides
 
 BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf_audiocaps", "3cmlf"),
          "xie": ("xie_clotho", "xie")}  # fmt: skip
 
 
+def starting(preset):
+    return resolve(read_yaml(preset))
+
+
 @pytest.mark.parametrize(("name", "base"), [(name, base) for name, bases in BASES.items() for base in bases])
 def test_every_row_is_a_config_that_resolves(name, base):
     for dataset in ("AudioCaps", "Clotho"):
-        rows = planned(name, read_yaml(base), dataset)
+        rows = planned(name, starting(base), dataset)
         assert rows
         assert len({slug(row.cells) for row, _ in rows}) == len(rows), "every row has run folders of its own"
-        for row, values in rows:
-            assert resolve(values).method == row.method
+        for row, config in rows:
+            assert config.method == row.method
 
 
 @pytest.mark.parametrize(("name", "dataset", "rows"), [("mei", "AudioCaps", 12), ("mei", "Clotho", 8),
                                                       ("3cmlf", "AudioCaps", 14), ("xie", "Clotho", 8)])  # fmt: skip
 def test_every_row_finds_its_published_figures(name, dataset, rows):
-    values = read_yaml(BASES[name][0])
-    values = values if name == "xie" else with_setting(values, "method.audio_weights", "some.pth")
-    found = [row for row, _ in planned(name, values, dataset)]
+    weights = {} if name == "xie" else {"method.audio_weights": "some.pth"}
+    base = Overrides(weights).applied(starting(BASES[name][0]))
+    found = [row for row, _ in planned(name, base, dataset)]
     table = laid_out(name, found, [[] for _ in found], dataset=dataset, data="nothing")
     printed = [line[-6:] for line in table.rows]
     assert sum(None not in line for line in printed) == rows
@@ -62,27 +66,26 @@ def test_settings_that_rows_share_are_taken(name):
 
 
 def test_pretrained_rows_need_weights():
-    values = read_yaml("3cmlf_audiocaps")
-    kinds = {row.cells[0] for row, _ in planned("3cmlf", values, "AudioCaps")}
+    base = starting("3cmlf_audiocaps")
+    kinds = {row.cells[0] for row, _ in planned("3cmlf", base, "AudioCaps")}
     assert kinds == {"from scratch"}
-    values = with_setting(values, "method.audio_weights", "ResNet38.pth")
-    rows = planned("3cmlf", values, "AudioCaps")
+    base = Overrides({"method.audio_weights": "ResNet38.pth"}).applied(base)
+    rows = planned("3cmlf", base, "AudioCaps")
     assert {row.cells[0] for row, _ in rows} == {"from scratch", "pre-trained"}
-    for row, changed in rows:
-        weights = resolve(changed)["method"]["audio_weights"]
+    for row, config in rows:
+        weights = config["method"]["audio_weights"]
         assert (weights == "untrained") == (row.cells[0] == "from scratch")
 
 
 def test_the_runs_marked_in_the_paper_learn_more_slowly_on_clotho():
     rates = {
-        row.cells: resolve(values)["training"]["learning_rate"]
-        for row, values in planned("mei", read_yaml("mei_clotho"), "Clotho")
+        row.cells: config.training.learning_rate for row, config in planned("mei", starting("mei_clotho"), "Clotho")
     }
     slow = {cells for cells, rate in rates.items() if rate == 5e-5}
     assert slow == {("frozen", "triplet-weighted"), ("fine-tuned", "triplet-max"), ("fine-tuned", "triplet-weighted")}
 
 
-def direction(value, **figures):
+def direction(value, figures):
     return DirectionRecord(
         map=value, map_bounds=[0.0, 1.0], map_interval=[0.0, 1.0], chance=0.1, tie_rate=0.0, queries=9,
         queries_without_relevant=0, gallery=9, scope=ScopeCurve([], [], [], []), by_class={}, figures=figures,
@@ -102,8 +105,8 @@ def figures_of_one_run():
     sides = []
     for offset in (0.0, 0.5):
         kinds = (("hit_rate_at", 0.1), ("recall_at", 0.2))
-        figures = {kind: {str(k): offset + start + k / 100 for k in (1, 5, 10, 50)} for kind, start in kinds}
-        sides.append(direction(offset + 0.01, **figures))
+        figures = {(kind, str(k)): offset + start + k / 100 for kind, start in kinds for k in (1, 5, 10, 50)}
+        sides.append(direction(offset + 0.01, figures))
     return record(*sides)
 
 
@@ -126,7 +129,7 @@ def figures_of_one_run():
     ],
 )
 def test_every_column_shows_its_own_figure_in_the_unit_of_the_paper(name, expected):
-    rows = [row for row, _ in planned(name, read_yaml(BASES[name][0]), "Clotho")][:1]
+    rows = [row for row, _ in planned(name, starting(BASES[name][0]), "Clotho")][:1]
     table = laid_out(name, rows, [[figures_of_one_run()]], dataset="Clotho", data="nothing")
     shown = dict(zip(table.columns, table.rows[0], strict=True))
     assert {column: shown[column].mean for column in PAPER_TABLES[name].figures} == pytest.approx(expected)
@@ -155,13 +158,13 @@ def test_a_table_has_the_published_sizes_where_a_data_set_is_named(name, dataset
 
 
 def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
-    runs = runs_of("xie", read_yaml("xie_clotho"), (0, 1), tmp_path, data="sets", dataset="Clotho")
+    runs = runs_of("xie", starting("xie_clotho").on("sets"), (0, 1), tmp_path, dataset="Clotho")
     assert len({job.folder for run in runs for job in run.jobs}) == 16
     for seed, job in enumerate(runs[2].jobs):
-        side = direction(0.1 + 0.1 * seed, recall_at={"5": 0.5})
+        side = direction(0.1 + 0.1 * seed, {("recall_at", "5"): 0.5})
         with new_run(job.folder) as store:
             store.commit({EVALUATION: json.dumps(record(side, side).to_json()).encode()})
-    table = table_of("xie", runs, data="sets", dataset="Clotho")
+    table = table_of("xie", runs, dataset="Clotho")
     row = dict(zip(table.columns, table.rows[2], strict=True))
     assert row["strategy"] == "cross-modality hard"
     assert row["T2A mAP"] == Spread(pytest.approx(0.15), pytest.approx(0.0707, abs=1e-3), 2)

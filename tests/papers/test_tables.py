@@ -10,7 +10,7 @@ from aadml.studies.sweep import SweepOutcome
 
 @pytest.mark.parametrize("name", ["k--1_seed0", "k=1_seed=0"], ids=["this edition", "second edition"])
 def test_leaks_of_runs_are_read_from_folders_of_both_editions(base, tmp_path, name):
-    cell = Cell("k=1", resolve(base), {})
+    cell = Cell("k=1", resolve(base))
     (tmp_path / "runs" / name).mkdir(parents=True)
     job = Job(run_folder(tmp_path, cell, 0), cell.config.seeded(0), protocols=("legacy:partner",))
     assert job.folder.name == name

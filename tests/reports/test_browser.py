@@ -86,7 +86,8 @@ def pages(data, tmp_path_factory):
 
 def reproduced(data, folder, settings):
     """The page of a paper, of two rows a table."""
-    from aadml.papers import reproduce, rows
+    from aadml.papers import rows
+    from aadml.papers.reproduction import reproduce
 
     whole, few = rows.published, {"losses": ("triplet", "aa-triplet"), "methods": ("random", "aadml")}
     with pytest.MonkeyPatch.context() as patch:

@@ -9,7 +9,7 @@ import torch
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.reports.queries import QUERIES, RESULTS, queries, ranked_queries
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 
 
 def embedded(count=20, classes=4, *, rounded=False, seed=0):

@@ -1,8 +1,5 @@
 import csv
 
-import pytest
-
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.tables import Table, comma_separated, latex, markdown, write_tables
 from aadml.retrieval.significance import Spread
 
@@ -81,12 +78,3 @@ def test_tables_are_written_beside_each_other(tmp_path):
     files = write_tables(TABLE, tmp_path / "deep" / "table.v2")
     assert [file.name for file in files] == ["table.v2.md", "table.v2.csv", "table.v2.tex"]
     assert files[2].read_text(encoding="utf-8") == latex(TABLE)
-    with pytest.raises(InputError, match=r"'\.docx' is not a format"):
-        write_tables(TABLE, tmp_path / "t", (".docx",))
-
-
-def test_a_crooked_table_is_refused():
-    with pytest.raises(InputError, match="has 1 cells, but there are 2 columns"):
-        Table(("a", "b"), (("x",),))
-    with pytest.raises(InputError, match="'c' is not a column"):
-        Table(("a",), (("x",),), best=("c",))

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.relevance import Grouped
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval import evaluate, mean_average_precision, running_average_precisions, score_direction
+from aadml.retrieval.directions import Queries, score_direction, score_relevance
+from aadml.retrieval.evaluation import evaluate, mean_average_precision, running_average_precisions
 from aadml.retrieval.scores import MatrixScores, score_source
 
 
@@ -92,7 +94,7 @@ def test_a_cutoff_beyond_the_scope_curve_stands_in_the_table_alone():
     scores = MatrixScores(np.random.default_rng(0).random((4, 1100), dtype=np.float32))
     found = score_direction(scores, np.arange(4) % 2, np.arange(1100) % 2, cutoffs=(1, 1050)).record()
     assert found.scope.k == list(range(10, 1001, 10))
-    assert list(found.figures["precision_at"]) == ["1", "1050"]
+    assert [place[1] for place in found.figures if place[0] == "precision_at"] == ["1", "1050"]
 
 
 def test_the_table_by_class_averages_to_the_map():
@@ -105,7 +107,8 @@ def test_the_table_by_class_averages_to_the_map():
 
 def test_queries_with_nothing_relevant_are_left_out_and_counted():
     scores = MatrixScores(np.array([[0.9, 0.1], [0.2, 0.3], [0.5, 0.4]]))
-    found = score_direction(scores, np.array([1, 8, 2]), np.array([1, 2]), ids=["a", "b", "c"])
+    relevant = Grouped(np.array([1, 8, 2]), np.array([1, 2]))
+    found = score_relevance(scores, relevant, Queries(ids=["a", "b", "c"]))
     assert found.ids == ("a", "c")
     assert found.without_relevant == 1
     assert found.map == pytest.approx((1 + 1 / 2) / 2)
@@ -186,7 +189,6 @@ def test_label_space_is_scored_only_where_there_is_one_dimension_a_class():
         ({"audio": torch.ones(3, 2)}, {}, "the embeddings have audio only; pass embeddings of two modalities"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 4)}, {}, "2 dimensions, but the gallery has 4"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"extra": ["runing"]}, "did you mean 'running'"),
-        ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"directions": [("audio", "text")]}, "no modality"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"similarity": "l2"}, "no similarity 'l2'"),
     ],
 )

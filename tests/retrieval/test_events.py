@@ -8,7 +8,7 @@ import torch
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.judgments import chosen_relevance
 
 FILE = """id,audio_labels,visual_labels,note

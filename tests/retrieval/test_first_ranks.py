@@ -60,10 +60,10 @@ def test_chance_is_that_of_a_random_order(case):
 def test_a_random_scorer_has_chance_of_every_rank_and_a_constant_one_has_it_exactly():
     generator = np.random.default_rng(0)
     groups = generator.integers(4, size=400)
-    places = ("median_rank", "mean_rank", "running_map")
+    places = (("median_rank",), ("mean_rank",), ("running_map",))
     blind = score_direction(MatrixScores(np.zeros((400, 400))), groups, groups, extra=("running",)).record().figures
     drawn = score_direction(MatrixScores(generator.random((400, 400))), groups, groups, extra=("running",)).record()
     for place in places:
-        assert blind[place] == pytest.approx(blind["chance_of"][place], rel=1e-9)
-        assert drawn.figures[place] == pytest.approx(blind["chance_of"][place], rel=0.25)
-    assert blind["chance_of"]["median_rank"] < blind["chance_of"]["mean_rank"]  # ranks of a random order are skewed
+        assert blind[place] == pytest.approx(blind["chance_of", *place], rel=1e-9)
+        assert drawn.figures[place] == pytest.approx(blind["chance_of", *place], rel=0.25)
+    assert blind["chance_of", "median_rank"] < blind["chance_of", "mean_rank"]  # ranks of a random order are skewed

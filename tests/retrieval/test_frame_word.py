@@ -65,7 +65,7 @@ def test_the_list_of_sequences_to_pack_is_used_up():
 MANY = """
 import torch
 from aadml.comparison.embeddings import Embeddings
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.frame_word import pack_each
 
 audio = pack_each([torch.randn(700, 64) for _ in range({clips})], side="frames")

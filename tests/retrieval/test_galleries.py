@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import LABEL, OWN
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval import evaluate, running_average_precisions, score_direction
-from aadml.retrieval.evaluation import mean_figure
+from aadml.retrieval.directions import score_direction
+from aadml.retrieval.evaluation import evaluate, mean_figure, running_average_precisions
 from aadml.retrieval.galleries import halves, without_partner
 from aadml.retrieval.ranking import rank
 from aadml.retrieval.scores import MatrixScores, score_source
@@ -263,7 +263,7 @@ def test_a_planted_null_of_rankings_is_starred_in_five_percent_of_200_comparison
         both = []
         for _ in ("first", "second"):
             seeds = [Embeddings({m: x + noise() / 2 for m, x in clips.items()}, labels, ids) for _ in range(5)]
-            found = [evaluate(one, directions=DIRECTIONS[:1], gallery=gallery, cutoffs=(1,)) for one in seeds]
+            found = [evaluate(one, gallery=gallery, cutoffs=(1,)) for one in seeds]
             both.append(np.stack([one.directions[0].average_precision for one in found]))
         stars.append(seeds_and_queries(*both, draws=2).significant)
     assert 0.02 <= np.mean(stars) <= 0.08

@@ -7,7 +7,7 @@ import torch
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval import mean_average_precision
+from aadml.retrieval.evaluation import mean_average_precision
 from aadml.retrieval.hubness import corrected, csls, inverted_softmax
 
 MODALITIES = ("audio", "visual", "text")

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.options import REQUIRED, schema
-from aadml.retrieval import METRICS, SIMILARITIES, MatrixScores, score_direction, score_source
+from aadml.retrieval import METRICS
+from aadml.retrieval.directions import score_direction
 from aadml.retrieval.metric_names import OTHER_GALLERIES, SMALLER_IS_BETTER
+from aadml.retrieval.scores import SIMILARITIES, MatrixScores, score_source
 
 SIMILAR = pytest.mark.parametrize("similarity", sorted(SIMILARITIES))
 OF_ANOTHER_GALLERY = dict.fromkeys(OTHER_GALLERIES, "asks who the partner is: tests/retrieval/test_galleries.py")

@@ -4,7 +4,7 @@ import torch
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.metric_functions import check_columns, check_criterion
 
 

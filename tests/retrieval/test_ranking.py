@@ -104,15 +104,22 @@ def test_scores_that_are_not_numbers_are_refused(bad):
         rank(np.array([[0.1, bad]], dtype=np.float32), np.array([[True, False]]))
 
 
-def gathered(source, query_groups, gallery_groups, threads=1):
+@pytest.fixture
+def set_threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def gathered(source, query_groups, gallery_groups):
     def measure(index, found):
         return [(int(i), groups_of(found, n)) for n, i in enumerate(index)]
 
-    parts = over_rankings(source, Grouped(query_groups, gallery_groups), measure, threads=threads)
+    parts = over_rankings(source, Grouped(query_groups, gallery_groups), measure)
     return [query for part in parts for query in part]
 
 
-def test_rankings_are_the_same_whatever_the_blocks_and_threads(monkeypatch):
+def test_rankings_are_the_same_whatever_the_blocks_and_threads(monkeypatch, set_threads):
     generator = np.random.default_rng(1)
     source = MatrixScores(generator.integers(0, 9, (300, 40)).astype(np.float32))
     labels = generator.integers(0, 4, 300), generator.integers(0, 4, 40)
@@ -121,7 +128,8 @@ def test_rankings_are_the_same_whatever_the_blocks_and_threads(monkeypatch):
     for block, chunk, threads in ((1, 1, 1), (40 * 128, 100, 3), (40 * 37, 1 << 20, 2)):
         monkeypatch.setattr(scores, "BLOCK", block)
         monkeypatch.setattr(ranking, "CHUNK", chunk)
-        assert gathered(source, *labels, threads=threads) == expected
+        set_threads(threads)
+        assert gathered(source, *labels) == expected
 
 
 def test_queries_without_anything_relevant_are_left_out():
@@ -137,14 +145,14 @@ def test_groups_may_be_names():
     assert found == [(0, [(1, 1, 0, 1)]), (1, [(1, 1, 0, 1)])]
 
 
-def test_threads_of_its_own_leave_those_of_torch_as_they_were():
-    before = torch.get_num_threads()
+def test_threads_of_its_own_leave_those_of_torch_as_they_were(set_threads):
+    set_threads(3)
     seen = set()
 
     def measure(index, found):
         seen.add(torch.get_num_threads())
 
     source = MatrixScores(np.random.default_rng(3).random((1000, 5)))
-    list(over_rankings(source, Grouped(np.zeros(1000), np.zeros(5)), measure, threads=3))
+    list(over_rankings(source, Grouped(np.zeros(1000), np.zeros(5)), measure))
     assert seen == {1}
-    assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == 3

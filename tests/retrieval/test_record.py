@@ -7,7 +7,8 @@ import torch
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
-from aadml.retrieval import METRICS, evaluate
+from aadml.retrieval import METRICS
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.metric_names import ALWAYS, place_of, split_name
 from aadml.retrieval.record import EvaluationRecord
 

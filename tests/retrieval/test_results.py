@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.summary import summary

@@ -3,26 +3,16 @@ import re
 import pytest
 
 from aadml.configuration.config import resolve, tuning_space
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import ConfigFile, read_yaml
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.studies.grid import (
-    Axis,
-    applied,
-    axes_of,
-    cells_of,
-    folder_name,
-    parse_axis,
-    plain_settings,
-    points,
-    set_again,
-)
+from aadml.studies.grid import Axis, Overrides, Point, axes_of, cells_of, folder_name, parse_axis, points, set_again
 
-BASE = read_yaml("aadml") | {"data": "features.h5"}
+BASE = resolve(read_yaml("aadml") | {"data": "features.h5"})
 
 
 def cells(*texts):
-    return cells_of(points(BASE, [parse_axis(text) for text in texts]))
+    return cells_of(points(BASE, [parse_axis(text) for text in texts], Overrides()))
 
 
 @pytest.mark.parametrize(
@@ -78,9 +68,9 @@ def test_bad_values_of_keys_are_told_too(over, hint):
 
 def test_a_setting_that_no_run_would_have_is_refused():
     with pytest.raises(InputError, match=r"--over training.epochs: the axis overrides the value"):
-        set_again({"training.epochs": 3}, [parse_axis("training.epochs=1,2")])
+        set_again(Overrides({"training.epochs": 3}), [parse_axis("training.epochs=1,2")])
     with pytest.raises(InputError, match="seed: every run has its own"):
-        set_again({"seed": 3}, [parse_axis("training.epochs=1,2")])
+        set_again(Overrides({"seed": 3}), [parse_axis("training.epochs=1,2")])
 
 
 def test_an_unknown_key_or_value_is_refused_before_anything_runs():
@@ -94,7 +84,7 @@ def test_an_unknown_key_or_value_is_refused_before_anything_runs():
 
 def test_the_grid_is_crossed_and_what_changes_nothing_is_one_cell():
     found = cells("proxy.k=1..3", "loss=triplet,aa-triplet")
-    assert [dict(cell.settings) for cell in found] == [
+    assert [cell.settings.values for cell in found] == [
         {"proxy.k": None, "loss": "triplet"},
         {"proxy.k": 1, "loss": "aa-triplet"},
         {"proxy.k": 2, "loss": "aa-triplet"},
@@ -108,7 +98,7 @@ def test_options_of_a_loss_are_set_after_the_loss():
     found = cells("loss.margin=0.5,1.5", "loss=triplet,aa-hard-triplet")
     assert sorted({cell.config["loss"]["margin"] for cell in found}) == [0.5, 1.5]
     assert len(found) == 4
-    hard = next(cell for cell in found if cell.settings["loss"] == "aa-hard-triplet")
+    hard = next(cell for cell in found if cell.settings.values["loss"] == "aa-hard-triplet")
     assert hard.config["selection"]["name"] == "hardest"
 
 
@@ -122,8 +112,8 @@ def test_names_and_folders_of_cells_differ():
 
 def test_the_folder_of_a_grid_is_the_same_each_time_and_another_for_another_grid():
     axes = [parse_axis("proxy.k=1..3")]
-    assert folder_name(BASE, axes) == folder_name(dict(BASE), [parse_axis("proxy.k=1,2,3")])
-    assert folder_name(BASE, axes) != folder_name(BASE | {"validation": 0.2}, axes)
+    assert folder_name(BASE, axes) == folder_name(BASE.on("features.h5"), [parse_axis("proxy.k=1,2,3")])
+    assert folder_name(BASE, axes) != folder_name(Overrides({"validation": 0.2}).applied(BASE), axes)
 
 
 def test_a_seeded_cell_is_the_config_with_that_seed():
@@ -133,9 +123,9 @@ def test_a_seeded_cell_is_the_config_with_that_seed():
 
 
 def test_settings_without_the_proxy():
-    assert plain_settings({"proxy.k": 3, "loss": "aa-triplet", "seed": 1}) == {
-        "proxy.k": None, "loss": "triplet", "seed": 1,
-    }  # fmt: skip
+    point = Point(Overrides({"proxy.k": 3, "loss": "aa-triplet", "validation": 0.2}), BASE)
+    assert point.without_proxy().settings.values == {"proxy.k": None, "loss": "triplet", "validation": 0.2}
+    assert not point.without_proxy().config.prefix
 
 
 @pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)
@@ -145,12 +135,12 @@ def test_every_value_of_a_shipped_search_space_is_taken_by_its_config(path):
     assert bool(space) == (path.stem not in ("random", "zero_shot"))  # which learn nothing
     for key, choices in space.items():
         for choice in choices:
-            resolved = resolve(applied(values, {key: choice}))
+            resolved = Overrides({key: choice}).applied(ConfigFile(values))
             section, _, name = key.partition(".")
             assert resolved[section][name] == choice
 
 
 def test_a_tuning_that_is_no_mapping_of_lists_is_refused():
     with pytest.raises(InputError, match="list of values"):
-        resolve(BASE | {"tuning": {"training.learning_rate": 1.0e-3}})
-    assert "tuning" not in resolve(BASE | {"tuning": {"training.learning_rate": [1.0e-3]}}).values
+        resolve(BASE.values | {"tuning": {"training.learning_rate": 1.0e-3}})
+    assert "tuning" not in resolve(BASE.values | {"tuning": {"training.learning_rate": [1.0e-3]}}).values

@@ -27,7 +27,7 @@ def direction(values, names):
     return DirectionRecord(
         map=float(np.mean(values)), map_bounds=[0.0, 1.0], map_interval=[0.0, 1.0], chance=0.1, tie_rate=0.0,
         queries=len(values), queries_without_relevant=0, gallery=9, scope=ScopeCurve([], [], [], []), by_class={},
-        per_query=PerQuery(list(names), list(values)), figures={"recall_at": {"5": float(np.max(values))}},
+        per_query=PerQuery(list(names), list(values)), figures={("recall_at", "5"): float(np.max(values))},
     )  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def run(folder, first, second, ids=None):
 
 
 def cell(name, runs):
-    return CellScores(Cell(name, resolve({"method": "cca", "data": "x"}), {}), dict(enumerate(runs)))
+    return CellScores(Cell(name, resolve({"method": "cca", "data": "x"})), dict(enumerate(runs)))
 
 
 def test_a_clip_that_asks_in_both_directions_counts_once(tmp_path):

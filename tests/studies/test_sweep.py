@@ -6,9 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
+from aadml.configuration.config import resolve
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.ablation_grid import jobs_of
-from aadml.studies.grid import cells_of, parse_axis, points
+from aadml.studies.grid import Overrides, cells_of, parse_axis, points
 from aadml.studies.job import FAILURE
 from aadml.studies.sweep import sweep
 
@@ -16,7 +17,7 @@ KEPT = ("model.safetensors", "config.yaml")
 
 
 def jobs(base, folder, text="proxy.k=1,2", seeds=(0, 1)):
-    return jobs_of(cells_of(points(base, [parse_axis(text)])), seeds, folder)
+    return jobs_of(cells_of(points(resolve(base), [parse_axis(text)], Overrides())), seeds, folder)
 
 
 def content(folder):

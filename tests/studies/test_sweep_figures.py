@@ -19,7 +19,7 @@ def run(tmp_path_factory):
 
 
 def cell(*runs):
-    return CellScores(Cell("a", resolve({"method": "cca", "data": "x"}), {}), dict(enumerate(runs)))
+    return CellScores(Cell("a", resolve({"method": "cca", "data": "x"})), dict(enumerate(runs)))
 
 
 def test_a_band_of_map_has_no_number_where_a_seed_failed(run):

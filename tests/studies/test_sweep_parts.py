@@ -21,7 +21,7 @@ def test_a_figure_is_beside_the_cost():
 
 
 def test_failed_runs_and_cells_without_runs_leave_empty_columns():
-    cell = CellScores(Cell("a", resolve({"method": "cca", "data": "x"}), {}), {}, {3: "no disk"})
+    cell = CellScores(Cell("a", resolve({"method": "cca", "data": "x"})), {}, {3: "no disk"})
     columns = ResultColumns([cell], {"a": cell}, {"method": ["a"]})
     columns.add_figures("map", "MAP")
     columns.add_cost("epochs", "seeds")

@@ -13,18 +13,18 @@ from aadml.runs.loading import load_run
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
 from aadml.studies.comparison_rows import ComparisonRow
-from aadml.studies.grid import Cell
+from aadml.studies.grid import Cell, Overrides
 from aadml.studies.trials import trials_of
 
 
 def row(values, space, name="row"):
-    return ComparisonRow("methods", name, "", Cell(name, resolve(values), {}), space)
+    return ComparisonRow("methods", name, "", Cell(name, resolve(values)), space)
 
 
 def test_trials_begin_with_the_row_itself_and_try_nothing_twice(base, tmp_path):
     space = {"training.learning_rate": [0.01, 0.1], "proxy.k": [3, 4]}
     trials = trials_of(row(base, space), 9, 0, tmp_path)
-    assert trials[0].settings == {}
+    assert trials[0].settings == Overrides()
     assert len(trials) == 4  # the row's own config is one of the four points
     assert len({trial.job.config.yaml() for trial in trials}) == 4
     assert {trial.job.split for trial in trials} == {"valid"}

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Literal
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 
 
 def recall_sums(embeddings: Embeddings, reading: Literal["text-audio", "both"]) -> dict[str, float]:

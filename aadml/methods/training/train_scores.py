@@ -5,7 +5,7 @@ import numpy as np
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Matrix
-from aadml.retrieval import mean_average_precision
+from aadml.retrieval.evaluation import mean_average_precision
 from aadml.retrieval.scores import Indices
 
 QUERIES = 2000

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aadml.configuration.config import DEFAULT_METHOD, resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.config import DEFAULT_METHOD
+from aadml.configuration.files import ConfigFile, read_yaml
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.reports.tables import Table
 from aadml.retrieval.significance import paired_t
 from aadml.studies.control_rows import AFFINE, RANDOM, UNIFORM
-from aadml.studies.grid import applied
+from aadml.studies.grid import Overrides
 from aadml.studies.results import signed
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, MEMORY, PLAIN, current
 from scripts.experiments.anchor_aware.finals import LOOKS, SECOND, THIRD, finals, same_training
@@ -93,7 +93,8 @@ def _same(name: str, there: ByMethod, options: JsonObject) -> dict[str, str]:
     """Return the controls that were not run since they are the same training as the chosen AA, and why."""
     if not options:
         return {}
-    config = resolve(applied({**read_yaml(DEFAULT_METHOD), "data": name}, {"loss": ANCHOR_AWARE, **current(options)}))
+    base = ConfigFile({**read_yaml(DEFAULT_METHOD), "data": name})
+    config = Overrides({"loss": ANCHOR_AWARE, **current(options)}).applied(base)
     same = {f"{ANCHOR_AWARE}, {control}": reason for control, reason in same_training(config).items()}
     return {control: reason for control, reason in same.items() if control not in there}
 

@@ -9,10 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from aadml.configuration.config import resolve
+from aadml.configuration.files import ConfigFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
-from aadml.studies.grid import applied
+from aadml.studies.grid import Overrides
 
 Space = Mapping[str, Sequence[Json]]
 
@@ -148,12 +148,12 @@ def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) 
 @lru_cache(maxsize=256)  # every stage asks again, for every data set
 def _drawn(name: str, loss: str, space: str, base: str, count: int) -> tuple[JsonObject, ...]:
     found: list[JsonObject] = []
-    values = json.loads(base)
+    base_file = ConfigFile(json.loads(base))
     for point in _shuffled(name, json.loads(space)):
         if len(found) == count:
             break
         try:
-            resolve(applied(values, {"loss": loss, **current(point)}))
+            Overrides({"loss": loss, **current(point)}).applied(base_file)
         except InputError:
             continue
         found.append(point)

@@ -35,7 +35,7 @@ def _of_contenders(found: Findings) -> dict[str, str]:
         f"AA - {one.pair[1].removeprefix(f'{ANCHOR_AWARE}, ')}": np.array(one.values) for one in found.controls
     }
     return {
-        "map": drawn(spread_dots, maps, x="test MAP"),
+        "map": drawn(spread_dots, maps, x="test MAP", marks={}),
         "differences": drawn(spread_dots, differences, x="difference of test MAP", marks={"no difference": 0.0}),
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aadml.configuration.config import DEFAULT_METHOD, resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import ConfigFile, read_yaml
 from aadml.configuration.overrides import setting_pairs
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.reproduction_plan import ReproductionPlan
@@ -14,7 +14,7 @@ from aadml.runs.data import data_location, load_splits
 from aadml.studies.execution import SweepResult, work_off_needed
 from aadml.studies.folder import refuse_foreign, sole_owner
 from aadml.studies.forecast import Forecast, forecast, in_words
-from aadml.studies.grid import applied
+from aadml.studies.grid import Overrides
 from aadml.studies.sweep import SweepOutcome, worker_count
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, NARROW, is_removed
 from scripts.experiments.anchor_aware.experiment import STEPS, DataSet, Experiment, Run
@@ -96,12 +96,12 @@ def _read_sets(places: Mapping[str, str], plan: ReproductionPlan) -> dict[str, D
     facts: dict[str, SetFacts] = {}
     own = setting_pairs(plan.settings) + ([("device", plan.device)] if plan.device else [])
     for name, place in places.items():
-        values = applied({**read_yaml(plan.config or DEFAULT_METHOD), "data": place}, {} if plan.config else NARROW)
-        values = applied(values, dict(own))
-        config = resolve(values)
+        base = ConfigFile({**read_yaml(plan.config or DEFAULT_METHOD), "data": place})
+        base = Overrides(dict(own)).within(base if plan.config else Overrides(NARROW).within(base))
+        config = resolve(base.values)
         splits = load_splits(config)
         facts[name], clips = SetFacts.of(name, splits), len(splits.train)
-        sets[name] = DataSet(values, -(-clips // config.training.batch), clips, tuple(own), plan.max_epochs)
+        sets[name] = DataSet(base.values, -(-clips // config.training.batch), clips, tuple(own), plan.max_epochs)
     keep_facts(plan.locked, facts)
     return sets
 

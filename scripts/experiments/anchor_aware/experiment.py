@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.configuration.config import Config, resolve
+from aadml.configuration.config import Config
+from aadml.configuration.files import ConfigFile
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.training.session import numbers
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Values
 from aadml.runs.environment import git_commit, read_environment
 from aadml.runs.run_names import file_name
-from aadml.studies.comparison_rows import RowSettings, Setting, fitted_config, values_of
+from aadml.studies.comparison_rows import RowSettings, Setting, file_of, fitted_config
 from aadml.studies.folder import RUNS
-from aadml.studies.grid import applied
+from aadml.studies.grid import Overrides
 from aadml.studies.job import Job, scored_under
 from aadml.studies.results import read_run
 from aadml.studies.sweep import SweepOutcome
@@ -65,13 +66,13 @@ class DataSet:
             "training.epochs": epochs,
             "training.patience": min(math.ceil(PATIENCE / self.steps), epochs) if stops else 0,
         }
-        return resolve(applied(self.base, {"loss": loss, **current(options), **schedule}))
+        return Overrides({"loss": loss, **current(options), **schedule}).applied(ConfigFile(self.base))
 
     def shipped(self, names: Sequence[str]) -> dict[str, Config]:
         """Give the configs of methods, or shipped ones, on this data: their own networks and schedules."""
         changes = (*self.changes, ("training.train_map", TRAIN_MAP))
         shared = RowSettings(str(self.base["data"]), changes, self.max_epochs)
-        return {name: fitted_config(values_of(name), name, shared, {}) for name in names}
+        return {name: fitted_config(file_of(name), name, shared, {}) for name in names}
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from aadml.configuration.config import Config, resolve
+from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.studies.comparison_rows import published_methods
-from aadml.studies.grid import applied
+from aadml.studies.grid import Overrides
 from scripts.experiments.anchor_aware.experiment import DataSet, Experiment, Run
 from scripts.experiments.anchor_aware.finals import CONTROL_SEEDS, seeds_of
 from scripts.experiments.anchor_aware.sets import DRAWN_BY_CLASS
@@ -89,7 +89,7 @@ def _variants(
     if name in DRAWN_BY_CLASS:
         return []
     base = data_set.shipped([shipped])[shipped]
-    configs = {method: resolve(applied(base.values, one)) for method, one in options.items()}
+    configs = {method: Overrides(one).applied(base) for method, one in options.items()}
     return [
         Run.of(stage, name, method, options[method], config, seed)
         for seed in seeds_of(CONTROL_SEEDS, experiment)

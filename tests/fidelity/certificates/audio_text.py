@@ -13,7 +13,8 @@ from aadml.data.captions.curriculum import objective as sum_of_squares
 from aadml.methods.audio_text.negative_sampling import RANKING, STRATEGIES
 from aadml.objective import Embedded, Objective
 from aadml.objective.composition import LossSection, Space, compose_objective
-from aadml.retrieval import evaluate, score_direction
+from aadml.retrieval.directions import score_direction
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.scores import MatrixScores
 from certificates.certificate import Arrays, Certificate, Errors, error, leaves, value_and_gradients, worst
 from certificates.losses import objective

@@ -11,7 +11,7 @@ from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import with_setting
 from aadml.protocols.audit import Verdict, audit
 from aadml.protocols.audit_checks import CHECKS, duplicates
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.runs.prepare import untrained_model
 
 pytest.importorskip("transformers")

@@ -12,7 +12,7 @@ from aadml.methods.audio_text.negative_sampling import STRATEGIES
 from aadml.methods.training.learner import Batch, Epoch, Validation
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from tests.sections import typed
 
 TRAINING = Training(epochs=1, batch=12, learning_rate=1e-3, drop_last=True)

@@ -15,7 +15,7 @@ from aadml.methods.method import Context
 from aadml.methods.training.session import Checkpoint, Session
 from aadml.methods.training.settings import Training
 from aadml.model.packing import pack_tensors
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from tests.sections import typed
 
 pytest.importorskip("transformers")

@@ -5,7 +5,7 @@ import torch
 
 from aadml.comparison.clips import Clips
 from aadml.methods.label_space.readouts import TEMPERATURES, Readout, auto, choose_readout, cosine, posterior
-from aadml.retrieval import mean_average_precision
+from aadml.retrieval.evaluation import mean_average_precision
 
 
 def clips(n=40, seed=0):

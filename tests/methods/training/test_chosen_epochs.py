@@ -10,7 +10,7 @@ from torch import nn
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.learner import Stage, Validation
 from aadml.methods.training.settings import Training
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from tests.methods.trainings import KilledError, Linear, Recorder, Scripted, clips, run
 
 

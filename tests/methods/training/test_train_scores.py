@@ -13,7 +13,7 @@ from aadml.methods.training.loop import train
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
 from aadml.reports.figures import training_curves
-from aadml.retrieval import evaluate
+from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.scores import score_source
 from tests.methods.trainings import Linear, clips
 from tests.retrieval.test_galleries import average_precision

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from aadml.configuration.config import resolve
+from aadml.configuration.files import ConfigFile
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.proxies.anchor_aware import degeneracy
@@ -13,7 +14,7 @@ from aadml.proxies.readings import READINGS, Keys
 from aadml.runs.data import load_splits
 from aadml.runs.prepare import untrained_model
 from aadml.studies.control_rows import AFFINE, ALONE, EVEN, NONE, RANDOM, UNIFORM, controls, rivals, weighted
-from aadml.studies.grid import applied, without_proxy
+from aadml.studies.grid import Overrides, without_proxy
 from scripts.experiments.anchor_aware.essence import essence
 from scripts.experiments.anchor_aware.finals import same_training
 
@@ -27,7 +28,7 @@ def base(tmp_path_factory):
 
 
 def of(base, **options):
-    return resolve(applied(base, {f"proxy.{key}": value for key, value in options.items()}))
+    return Overrides({f"proxy.{key}": value for key, value in options.items()}).applied(ConfigFile(base))
 
 
 def trained(config):

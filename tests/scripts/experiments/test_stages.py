@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import ConfigFile, read_yaml
 from aadml.studies.comparison_rows import published_methods
 from aadml.studies.control_rows import AFFINE, RANDOM
 from aadml.studies.forecast import Rate, forecast
-from aadml.studies.grid import applied
+from aadml.studies.grid import Overrides
 from scripts.experiments.anchor_aware.contenders import (
     ANCHOR_AWARE,
     CONTENDERS,
@@ -34,7 +34,7 @@ from scripts.experiments.anchor_aware.shipped import ALONE, CAP, NEIGHBORS, few
 from scripts.experiments.anchor_aware.stages import STAGES, runs_of
 
 SHIPPED = Path(__file__).parents[3] / "docs" / "lab" / "experiments"
-BASE = applied({**read_yaml("aadml"), "data": "x.h5"}, NARROW)
+BASE = Overrides(NARROW).within(ConfigFile({**read_yaml("aadml"), "data": "x.h5"})).values
 SET = DataSet(BASE, 7, 304)
 
 

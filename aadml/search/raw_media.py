@@ -6,6 +6,7 @@ import sqlite3
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
         InputError: no clip can be read.
     """
     manifest, items = listed(place, index)
-    name = json.dumps(encoder.to_json(index.parent), sort_keys=True)
+    name = json.dumps(asdict(encoder.record(index.parent)), sort_keys=True)
     present: dict[Modality, Present] = {}
     failures: list[Failure] = []
     with closing(sqlite3.connect(work.folder / "vectors.sqlite", isolation_level=None)) as cache:

@@ -13,6 +13,7 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.data import open_data
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES, media_files, utf8
+from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Timeline, read_features
 from aadml.feature_extraction.ground.errors import InputError
@@ -22,7 +23,8 @@ from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
 from aadml.runs.model_data import check_features
-from aadml.search.encoders import IndexEncoder, ModelEncoder, near
+from aadml.search.encoders import IndexEncoder, ModelEncoder
+from aadml.search.facts import near
 from aadml.search.store import Item
 
 
@@ -90,6 +92,11 @@ def is_media(place: str | Path) -> bool:
     return path.suffix.lower() == ".csv" or (path.is_dir() and bool(_files(path)))
 
 
+def is_readable(place: str | Path) -> bool:
+    """Return whether a source exists: a file, a folder, or synthetic data."""
+    return str(place).startswith(SYNTHETIC) or Path(place).exists()
+
+
 def of_features(
     place: str | Path, index: Path, media: str | Path | None = None, *, moments: bool = False
 ) -> IndexSource:
@@ -132,16 +139,16 @@ def accepted(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the model embeds none of the modalities, or was trained on different features.
+        InputError: the encoder embeds none of the modalities, or its model was trained on different features.
     """
     present = {m: some for m, some in source.present.items() if m in encoder.facts.modalities}
+    if not present:
+        known = ", ".join(encoder.facts.modalities)
+        raise InputError(
+            f"{place}: has {', '.join(source.present)}, but the index embeds {known}; "
+            "pass features of at least one of these modalities"
+        )
     if isinstance(encoder, ModelEncoder):
-        if not present:
-            known = ", ".join(encoder.facts.modalities)
-            raise InputError(
-                f"{place}: has {', '.join(source.present)}, but the model embeds {known}; "
-                "pass features of at least one modality of the model"
-            )
         assert source.content is not None
         check_features(encoder.model, source.content, place, allow=allow, on_note=on_note, modalities=list(present))
     return replace(source, present=present)
@@ -181,7 +188,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
     manifest, items = listed(place, index)
     rows = {row.id: n for n, row in enumerate(manifest.rows)}
     present: dict[Modality, Present] = {}
-    origins: dict[str, JsonObject] = {}
+    contents: dict[Modality, FeatureFile] = {}
     failures: list[Failure] = []
     for extractor in extractors:
         modality = extractor.modality
@@ -192,11 +199,12 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
             order = np.asarray([rows[clip] for clip in content.ids], dtype=np.int64)
             values = torch.from_numpy(np.array(content.features[modality]))
             present[modality] = Present(order, values, _timeline(content, modality) if work.moments else None)
-            origins[modality] = content.provenance[modality]
+            contents[modality] = content
     if not present:
         raise InputError(
             f"{place}: none of {len(manifest.rows)} clips can be read{_first(failures)}; check the media files"
         )
+    origins = {modality: content.provenance[modality] for modality, content in contents.items()}
     return with_any(IndexSource(items, present, origins, tuple(failures)))
 
 

@@ -10,7 +10,7 @@ from aadml.cli.sweeps import sweep_options
 from aadml.cli.trust import trust_option
 
 
-@click.command(short_help="Train a grid over config keys and seeds; table, curves with spread, significance.")
+@click.command()
 @click.option(
     "--over",
     multiple=True,

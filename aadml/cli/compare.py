@@ -10,9 +10,7 @@ from aadml.cli.sweeps import sweep_options
 from aadml.cli.trust import trust_option
 
 
-@click.command(
-    short_help="Compare methods, and losses with and without the proxy, beside the published figures on AVE or VEGAS."
-)
+@click.command()
 @key_flag("--data", "data", GENERAL)
 @click.option("--methods", help="'all', or methods and presets separated by commas; each uses its own config.")
 @click.option("--losses", help="'all', or losses separated by commas; each with and without anchor-aware proxies.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aadml.studies.forecast import Forecast
 
 
-@click.command(short_help="Reproduce a paper's tables and figures on its data sets, beside the published values.")
+@click.command()
 @click.argument("paper", type=click.Choice(["paper", "mei", "3cmlf", "xie"]))
 @click.option("--vegas", type=click.Path(), metavar="F.h5", help="Features of VEGAS, in any layout.")
 @click.option("--ave", type=click.Path(), metavar="G.h5", help="Features of AVE, in any layout.")

@@ -52,3 +52,12 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Set a configuration key, for example proxy.k=5; see `aadml list sections` and `aadml list methods NAME`.",
     )(command)
     return click.option("--config", help="YAML file, or a preset of `aadml list configs`.")(command)
+
+
+def typed_beside(context: click.Context, *names: str) -> str:
+    """Return the flag of the first option on the command line that is not one of `names`; "" if there is none."""
+    for option in context.command.params:
+        typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
+        if typed and isinstance(option, click.Option) and option.name not in names:
+            return option.opts[0]
+    return ""

@@ -21,15 +21,13 @@ from aadml.cli.trust import trust_option
 )
 @click.option("--data", help="Data to score the model on, instead of the data of the run.")
 @other_features_option
-@click.option("--split", default=None, help="Split to score: train, valid or test.  [default: test]")
+@click.option("--split", help="Split to score: train, valid or test.  [default: test]")
 @click.option(
     "--protocol",
-    default=None,
     help="Protocol of the embeddings.  [default: that of the run, or 'unstated']",
 )
 @click.option(
     "--similarity",
-    default=None,
     help="cosine, dot, euclidean or hamming, instead of the similarity of the embeddings.",
 )
 @click.option(

@@ -28,7 +28,9 @@ def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _options_of(_: click.Context, __: click.Parameter, settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
+def _options_of(
+    _context: click.Context, _option: click.Parameter, settings: tuple[str, ...]
+) -> dict[str, dict[str, Json]]:
     """Read `modality.key=value` settings by modality; values are YAML."""
     from aadml.configuration import strict_yaml
     from aadml.feature_extraction.ground.errors import InputError

@@ -6,22 +6,22 @@ from typing import Any
 
 import click
 
-from aadml.cli.settings import GENERAL, PROXY, TRAINING, config_options, key_flag, typed_beside
+from aadml.cli.settings import config_options, key_flag, typed_beside
 from aadml.cli.trust import trust_option
 
 
 @click.command("train")
-@key_flag("--data", "data", GENERAL)
+@key_flag("data")
 @click.option("--method", help="Method of `aadml list methods`, with the preset configs/METHOD.yaml.")
 @click.option("--loss", help="Loss of `aadml list losses`; aa-LOSS replaces anchors by anchor-aware proxies.")
-@key_flag("--k", "proxy.k", PROXY, int)
+@key_flag("proxy.k", int)
 @config_options
-@key_flag("--seed", "seed", GENERAL, int)
-@key_flag("--epochs", "training.epochs", TRAINING, int)
-@key_flag("--criterion", "training.criterion", TRAINING)
-@key_flag("--relevance", "relevance", GENERAL)
-@key_flag("--modalities", "modalities", GENERAL)
-@key_flag("--device", "device", GENERAL)
+@key_flag("seed", int)
+@key_flag("training.epochs", int)
+@key_flag("training.criterion")
+@key_flag("relevance")
+@key_flag("modalities")
+@key_flag("device")
 @click.option(
     "--runs",
     default="runs",

@@ -185,9 +185,6 @@ def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str])
     """Embed n media files, or n captions if the modality is text; return (n, e)."""
     if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities and encoder.space(modality):
         return extract_items(encoder.other_tower(modality), paths)
-    if modality not in encoder.facts.modalities:
-        known = ", ".join(encoder.facts.modalities)
-        raise InputError(f"{modality}: this index cannot be searched by {modality}; choose from {known}")
     with trusting(_is_trusted(encoder)):
         features = media_features(encoder.facts, modality, paths)
     return encoder.embed(features, modality)

@@ -16,7 +16,7 @@ from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.feature_extraction.ground.strings import Note
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
-from aadml.search.checksums import check_items
+from aadml.search.checksums import ItemChecks
 from aadml.search.encoders import IndexEncoder
 from aadml.search.exact_search import Gallery
 from aadml.search.facts import OF_INDEX, CalibrationRecord, located, near, read_facts, write_facts
@@ -91,7 +91,7 @@ def calibrate_index(
         )  # fmt: skip
         if record == before:
             return
-        check_items(database)
+        ItemChecks(database).check_all()
         index = IndexContent(galleries_of(database, encoder.similarity), labels_of(database), encoder)
         numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
@@ -179,7 +179,7 @@ def _curves(
     if len(queries) < FEWEST:
         note(
             f"no probabilities: {name} has {len(queries)} of the {FEWEST} validation clips that are needed; "
-            "pass a file with more clips by --calibrate"
+            "divide the clips by `aadml manifest --split`, or pass another file by --calibrate"
         )
         return []
     classes = any(queries.labels)
@@ -267,20 +267,11 @@ def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Se
 
 
 def summary(calibration: Calibration) -> str:
-    """Return a line on the probabilities of one kind of query and their error."""
-    fits = "a clip of the same class" if calibration.relevance == "class" else "the clip itself"
-    words = (
+    """Return a line on the probabilities of one kind of query and the threshold."""
+    threshold = f"no threshold, since a precision of {calibration.precision:g} is not reached"
+    if calibration.threshold is not None and calibration.reached is not None:
+        threshold = f"above {calibration.threshold:.2f}, {calibration.reached[0]:.0%} of best hits fit"
+    return (
         f"{'+'.join(calibration.asked)} to {calibration.to}: probabilities from {calibration.clips} validation clips "
-        f"({calibration.curve.kind} curve; {fits} fits), calibration error {calibration.error:.3f}, with up to "
-        f"{calibration.band:.3f} from noise"
+        f"(calibration error {calibration.error:.3f}); {threshold}"
     )
-    if calibration.threshold is None or calibration.reached is None:
-        words += f"; a precision of {calibration.precision:g} is not reached, so there is no threshold"
-    else:
-        share, low, high = calibration.reached
-        words += (
-            f"; above {calibration.threshold:.2f} best hits fit in {share:.0%} of cases ({low:.0%} to {high:.0%}), and "
-            f"{calibration.answered:.0%} of clips have such a hit"
-        )
-    absent = calibration.absent
-    return words if absent is None else f"{words}; AUROC of clips whose class is not in the index {absent:.3f}"

@@ -140,7 +140,7 @@ class Index:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Lock the index and open a transaction on the current file; a replaced file is opened again.
+        """Lock the index and open a transaction; a file that was changed or replaced is read again.
 
         Raises:
             InputError: the file was removed, or replaced by something else.
@@ -152,7 +152,15 @@ class Index:
                 before.close()
                 self._replace_state(state)
             with reading(self._database, self.path):
+                if _version(self._database) != self._state.version:
+                    self._replace_state(_read_state(self._database, self.path))
                 yield self._database
+
+    def _replace_state(self, state: _State) -> None:
+        """Set the state; an encoder of another record is loaded again by the next query."""
+        if state.facts.encoder != self._state.facts.encoder:
+            self._encoder = None
+        self._state = state
 
     @classmethod
     @checked_call
@@ -292,7 +300,6 @@ class Index:
         if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
             raise InputError(f"vectors: {type(vectors).__name__} given; pass {{modality: tensor}} with tensors (1, e)")
         with self._reading():
-            self._refresh()
             numbers, gallery = self._gallery(to)
             rows = None if where is None else self._rows(to, (where, tuple(parameters)))
             queries = torch.cat([vector.float() for vector in vectors.values()])
@@ -327,7 +334,6 @@ class Index:
             InputError: the index has no item of this number.
         """
         with self._reading():
-            self._refresh()
             self._state.items.check([number])
             (item,) = items_of(self._database, [number])
         return item, self._places(item)
@@ -348,7 +354,6 @@ class Index:
             InputError: the kind is unknown, or pyarrow is not installed.
         """
         with self._reading():
-            self._refresh()
             self._state.items.check_all()
             return export(self._database, self._state.galleries, output, kind)
 
@@ -359,18 +364,7 @@ class Index:
             InputError: the file was removed, or replaced by something that is not an index.
         """
         with self._reading():
-            self._refresh()
-
-    def _refresh(self) -> None:
-        """Read the index again if another process has changed it, in an open transaction."""
-        if _version(self._database) != self._state.version:
-            self._replace_state(_read_state(self._database, self.path))
-
-    def _replace_state(self, state: _State) -> None:
-        """Set the state; an encoder of another record is loaded again by the next query."""
-        if state.facts.encoder != self._state.facts.encoder:
-            self._encoder = None
-        self._state = state
+            pass
 
     def _rows(self, to: Modality, where: Where) -> NDArray[np.int64]:
         """Return the rows of a gallery that meet a condition, cached for the latest conditions."""
@@ -396,12 +390,11 @@ class Index:
         return self._state.galleries[modality]
 
     def _target(self, to: Modality | None) -> Modality:
-        modalities = self.modalities
-        if to is None and len(modalities) != 1:
-            raise InputError(f"--to is missing; choose from {', '.join(modalities)}")
-        if to is not None and to not in modalities:
-            raise InputError(f"--to {to}: this index has no {to} vectors; choose from {', '.join(modalities)}")
-        return to or modalities[0]
+        if to is None and len(self.modalities) != 1:
+            raise InputError(f"--to is missing; choose from {', '.join(self.modalities)}")
+        target = to or self.modalities[0]
+        self._gallery(target)
+        return target
 
     def _places(self, item: Item) -> dict[str, str]:
         return {m: str(self.path.parent / path) for m, path in item.media.items()}

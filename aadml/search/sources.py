@@ -200,12 +200,8 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
             values = torch.from_numpy(np.array(content.features[modality]))
             present[modality] = Present(order, values, _timeline(content, modality) if work.moments else None)
             contents[modality] = content
-    if not present:
-        raise InputError(
-            f"{place}: none of {len(manifest.rows)} clips can be read{_first(failures)}; check the media files"
-        )
     origins = {modality: content.provenance[modality] for modality, content in contents.items()}
-    return with_any(IndexSource(items, present, origins, tuple(failures)))
+    return readable(IndexSource(items, present, origins, tuple(failures)), place)
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
@@ -231,8 +227,16 @@ def _extracted(manifest: Manifest, extractor: Extractor, work: Work) -> tuple[Fe
     return None if outcome.path is None else read_features(outcome.path), outcome.failures
 
 
-def with_any(source: IndexSource) -> IndexSource:
-    """Return a source without the items that have no modality."""
+def readable(source: IndexSource, place: str | Path) -> IndexSource:
+    """Return a source of media without the items that have no modality.
+
+    Raises:
+        InputError: no item has a modality.
+    """
+    if not source.present:
+        first = source.failures[:1]
+        reason = "".join(f" ({failure.media}: {failure.reason}, {failure.detail})" for failure in first)
+        raise InputError(f"{place}: none of {len(source.items)} clips can be read{reason}; check the media files")
     rows = np.unique(np.concatenate([some.rows for some in source.present.values()]))
     present = {m: replace(some, rows=np.searchsorted(rows, some.rows)) for m, some in source.present.items()}
     return replace(source, items=tuple(source.items[n] for n in rows), present=present)
@@ -267,7 +271,3 @@ def may_have(path: str, modality: str) -> bool:
 
 def _relative(media: Mapping[str, str], index: Path) -> dict[str, str]:
     return {m: near(media[m], index.parent) for m in ("audio", "visual") if may_have(media.get(m, ""), m)}
-
-
-def _first(failures: Sequence[Failure]) -> str:
-    return f" ({failures[0].media}: {failures[0].reason}, {failures[0].detail})" if failures else ""

@@ -49,7 +49,7 @@ def test_an_index_says_how_likely_its_hits_fit(easy, model, tmp_path):
             "audio to audio", "audio to visual", "visual to audio", "visual to visual", "audio+visual to audio",
             "audio+visual to visual",
         ]  # fmt: skip
-        assert all("AUROC of clips whose class is not in the index" in note for note in notes)
+        assert all("probabilities from 60 validation clips (calibration error 0." in note for note in notes)
         test = aadml.read(easy).test
         found = [index.search(audio=row.numpy(), to="visual") for row in test["audio"]]
         for one in found:
@@ -73,7 +73,7 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
     with Index.build(bare, tmp_path / "i", model=model, on_note=notes.append) as index:
         assert notes == [
             "no probabilities: the index has 0 of the 30 validation clips that are needed; "
-            "pass a file with more clips by --calibrate"
+            "divide the clips by `aadml manifest --split`, or pass another file by --calibrate"
         ]
         found = index.search(audio=content.features["audio"][0], to="visual")
         assert found.calibration is found.nothing_fits is found.hits[0].probability is None

@@ -62,7 +62,8 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            _exit_quietly()
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - flushing the rest must not raise again
+            sys.exit(0)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing a command."""
@@ -136,33 +137,27 @@ def main(command: click.Command = cli) -> None:
             sys.exit(code)
     except click.exceptions.Abort as stop:  # raised by click after an interruption
         _exit_interrupted(stop.__cause__)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except InputError as error:
-        _last_word(" ".join(str(error).split()))
-        sys.exit(2)
-    except BrokenPipeError:
-        _exit_quietly()
+        _exit(str(error), 2)
     except OSError as error:
         from aadml.feature_extraction.ground.argument_types import in_words
         from aadml.feature_extraction.ground.errors import one_line
 
-        _last_word(one_line(in_words(error)))
-        sys.exit(2)
+        _exit(one_line(in_words(error)), 2)
     except ProcessLost as error:
-        _last_word(str(error))
-        sys.exit(1)
+        _exit(str(error), 1)
     except KeyboardInterrupt as stop:
         _exit_interrupted(stop)
 
 
-def _last_word(message: str) -> None:
-    """Print the reason for the exit, unless another process of the same job has printed one."""
+def _exit(message: str, code: int) -> NoReturn:
+    """Print the reason for the exit, unless another process of the same job has printed one, and exit."""
     if claim_last_word():
         click.echo(f"aadml: {message}", err=True)
+    sys.exit(code)
 
 
 def _exit_interrupted(cause: BaseException | None) -> None:
@@ -171,9 +166,3 @@ def _exit_interrupted(cause: BaseException | None) -> None:
         click.echo(f"aadml: interrupted; {str(cause) or 'no partial output is left'}", err=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ignored until the interpreter has ended
     sys.exit(130)
-
-
-def _exit_quietly() -> NoReturn:
-    """Exit after the output pipe was closed; flushing the rest must not raise again."""
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123
-    sys.exit(0)

@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
-from aadml.cli.settings import GENERAL, TRAINING, config_options, key_flag
-from aadml.cli.sweeps import sweep_options
+from aadml.cli.progress import note
+from aadml.cli.settings import config_options, key_flag
+from aadml.cli.sweeps import command_line, show, sweep_options, work
 from aadml.cli.trust import trust_option
 
 
-@click.command(short_help="Train a grid over config keys and seeds; table, curves with spread, significance.")
+@click.command()
 @click.option(
     "--over",
     multiple=True,
@@ -18,10 +19,10 @@ from aadml.cli.trust import trust_option
     metavar="KEY=VALUES",
     help="Configuration key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Repeat to form a grid.",
 )
-@key_flag("--data", "data", GENERAL)
+@key_flag("data")
 @click.option("--method", help="Method of `aadml list methods`, with the preset configs/METHOD.yaml.")
 @config_options
-@key_flag("--epochs", "training.epochs", TRAINING, int)
+@key_flag("training.epochs", int)
 @click.option(
     "--baseline",
     multiple=True,
@@ -39,7 +40,5 @@ def command(as_json: bool, **options: Any) -> None:
     stop the others (exit status 1). The folder holds the runs, results.md/.csv/.tex, curves as SVG, and report.html.
     """
     import aadml
-    from aadml.cli.progress import note
-    from aadml.cli.sweeps import command_line, show, work
 
     show(aadml.ablate(**options, command=command_line(), work=work, on_note=note), as_json=as_json)

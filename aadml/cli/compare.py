@@ -5,19 +5,18 @@ from typing import Any
 
 import click
 
-from aadml.cli.settings import GENERAL, config_options, key_flag
-from aadml.cli.sweeps import sweep_options
+from aadml.cli.progress import note
+from aadml.cli.settings import config_options, key_flag
+from aadml.cli.sweeps import MAX_EPOCHS, command_line, show, sweep_options, work
 from aadml.cli.trust import trust_option
 
 
-@click.command(
-    short_help="Compare methods, and losses with and without the proxy, beside the published figures on AVE or VEGAS."
-)
-@key_flag("--data", "data", GENERAL)
+@click.command()
+@key_flag("data")
 @click.option("--methods", help="'all', or methods and presets separated by commas; each uses its own config.")
 @click.option("--losses", help="'all', or losses separated by commas; each with and without anchor-aware proxies.")
 @config_options
-@click.option("--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row.")
+@MAX_EPOCHS
 @click.option(
     "--controls/--no-controls",
     "with_controls",
@@ -52,7 +51,5 @@ def command(as_json: bool, **options: Any) -> None:
     row does not stop the others (exit status 1).
     """
     import aadml
-    from aadml.cli.progress import note
-    from aadml.cli.sweeps import command_line, show, work
 
     show(aadml.compare(**options, command=command_line(), work=work, on_note=note), as_json=as_json)

@@ -4,21 +4,14 @@ from typing import Any
 
 import click
 
+from aadml.cli.feature_options import view_options
+
 
 @click.command(name="convert")
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--layout", help="Layout of IN; detected by default (see `aadml list datasets`).")
-@click.option("--audio", help="View to use as audio, if the layout does not define it.")
-@click.option("--visual", help="View to use as visual, if the layout does not define it.")
-@click.option("--text", help="View to use as text, if the layout does not define it.")
-@click.option(
-    "--view",
-    "views",
-    multiple=True,
-    metavar="NAME=VIEW",
-    help="View to use as another modality, such as flow=raft. Repeatable.",
-)
+@view_options
 @click.option("--class-names", type=click.Path(), help="File with the class names, one per line, in label order.")
 @click.option(
     "--incomplete-classes",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from aadml.cli.feature_options import other_features_option
 from aadml.cli.run_path import RunPath
 from aadml.cli.trust import trust_option
 
@@ -12,9 +13,7 @@ from aadml.cli.trust import trust_option
 @click.argument("run", type=RunPath())
 @click.argument("features", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="HDF5 file to write.")
-@click.option(
-    "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
-)
+@other_features_option
 @trust_option
 def command(run: Path, features: Path, output: Path, allow_other_features: bool) -> None:
     """Embed every clip of FEATURES with RUN (a run or a model folder), one item of one modality at a time."""

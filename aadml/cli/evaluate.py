@@ -1,15 +1,17 @@
 """`aadml evaluate`: scores of a run or of external embeddings."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import click
 
+from aadml.cli.feature_options import other_features_option
 from aadml.cli.run_path import RunPath
 from aadml.cli.trust import trust_option
 
 
-@click.command(short_help="Score a run, or external embeddings, under a named protocol.")
+@click.command()
 @click.argument("run", required=False, type=RunPath())
 @click.option(
     "--embeddings",
@@ -18,18 +20,14 @@ from aadml.cli.trust import trust_option
     "text (n, c, d), or (m, d) with text_row (m,).",
 )
 @click.option("--data", help="Data to score the model on, instead of the data of the run.")
-@click.option(
-    "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
-)
-@click.option("--split", default=None, help="Split to score: train, valid or test.  [default: test]")
+@other_features_option
+@click.option("--split", help="Split to score: train, valid or test.  [default: test]")
 @click.option(
     "--protocol",
-    default=None,
     help="Protocol of the embeddings.  [default: that of the run, or 'unstated']",
 )
 @click.option(
     "--similarity",
-    default=None,
     help="cosine, dot, euclidean or hamming, instead of the similarity of the embeddings.",
 )
 @click.option(
@@ -71,20 +69,11 @@ from aadml.cli.trust import trust_option
 def command(
     run: Path | None,
     embeddings: Path | None,
-    data: str | None,
-    allow_other_features: bool,
-    split: str | None,
-    protocol: str | None,
-    similarity: str | None,
-    metrics: tuple[str, ...],
-    relevance: str | None,
-    exclude_partner: bool,
-    disjoint: bool,
-    queries: int | None,
     everything: bool,
     by_class: bool,
     as_json: bool,
     per_query: bool,
+    **options: Any,
 ) -> None:
     """Score RUN (a run or a model folder), or external embeddings.
 
@@ -100,18 +89,8 @@ def command(
         raise click.UsageError(f"{subjects} given; pass either a run or model folder, or --embeddings FILE")
     if per_query and not as_json:
         raise click.UsageError("--per-query applies to --json only; pass --json as well")
-    evaluation = aadml.evaluate(
-        run, embeddings=embeddings, data=data, split=split, protocol=protocol, similarity=similarity, metrics=metrics,
-        relevance=relevance, allow_other_features=allow_other_features, exclude_partner=exclude_partner,
-        disjoint=disjoint, queries=queries, on_note=note,
-    )  # fmt: skip
-    _print(evaluation, everything=everything, by_class=by_class, as_json=as_json, per_query=per_query)
-
-
-def _print(evaluation: Any, *, everything: bool, by_class: bool, as_json: bool, per_query: bool) -> None:
+    evaluation = aadml.evaluate(run, embeddings=embeddings, on_note=note, **options)
     if as_json:
-        import json
-
         click.echo(json.dumps(evaluation.to_json(queries=per_query), indent=2))
-        return
-    click.echo(evaluation.table(everything=everything, by_class=by_class))
+    else:
+        click.echo(evaluation.table(everything=everything, by_class=by_class))

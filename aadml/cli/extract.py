@@ -1,12 +1,15 @@
 """`aadml extract`: features of the media in a manifest."""
 
-from collections.abc import Mapping
+import json
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from aadml.feature_extraction.ground.json_values import Json
+from aadml.cli.feature_options import extractor_settings_option
+from aadml.cli.progress import JobBar, continues, note
+from aadml.cli.sweeps import command_line
 
 if TYPE_CHECKING:
     from aadml.feature_extraction.jobs.extract import ExtractionOutcome
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--recipe", metavar="NAME", help="Preset of both extractors with their options; see `aadml list feature-recipes`."
 )
-@click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
+@extractor_settings_option
 @click.option(
     "--weights",
     metavar="auto|FILE|FOLDER|untrained",
@@ -50,24 +53,7 @@ if TYPE_CHECKING:
 @click.option("--retry-failed", is_flag=True, help="Retry the clips that failed before.")
 @click.option("--sequence", is_flag=True, help="Also store the features over time, beside the pooled features.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def command(
-    manifest: str,
-    output: str,
-    audio: str | None,
-    visual: str | None,
-    text: str | None,
-    recipe: str | None,
-    settings: tuple[str, ...],
-    weights: str | None,
-    engine: str,
-    workers: int | None,
-    time_limit: float,
-    max_seconds: float,
-    shard: str,
-    retry_failed: bool,
-    sequence: bool,
-    as_json: bool,
-) -> None:
+def command(manifest: str, output: str, shard: str, as_json: bool, **options: Any) -> None:
     """Turn a MANIFEST of media into a feature file.
 
     MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split. Media paths are
@@ -83,111 +69,74 @@ def command(
     transformers (MODEL is a folder, or a name on the Hugging Face Hub), or package.module:name.
     """
     import aadml
-    from aadml.cli.progress import continues, failures
-    from aadml.cli.sweeps import command_line
-    from aadml.feature_extraction.ground.progress_bar import Bar
     from aadml.feature_extraction.jobs.job import DEFAULTS, named_extractors
     from aadml.feature_extraction.jobs.shard_names import read_shard
     from aadml.feature_extraction.manifest import read_manifest
 
-    rows, part, options = read_manifest(manifest), read_shard(shard), read_settings(settings)
-    names = {"audio": audio, "visual": visual, "text": text}
+    rows, part = read_manifest(manifest), read_shard(shard)
+    names = {modality: options[modality] for modality in ("audio", "visual", "text")}
     defaults = [name for modality, name in DEFAULTS.items() if names[modality] is None]
-    if recipe is None and defaults and not named_extractors(names):
-        click.echo(
-            f"aadml: no extractor given; using {', '.join(defaults)}, which have no pretrained weights", err=True
-        )
-    with continues(), Bar(len(rows.rows[part[0] :: part[1]]), "clip", "extract") as bar:
+    if options["recipe"] is None and defaults and not named_extractors(names):
+        note(f"no extractor given; using {', '.join(defaults)}, which have no pretrained weights")
+    work = f"extract of {len(rows.rows[part[0] :: part[1]])}"
+    with continues(), JobBar() as bar:
         outcome = aadml.extract(
-            rows, output, **names, recipe=recipe, options=options, weights=weights, engine=engine,
-            workers=workers, time_limit=time_limit, max_seconds=max_seconds, shard=part,
-            retry_failed=retry_failed, sequence=sequence, command=command_line(),
-            progress=lambda done, failed: bar.show(done, failures(failed)),
+            rows, output, shard=part, command=command_line(),
+            progress=lambda done, failed: bar.show(work, done, failed), **options,
         )  # fmt: skip
     _print(outcome, output, as_json)
     if outcome.failures:
         raise click.exceptions.Exit(1)
 
 
-def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
-    """Read `modality.key=value` settings; values are YAML."""
-    from aadml.configuration import strict_yaml
-    from aadml.feature_extraction.ground.errors import InputError
-
-    options: dict[str, dict[str, Json]] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        modality, _, key = name.partition(".")
-        if not equals or not key or modality not in ("audio", "visual", "text"):
-            raise InputError(
-                f"--set {setting} has no modality; write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE"
-            )
-        try:
-            options.setdefault(modality, {})[key.replace("-", "_")] = strict_yaml.load(value)
-        except InputError as error:
-            raise InputError(f"--set {setting}: {str(error).removeprefix('line 1: ')}") from error
-    return options
-
-
 def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
-    from collections import Counter
-
     from aadml.feature_extraction.media import REASONS
 
     counts = Counter(failure.reason for failure in outcome.failures)
     good = outcome.clips - len(outcome.failures)
-    for name, remark in outcome.warnings[:5]:
-        click.echo(f"aadml: warning: {name!r}: {remark}", err=True)
-    if len(outcome.warnings) > 5 and not as_json:
-        more = f"{len(outcome.warnings) - 5} more clips have warnings; --json lists all"
-        click.echo(f"aadml: warning: {more}", err=True)
-    for extractor in outcome.extractors:
-        about = extractor.about
-        if extractor.parameters.get("weights") == "untrained":
-            click.echo(
-                f"aadml: warning: {extractor.name} is UNTRAINED (random weights); the feature file records this",
-                err=True,
-            )
-        if "license" in about:
-            click.echo(f"aadml: {extractor.modality} by {about['model']}, license: {about['license']}", err=True)
+    _print_notes(outcome, as_json)
     if as_json:
-        _print_json(outcome, counts, good)
+        result = {
+            "path": outcome.path,
+            "modalities": [extractor.modality for extractor in outcome.extractors],
+            "clips": outcome.clips,
+            "ok": good,
+            "failed": dict(counts),
+            "lacking": dict(Counter(missing.modality for missing in outcome.lacking)),
+            "warnings": len(outcome.warnings),
+            "remarks": [list(warning) for warning in outcome.warnings],
+            "reused": outcome.reused,
+            "seconds": round(outcome.seconds, 3),
+        }
+        click.echo(json.dumps(result))
         return
     kinds = ", ".join(f"{used.modality} {used.name} {used.dimension}-d" for used in outcome.extractors)
-    click.echo(f"{'ok':<10} {good:>8,}  {kinds}" + (f" -> {outcome.path}" if outcome.path else ""))
-    for reason in REASONS:
-        if counts[reason]:
-            click.echo(f"{reason:<10} {counts[reason]:>8,}  {REASONS[reason]}")
+    rows = [("ok", good, kinds + (f" -> {outcome.path}" if outcome.path else ""))]
+    rows += [(reason, counts[reason], meaning) for reason, meaning in REASONS.items() if counts[reason]]
     written = {extractor.modality for extractor in outcome.extractors}
-    for (modality, reason), count in sorted(
-        Counter((missing.modality, missing.reason) for missing in outcome.lacking).items()
-    ):
-        what = (
+    lacking = Counter((missing.modality, missing.reason) for missing in outcome.lacking)
+    for (modality, reason), count in sorted(lacking.items()):
+        kept = (
             f"kept without {modality}, masked" if modality in written else f"every clip lacks {modality}: not written"
         )
-        click.echo(f"{reason:<10} {count:>8,}  {what}: {REASONS[reason]}")
-    click.echo(f"{'all':<10} {outcome.clips:>8,}  in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call")
+        rows.append((reason, count, f"{kept}: {REASONS[reason]}"))
+    rows.append(("all", outcome.clips, f"in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call"))
+    for name, count, meaning in rows:
+        click.echo(f"{name:<10} {count:>8,}  {meaning}")
     if outcome.failures:
         click.echo(f"failed clips are listed in {outcome.path or output}.failures.csv")
     if outcome.path is None:
         state = "keeps the features of an earlier call" if Path(output).exists() else "was not written"
-        click.echo(f"aadml: no features could be extracted; {output} {state}", err=True)
+        note(f"no features could be extracted; {output} {state}")
 
 
-def _print_json(outcome: "ExtractionOutcome", counts: Mapping[str, int], good: int) -> None:
-    import json
-    from collections import Counter
-
-    result = {
-        "path": outcome.path,
-        "modalities": [extractor.modality for extractor in outcome.extractors],
-        "clips": outcome.clips,
-        "ok": good,
-        "failed": dict(counts),
-        "lacking": dict(Counter(missing.modality for missing in outcome.lacking)),
-        "warnings": len(outcome.warnings),
-        "remarks": [list(warning) for warning in outcome.warnings],
-        "reused": outcome.reused,
-        "seconds": round(outcome.seconds, 3),
-    }
-    click.echo(json.dumps(result))
+def _print_notes(outcome: "ExtractionOutcome", as_json: bool) -> None:
+    for name, remark in outcome.warnings[:5]:
+        note(f"warning: {name!r}: {remark}")
+    if len(outcome.warnings) > 5 and not as_json:
+        note(f"warning: {len(outcome.warnings) - 5} more clips have warnings; --json lists all")
+    for extractor in outcome.extractors:
+        if extractor.parameters.get("weights") == "untrained":
+            note(f"warning: {extractor.name} is UNTRAINED (random weights); the feature file records this")
+        if "license" in extractor.about:
+            note(f"{extractor.modality} by {extractor.about['model']}, license: {extractor.about['license']}")

@@ -4,11 +4,12 @@ from typing import Any
 
 import click
 
+from aadml.cli.feature_options import extractor_settings_option, other_features_option
 from aadml.cli.run_path import RunPath
 from aadml.cli.trust import trust_option
 
 
-@click.command("index", short_help="Build or update a searchable index of clips.")
+@click.command("index")
 @click.argument("source", type=click.Path())
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="INDEX", help="Index file to write.")
 @click.option(
@@ -25,13 +26,11 @@ from aadml.cli.trust import trust_option
     metavar="NAME",
     help="Without a model: visual extractor.  [default: hog-color, if no extractor is named]",
 )
-@click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
+@extractor_settings_option
 @click.option("--weights", metavar="auto|FILE|untrained", help="Weights of the extractors that need weights.")
 @click.option("--media", type=click.Path(), metavar="MANIFEST", help="Manifest with the media of a feature file.")
 @click.option("--moments", is_flag=True, help="Store features over time, so that a hit has its best moment.")
-@click.option(
-    "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
-)
+@other_features_option
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
 @click.option(
     "--calibrate",
@@ -53,23 +52,7 @@ from aadml.cli.trust import trust_option
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @trust_option
-def command(
-    source: str,
-    output: str,
-    model: str | None,
-    audio: str | None,
-    visual: str | None,
-    settings: tuple[str, ...],
-    weights: str | None,
-    media: str | None,
-    moments: bool,
-    allow_other_features: bool,
-    workers: int | None,
-    calibrate: str | None,
-    precision: float,
-    approximate: float | None,
-    as_json: bool,
-) -> None:
+def command(source: str, output: str, as_json: bool, **options: Any) -> None:
     """Build an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
 
     Run the same command again to update the index, or to continue a killed job. New, changed and removed clips are
@@ -78,15 +61,10 @@ def command(
     not be read.
     """
     import aadml
-    from aadml.cli.extract import read_settings
     from aadml.cli.progress import JobBar, continues, note
 
     with continues(), JobBar() as bar:
-        changes = aadml.index(
-            source, output, model=model, audio=audio, visual=visual, options=read_settings(settings), weights=weights,
-            media=media, moments=moments, allow_other_features=allow_other_features, workers=workers,
-            calibrate=calibrate, precision=precision, approximate=approximate, progress=bar.show, on_note=note,
-        )  # fmt: skip
+        changes = aadml.index(source, output, progress=bar.show, on_note=note, **options)
     _print(changes, output, as_json)
     if changes.failures:
         raise click.exceptions.Exit(1)

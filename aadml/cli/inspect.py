@@ -5,22 +5,15 @@ from typing import Any
 
 import click
 
+from aadml.cli.feature_options import view_options
+
 _SHOWN = 20
 
 
 @click.command(name="inspect")
 @click.argument("path", metavar="FILE", type=click.Path())
 @click.option("--layout", help="Layout of FILE; detected by default.")
-@click.option("--audio", help="View to use as audio, if the layout does not define it.")
-@click.option("--visual", help="View to use as visual, if the layout does not define it.")
-@click.option("--text", help="View to use as text, if the layout does not define it.")
-@click.option(
-    "--view",
-    "views",
-    multiple=True,
-    metavar="NAME=VIEW",
-    help="View to use as another modality, such as flow=raft. Repeatable.",
-)
+@view_options
 @click.option(
     "--near-duplicates",
     is_flag=True,

@@ -4,25 +4,14 @@ import json
 
 import click
 
-KINDS = (
-    "losses",
-    "proxies",
-    "selections",
-    "methods",
-    "extractors",
-    "datasets",
-    "protocols",
-    "metrics",
-    "label-losses",
-    "readouts",
-    "feature-recipes",
-    "configs",
-    "sections",
-)
+from aadml.configuration.catalog import TABLES, listing, options
+from aadml.feature_extraction.ground.registry import OWN
 
 
 @click.command("list")
-@click.argument("kind", required=False, metavar=f"[{'|'.join(KINDS[:8])}]")
+@click.argument(
+    "kind", required=False, metavar="[losses|proxies|selections|methods|extractors|datasets|protocols|metrics]"
+)
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(kind: str | None, name: str | None, as_json: bool) -> None:
@@ -31,13 +20,8 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
     With a NAME, list the options of that entry: `aadml list methods dscmr`. `aadml list sections` lists the sections
     of a configuration, `aadml list sections training` the keys of a section.
     """
-    from aadml.feature_extraction.ground.errors import InputError
-    from aadml.feature_extraction.ground.registry import suggestion
-
     if kind is None:
-        click.echo("\n".join(KINDS))
-    elif kind not in KINDS:
-        raise InputError(f"list: unknown kind '{kind}'; {suggestion(kind, KINDS)}")
+        click.echo("\n".join(TABLES))
     elif name is None:
         _print_entries(kind, as_json)
     else:
@@ -45,9 +29,6 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
 
 
 def _print_entries(kind: str, as_json: bool) -> None:
-    from aadml.configuration.catalog import listing
-    from aadml.feature_extraction.ground.registry import OWN
-
     entries = listing(kind)
     if as_json:
         facts = {e.name: {"description": e.description, "from": e.origin, "place": e.place} for e in entries}
@@ -60,8 +41,6 @@ def _print_entries(kind: str, as_json: bool) -> None:
 
 
 def _print_options(kind: str, name: str, as_json: bool) -> None:
-    from aadml.configuration.catalog import options
-
     entries = options(kind, name)
     if as_json:
         click.echo(json.dumps({option.name: option.facts() for option in entries}, indent=2))

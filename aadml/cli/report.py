@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from aadml.cli.feature_options import other_features_option
 from aadml.cli.run_path import RunPath
 from aadml.cli.trust import trust_option
 
@@ -18,9 +19,7 @@ from aadml.cli.trust import trust_option
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Page to write.  [default: report.html in the run]"
 )
-@click.option(
-    "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
-)
+@other_features_option
 @click.option("--queries", type=int, metavar="N", help="Use N random queries of each direction instead of all queries.")
 @trust_option
 def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None:

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aadml.cli.settings import GENERAL, config_options, key_flag
-from aadml.cli.sweeps import SHARDS
+from aadml.cli.progress import note
+from aadml.cli.settings import config_options
+from aadml.cli.sweeps import MAX_EPOCHS, command_line, machine_options, show, work
 from aadml.cli.trust import trust_option
 
 if TYPE_CHECKING:
     from aadml.studies.forecast import Forecast
 
 
-@click.command(short_help="Reproduce a paper's tables and figures on its data sets, beside the published values.")
+@click.command()
 @click.argument("paper", type=click.Choice(["paper", "mei", "3cmlf", "xie"]))
 @click.option("--vegas", type=click.Path(), metavar="F.h5", help="Features of VEGAS, in any layout.")
 @click.option("--ave", type=click.Path(), metavar="G.h5", help="Features of AVE, in any layout.")
@@ -40,15 +41,8 @@ if TYPE_CHECKING:
     help="Number of seeds per row.  [default: 5; 2 with --quick]",
 )
 @config_options
-@click.option("--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row.")
-@key_flag("--device", "device", GENERAL)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=0),
-    help="Worker processes, one thread each; 0 runs in this process.  [default: one per core]",
-)
-@SHARDS[1]
-@SHARDS[0]
+@MAX_EPOCHS
+@machine_options
 @click.option("--yes", is_flag=True, help="Start a job of more than an hour without confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Output folder.  [default: reproductions/PAPER]")
@@ -62,8 +56,6 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
     per table and figure, and a page.
     """
     import aadml
-    from aadml.cli.progress import note
-    from aadml.cli.sweeps import command_line, show, work
 
     result = aadml.reproduce(**options, command=command_line(), work=work, confirm=partial(_ask, yes=yes), on_note=note)
     show(result, as_json=as_json)

@@ -10,7 +10,7 @@ from aadml.cli.trust import trust_option
 MODALITIES = click.Choice(["audio", "visual", "text"])
 
 
-@click.command("search", short_help="Search an index with a sound, a picture, a clip or words.")
+@click.command("search")
 @click.argument("index", type=click.Path())
 @click.option("--audio", type=click.Path(), metavar="FILE", help="Query: the sound of a file.")
 @click.option("--visual", type=click.Path(), metavar="FILE", help="Query: a picture, or the pictures of a video.")
@@ -32,10 +32,6 @@ def command(
     context: click.Context,
     /,
     index: str,
-    to: Any,
-    k: int,
-    where: str | None,
-    exact: bool,
     model: str | None,
     as_json: bool,
     export: str | None,
@@ -48,27 +44,18 @@ def command(
     audio, visual, and the columns of the manifest.
     """
     import aadml
+    from aadml.cli.settings import typed_beside
 
-    if export is not None:
-        if any(query.values()):
-            raise click.UsageError("a query and --export exclude each other; pass one of them")
-        _check_export_alone(context)
-        with aadml.Index(index, model=model) as opened:
-            click.echo("\n".join(map(str, opened.export(export, kind=kind or "npy"))))
-        return
-    if kind is not None:
+    if kind is not None and export is None:
         raise click.UsageError("--format applies to --export only; pass --export as well")
+    if export is not None and (flag := typed_beside(context, "model", "export", "kind", "trust_code")):
+        raise click.UsageError(f"--export writes all vectors; omit {flag}")
     with aadml.Index(index, model=model) as opened:
-        results = opened.search(to=to, k=k, where=where, exact=exact, **query)
+        if export is not None:
+            click.echo("\n".join(map(str, opened.export(export, kind=kind or "npy"))))
+            return
+        results = opened.search(**query)
     click.echo(json.dumps(results.to_json(), indent=2) if as_json else _table(results))
-
-
-def _check_export_alone(context: click.Context) -> None:
-    """Raise UsageError if an option that selects hits is combined with --export."""
-    for option in context.command.params:
-        typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        if typed and option.name in ("to", "k", "where", "exact", "as_json"):
-            raise click.UsageError(f"--export writes all vectors; omit {option.opts[0]}")
 
 
 def _table(results: Any) -> str:

@@ -5,7 +5,7 @@ import click
 from aadml.cli.trust import trust_option
 
 
-@click.command("serve", short_help="Serve a local search page of an index.")
+@click.command("serve")
 @click.argument("index", type=click.Path())
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(1024, 65535), help="Local port.")
 @click.option("--model", type=click.Path(), metavar="RUN", help="Folder of the model, if it was moved.")

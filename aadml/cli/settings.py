@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-GENERAL, TRAINING, PROXY = (
-    "aadml.configuration.config:Common",
-    "aadml.methods.training.settings:Training",
-    "aadml.proxies.correlation:GraphOptions",
-)
-"""Classes that declare the keys that have their own option."""
+DECLARED = {
+    "": "aadml.configuration.config:Common",
+    "training": "aadml.methods.training.settings:Training",
+    "proxy": "aadml.proxies.correlation:GraphOptions",
+}
+"""Section -> class that declares those of its keys that have their own option."""
 
 
 class KeyFlag(click.Option):
@@ -19,27 +19,27 @@ class KeyFlag(click.Option):
     Args:
         flag: name of the option, such as `--epochs`.
         key: configuration key, such as `training.epochs`.
-        declared: "module:class" that declares the key.
         options: arguments of `click.Option`.
     """
 
-    def __init__(self, flag: list[str], *, key: str, declared: str, **options: Any) -> None:
+    def __init__(self, flag: list[str], *, key: str, **options: Any) -> None:
         super().__init__(flag, **options)
-        self.key, self.declared = key, declared
+        self.key = key
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the option and its help text."""
         from aadml.feature_extraction.ground.import_paths import documentation
         from aadml.feature_extraction.ground.options import sentences
 
-        sentence = sentences(documentation(self.declared))[self.key.rpartition(".")[2]]
-        self.help = f"{sentence[:1].upper()}{sentence[1:]}" + (f"  [{self.key}]" if "." in self.key else "")
+        section, _, name = self.key.rpartition(".")
+        sentence = sentences(documentation(DECLARED[section]))[name]
+        self.help = f"{sentence[:1].upper()}{sentence[1:]}" + (f"  [{self.key}]" if section else "")
         return super().get_help_record(ctx)
 
 
-def key_flag(flag: str, key: str, declared: str, kind: type | None = None) -> Callable[[Any], Any]:
-    """Add an option that sets a configuration key to a command."""
-    return click.option(flag, cls=KeyFlag, key=key, declared=declared, type=kind)
+def key_flag(key: str, kind: type | None = None) -> Callable[[Any], Any]:
+    """Add an option that sets a configuration key to a command: `--epochs` for `training.epochs`."""
+    return click.option(f"--{key.rpartition('.')[2]}", cls=KeyFlag, key=key, type=kind)
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,3 +52,12 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Set a configuration key, for example proxy.k=5; see `aadml list sections` and `aadml list methods NAME`.",
     )(command)
     return click.option("--config", help="YAML file, or a preset of `aadml list configs`.")(command)
+
+
+def typed_beside(context: click.Context, *names: str) -> str:
+    """Return the flag of the first option on the command line that is not one of `names`; "" if there is none."""
+    for option in context.command.params:
+        typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
+        if typed and isinstance(option, click.Option) and option.name not in names:
+            return option.opts[0]
+    return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aadml.cli.progress import continues, note
-from aadml.cli.settings import GENERAL, key_flag
+from aadml.cli.settings import key_flag
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
@@ -18,26 +18,35 @@ if TYPE_CHECKING:
     from aadml.studies.sweep import SweepOutcome
 
 
-SHARDS = (
-    click.option("--merge", is_flag=True, help="Train nothing; write the page, or list the missing runs."),
-    click.option(
-        "--shard", metavar="I/N", help="Train only shard I (from 0) of N; copy the folders into one afterwards."
-    ),
+MAX_EPOCHS = click.option(
+    "--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row."
 )
-"""Options that divide the runs over machines and merge them."""
+"""`--max-epochs` of the commands that train rows of tables."""
 
 
-def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--metric`, `--seeds`, `--workers`, `--device`, `--shard`, `--merge` and `--json` to a command."""
+def machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--workers`, `--device`, `--shard` and `--merge` to a command."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
-        *SHARDS,
-        key_flag("--device", "device", GENERAL),
+        click.option("--merge", is_flag=True, help="Train nothing; write the page, or list the missing runs."),
+        click.option(
+            "--shard", metavar="I/N", help="Train only shard I (from 0) of N; copy the folders into one afterwards."
+        ),
+        key_flag("device"),
         click.option(
             "--workers",
             type=click.IntRange(min=0),
             help="Worker processes, one thread each; 0 runs in this process.  [default: one per core]",
         ),
+    ):
+        command = option(command)
+    return command
+
+
+def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--seeds`, `--metric`, the options of `machine_options` and `--json` to a command."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
+        machine_options,
         click.option(
             "--metric",
             "metrics",

@@ -6,22 +6,22 @@ from typing import Any
 
 import click
 
-from aadml.cli.settings import GENERAL, PROXY, TRAINING, config_options, key_flag
+from aadml.cli.settings import config_options, key_flag, typed_beside
 from aadml.cli.trust import trust_option
 
 
 @click.command("train")
-@key_flag("--data", "data", GENERAL)
+@key_flag("data")
 @click.option("--method", help="Method of `aadml list methods`, with the preset configs/METHOD.yaml.")
 @click.option("--loss", help="Loss of `aadml list losses`; aa-LOSS replaces anchors by anchor-aware proxies.")
-@key_flag("--k", "proxy.k", PROXY, int)
+@key_flag("proxy.k", int)
 @config_options
-@key_flag("--seed", "seed", GENERAL, int)
-@key_flag("--epochs", "training.epochs", TRAINING, int)
-@key_flag("--criterion", "training.criterion", TRAINING)
-@key_flag("--relevance", "relevance", GENERAL)
-@key_flag("--modalities", "modalities", GENERAL)
-@key_flag("--device", "device", GENERAL)
+@key_flag("seed", int)
+@key_flag("training.epochs", int)
+@key_flag("training.criterion")
+@key_flag("relevance")
+@key_flag("modalities")
+@key_flag("device")
 @click.option(
     "--runs",
     default="runs",
@@ -49,11 +49,13 @@ def command(
     import aadml
     from aadml.cli.progress import Interrupted, TrainingProgress
     from aadml.comparison.processes.launch import ProcessLost
+    from aadml.feature_extraction.ground.errors import InputError
 
     progress = TrainingProgress()
     try:
         if resume is not None:
-            _check_alone(context, resume)
+            if flag := typed_beside(context, "resume", "as_json", "trust_code"):
+                raise InputError(f"--resume reads all options from {resume / 'config.yaml'}; omit {flag}")
             model = aadml.resume(resume, **progress.callbacks())
         else:
             model = aadml.fit(settings=settings, runs=runs, on_run=progress.began, **flags, **progress.callbacks())
@@ -71,16 +73,6 @@ def command(
     if model.evaluation is not None:
         _print(model.evaluation, as_json)
     click.echo(model.folder)
-
-
-def _check_alone(context: click.Context, run: Path) -> None:
-    """Raise InputError if --resume is combined with an option that cannot change a resumed run."""
-    from aadml.feature_extraction.ground.errors import InputError
-
-    for option in context.command.params:
-        typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        if typed and option.name not in ("resume", "as_json", "trust_code"):
-            raise InputError(f"--resume reads all options from {run / 'config.yaml'}; omit {option.opts[0]}")
 
 
 def _continuation(folder: Path | None) -> str:

@@ -43,5 +43,7 @@ def _without_manifest(folder: Path) -> list[str]:
         return verify_model(folder)
     if (folder / WEIGHTS).is_file():
         return [f"{folder / FACTS}: is missing, so the model cannot be loaded; restore it"]
-    read_manifest(folder)  # raises an error on the kind of the folder
-    return []
+    raise InputError(
+        f"{folder}: is not a run or a model; pass the folder of a run or a model, the folder OUTPUT.work of an "
+        "extraction, or a file of aadml"
+    )

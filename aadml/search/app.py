@@ -19,7 +19,6 @@ from starlette.routing import Route
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import STYLE
 from aadml.reports.preview_cache import make_previews
@@ -47,9 +46,9 @@ class Service:
 
     async def facts(self, _: Request) -> Response:
         """Return the facts of the index that the page shows."""
-        return _json(await run_in_threadpool(self._facts))
+        return await run_in_threadpool(self._facts)
 
-    def _facts(self) -> JsonObject:
+    def _facts(self) -> Response:
         self._index.refresh()
         index, encoder = self._index, self._index.encoder
         kinds: dict[str, tuple[Modality, ...]] = {m: (m,) for m in ("audio", "visual")}
@@ -63,11 +62,11 @@ class Service:
         alone = not any(encoder.can_query(m, to) for m in MODALITIES for to in index.modalities if m != to)
         untrained = "no model: each modality by itself" if alone else "towers of a pretrained model, not trained here"
         model = f"model {encoder.facts.label}" if isinstance(encoder, ModelEncoder) else untrained
-        return {
+        return _json({
             "name": index.path.name, "items": len(index), "modalities": list(index.modalities), "questions": questions,
             "vectors": index.counts(), "columns": index.columns(), "model": model, "most_bytes": self._limits.bytes,
             "example": "label = 'dog'" if index.has_labels() else "id LIKE '%rain%'",
-        }  # fmt: skip
+        })  # fmt: skip
 
     async def search(self, request: Request) -> Response:
         """Search by an upload or by words."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
-from aadml.search.checksums import check_moments, damage
+from aadml.search.checksums import check_moments, damage, has_table
 from aadml.search.exact_search import Gallery
 
 SCHEMA = tuple(
@@ -77,7 +77,7 @@ def read_moments(
         sqlite3.DatabaseError: the vectors are damaged.
     """
     table = f"moment_{modality}"
-    if database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is None:
+    if not has_table(database, table):
         return [None] * len(numbers)
     check_moments(database, table, numbers)
     query = f"SELECT times, content FROM {table} WHERE number = ?"

@@ -6,52 +6,42 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torch import Tensor
-
-from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import typed
+from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.job import Options, choose_extractors, named_extractors
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
+from aadml.model.facts import fingerprint
 from aadml.model.model import Model
 from aadml.search.checksums import check_all
 from aadml.search.encoders import (
     IndexEncoder,
     ModelEncoder,
+    PlainEncoder,
     extractors_of,
     load_encoder,
     model_encoder,
-    near,
     plain_encoder,
 )
+from aadml.search.facts import IndexFacts, SourceRecord, StateRecord, located, near, read_facts
 from aadml.search.fit_calibration import calibrate_index, other_clips
-from aadml.search.items import digests_of, meta_of
+from aadml.search.items import digests_of
 from aadml.search.ivf import approximate_index
 from aadml.search.raw_media import of_raw_media
-from aadml.search.sources import IndexSource, Work, accepted, is_media, of_features, of_media
+from aadml.search.sources import IndexSource, Work, accepted, is_media, is_readable, of_features, of_media
 from aadml.search.store import connect, only_writer, reading
 from aadml.search.updates import Changes, write
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Choices:
-    """Settings of building an index; see `build`."""
+@dataclass(frozen=True)
+class _Extraction:
+    """Extractors of an index without a model, as they were named; see `build`."""
 
-    model: Model | str | Path | None
-    audio: str | None
-    visual: str | None
+    names: Mapping[str, str | None]
     options: Options | None
     weights: str | None
-    media: str | Path | None
-    moments: bool
-    calibrate: str | Path | None
-    allow_other_features: bool
-    workers: int | None
-    progress: Callable[[str, int, int], None] | None
-    on_note: Callable[[str], None] | None
 
 
 @checked_call
@@ -108,122 +98,119 @@ def build(
         InputError: there is nothing to index, the arguments differ from those of the index, or another process updates
             the index.
     """
-    path = Path(output)
-    choices = _Choices(
-        model=model, audio=audio, visual=visual, options=options, weights=weights, media=media,
-        moments=moments, calibrate=calibrate, allow_other_features=allow_other_features, workers=workers,
-        progress=progress, on_note=on_note,
-    )  # fmt: skip
-    if not 0 < precision < 1:
-        raise InputError(f"precision: {precision:g} is not between 0 and 1; pass a share above 0 and below 1")
-    if approximate is not None and not 0 < approximate < 1:
-        raise InputError(f"approximate: {approximate:g} is not between 0 and 1; pass a recall above 0 and below 1")
-    _refuse_idle(choices, of_media=is_media(source))
-    if not str(source).startswith(SYNTHETIC) and not Path(source).exists():
+    path, extraction = Path(output), _Extraction({"audio": audio, "visual": visual}, options, weights)
+    for name, share in (("precision", precision), ("approximate", approximate)):
+        if share is not None and not 0 < share < 1:
+            raise InputError(f"{name}: {share:g} is not between 0 and 1; pass a share above 0 and below 1")
+    of_media = is_media(source)
+    _refuse_idle(extraction, allow_other_features, has_model=model is not None, of_media=of_media)
+    if not is_readable(source):
         raise InputError(f"{source}: no such file or folder; pass a feature file, a manifest or a folder of media")
-    if calibrate is not None and not str(calibrate).startswith(SYNTHETIC) and not Path(calibrate).exists():
+    if calibrate is not None and not is_readable(calibrate):
         raise InputError(f"calibrate: {calibrate}: no such file; pass a feature file with validation clips")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; pass the path of the index file to write")
-    with only_writer(path) as work:
-        write_index = _update if path.exists() else _create
-        changes, encoder = write_index(path, source, choices, work)
+    with only_writer(path) as folder:
+        facts, digests = _written(path, source) if path.exists() else (None, None)
+        if facts is not None:
+            moments = moments or facts.source.moments is not None
+            if media is None and facts.source.media is not None:
+                media = located(facts.source.media, path.parent)
+        encoder = _encoder(path, model, extraction, facts)
+        if of_media:
+            clips = _of_media(source, path, extraction, encoder, Work(folder, workers, moments, progress))
+        else:
+            clips = of_features(source, path, media, moments=moments)
+            _note_left_out(clips, on_note)
+            if encoder is not None:
+                clips = accepted(clips, encoder, str(source), allow=allow_other_features, on_note=on_note)
+        encoder = encoder or _fitted_encoder(clips)
+        if calibrate is not None:
+            other_clips(encoder, calibrate)
+        manifest = None if media is None else near(media, path.parent)
+        origin = SourceRecord(near(source, path.parent), manifest, "kept" if moments else None)
+        if facts is None:
+            facts = IndexFacts(origin, encoder.record(path.parent), StateRecord(1, encoder.similarity))
+        changes = write(path, replace(facts, source=origin), clips, encoder, digests)
         calibrate_index(path, calibrate, encoder, precision, on_note)
         approximate_index(path, approximate, encoder, on_note)
-        if not is_media(source):
-            shutil.rmtree(work, ignore_errors=True)  # contains only the lock
+        if not of_media:
+            shutil.rmtree(folder, ignore_errors=True)  # contains only the lock
     return changes
 
 
-def _refuse_idle(choices: _Choices, *, of_media: bool) -> None:
+def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_model: bool, of_media: bool) -> None:
     """Raise InputError if an argument would have no effect."""
-    unused = set(named_extractors({"audio": choices.audio, "visual": choices.visual}))
-    unused |= {"options"} if choices.options else set()
-    unused |= {"weights"} if choices.weights else set()
-    if unused and (choices.model is not None or not of_media):
-        why = "the model determines the extractors" if choices.model is not None else "the source has features already"
+    unused = {*named_extractors(extraction.names)}
+    unused |= {name for name in ("options", "weights") if getattr(extraction, name)}
+    if unused and (has_model or not of_media):
+        why = "the model determines the extractors" if has_model else "the source has features already"
         raise InputError(f"index: {why}; leave out {', '.join(sorted(unused))}")
-    if choices.allow_other_features and (choices.model is None or of_media):
+    if allow_other_features and (of_media or not has_model):
         raise InputError("index: allow_other_features applies to a feature file and a model; pass both")
 
 
-def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> tuple[Changes, IndexEncoder]:
-    model = None if choices.model is None else model_encoder(choices.model)
-    source = _read(path, place, choices, work, model)
-    features = {m: some.features for m, some in source.present.items()}
-    encoder = model or plain_encoder(source.origins, features, _fit(features))
-    facts = {"path": _place(place, path)}
-    if choices.media is not None:
-        facts["media"] = near(choices.media, path.parent)
-    if choices.moments:
-        facts["moments"] = "kept"
-    if choices.calibrate is not None:
-        other_clips(encoder, choices.calibrate)
-    return write(path, facts, source, encoder, {}, None), encoder
+def _written(path: Path, source: str | Path) -> tuple[IndexFacts, dict[str, bytes]]:
+    """Return the facts of an index and the digests of its items.
 
-
-def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> tuple[Changes, IndexEncoder]:
+    Raises:
+        InputError: the index is damaged, or has another source.
+    """
     with closing(connect(path)) as database, reading(database, path):
         check_all(database)
-        meta, digests = meta_of(database), digests_of(database)
-    before = str(path.parent / typed(meta["source"], "path", str))
-    if near(before, path.parent) != _place(place, path):
-        raise InputError(f"{path}: is the index of {before}, not of {place}; pass another output, or remove the index")
-    if choices.media is None and "media" in meta["source"]:
-        choices = replace(choices, media=path.parent / typed(meta["source"], "media", str))
-    choices = replace(choices, moments=choices.moments or "moments" in meta["source"])
-    encoder = load_encoder(meta["encoder"], path.parent, choices.model)
-    _same_extractors(encoder, choices, path)
-    source = _read(path, place, choices, work, encoder)
-    if choices.calibrate is not None:
-        other_clips(encoder, choices.calibrate)
-    origin = {**meta["source"], **({"moments": "kept"} if choices.moments else {})}
-    return write(path, origin, source, encoder, digests, meta), encoder
+        facts, digests = read_facts(database, path), digests_of(database)
+    before = located(facts.source.path, path.parent)
+    if near(before, path.parent) != near(source, path.parent):
+        raise InputError(f"{path}: is the index of {before}, not of {source}; pass another output, or remove the index")
+    return facts, digests
 
 
-def _place(place: str | Path, path: Path) -> str:
-    return str(place) if str(place).startswith(SYNTHETIC) else near(place, path.parent)
+def _encoder(
+    path: Path, model: Model | str | Path | None, extraction: _Extraction, facts: IndexFacts | None
+) -> IndexEncoder | None:
+    """Return the encoder of an index or of a model; None for a new index without a model.
 
-
-def _fit(features: Mapping[str, Tensor]) -> Scaling:
-    """Fit the scaling on the items of the first build."""
-    statistics = {m: SCALINGS["standard"](values) for m, values in features.items()}
-    return Scaling({m: s[0] for m, s in statistics.items()}, {m: s[1] for m, s in statistics.items()}, Inputs().clamp)
-
-
-def _same_extractors(encoder: IndexEncoder, choices: _Choices, path: Path) -> None:
-    """Raise InputError if a named extractor is not the one of the index."""
-    if isinstance(encoder, ModelEncoder):
-        return
+    Raises:
+        InputError: a named extractor is not the one of the index.
+    """
+    if facts is None:
+        return None if model is None else model_encoder(model)
+    encoder = load_encoder(facts.encoder, path.parent, model)
     known = {str(m): origin.get("extractor") for m, origin in encoder.facts.features.items()}
-    for modality, name in named_extractors({"audio": choices.audio, "visual": choices.visual}).items():
+    for modality, name in named_extractors(extraction.names).items():
         if known.get(modality) != name:
             raise InputError(f"--{modality} {name}: {path} was built with {known.get(modality)}; build another index")
+    return encoder
 
 
-def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder: IndexEncoder | None) -> IndexSource:
-    """Read the source in the form that the encoder embeds."""
-    if not is_media(place):
-        source = of_features(place, path, choices.media, moments=choices.moments)
-        _note_left_out(source, choices)
-        if not isinstance(encoder, ModelEncoder):
-            return source
-        return accepted(source, encoder, str(place), allow=choices.allow_other_features, on_note=choices.on_note)
-    job = Work(work, choices.workers, choices.moments, choices.progress)
+def _of_media(
+    place: str | Path, path: Path, extraction: _Extraction, encoder: IndexEncoder | None, work: Work
+) -> IndexSource:
+    """Read media in the form that the encoder embeds."""
     if isinstance(encoder, ModelEncoder) and not any(encoder.facts.dimensions.values()):
-        if choices.moments:
+        if work.moments:
             raise InputError(
                 "--moments: this model embeds clips as a whole, without features over time; omit --moments"
             )
-        return of_raw_media(place, path, encoder, job)
+        return of_raw_media(place, path, encoder, work)
     if encoder is not None:
-        return of_media(place, path, extractors_of(encoder), job)
-    extractors = {"audio": choices.audio, "visual": choices.visual}
-    return of_media(place, path, choose_extractors(extractors, choices.options, choices.weights), job)
+        return of_media(place, path, extractors_of(encoder), work)
+    return of_media(place, path, choose_extractors(extraction.names, extraction.options, extraction.weights), work)
 
 
-def _note_left_out(source: IndexSource, choices: _Choices) -> None:
-    assert source.content is not None
-    left = [modality for modality in source.content.features if modality not in source.present]
-    if left and choices.on_note:
-        choices.on_note(f"an index holds {', '.join(MODALITIES)}; left out: {', '.join(left)}")
+def _fitted_encoder(clips: IndexSource) -> PlainEncoder:
+    """Return the encoder of features, with the scaling of the clips of the first build."""
+    features = {m: some.features for m, some in clips.present.items()}
+    statistics = {m: SCALINGS["standard"](values) for m, values in features.items()}
+    scaling = Scaling(
+        {m: s[0] for m, s in statistics.items()}, {m: s[1] for m, s in statistics.items()}, Inputs().clamp
+    )
+    fingerprints = {m: fingerprint(clips.origins.get(m, {})) for m in features}
+    return plain_encoder(fingerprints, {m: values.shape[1] for m, values in features.items()}, scaling)
+
+
+def _note_left_out(clips: IndexSource, on_note: Note | None) -> None:
+    assert clips.content is not None
+    left = [modality for modality in clips.content.features if modality not in clips.present]
+    if left and on_note:
+        on_note(f"an index holds {', '.join(MODALITIES)}; left out: {', '.join(left)}")

@@ -32,7 +32,7 @@ def has_checksums(database: sqlite3.Connection) -> bool:
         sqlite3.DatabaseError: the version and the tables of the index contradict each other.
     """
     is_new = int(database.execute("PRAGMA user_version").fetchone()[0]) >= FIRST_VERSION
-    if is_new != _has_table(database, "checksum"):
+    if is_new != has_table(database, "checksum"):
         raise damage("its version")
     return is_new
 
@@ -46,8 +46,7 @@ class ChangedBlocks:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-        parts = _parts(database) if has_checksums(database) else []
-        self._blocks: dict[str, set[int]] = {part: set() for part in parts}
+        self._blocks: dict[str, set[int]] = {part: set() for part in _parts(database)}
 
     def verify(self, number: int) -> None:
         """Verify the blocks of an item before it is added or removed.
@@ -94,19 +93,6 @@ def check_facts(database: sqlite3.Connection) -> None:
         raise damage("its facts")
 
 
-def check_items(database: sqlite3.Connection) -> None:
-    """Verify all items and their SQL indexes.
-
-    Raises:
-        sqlite3.DatabaseError: the items or their SQL indexes are damaged.
-    """
-    for table in _item_parts(database):
-        if database.execute(f"PRAGMA integrity_check({table})").fetchone()[0] != "ok":
-            raise damage(f"the table {table}")
-        for _ in verified_rows(database, table):
-            pass
-
-
 def check_all(database: sqlite3.Connection) -> None:
     """Verify everything.
 
@@ -114,9 +100,8 @@ def check_all(database: sqlite3.Connection) -> None:
         sqlite3.DatabaseError: something is damaged.
     """
     check_facts(database)
-    for part in _parts(database) if has_checksums(database) else ():
-        for _ in verified_rows(database, part):
-            pass
+    for part in _parts(database):
+        _check_part(database, part)
     problem = database.execute("PRAGMA integrity_check").fetchone()[0]
     if problem != "ok":
         raise damage(" ".join(problem.split()))
@@ -131,7 +116,7 @@ class ItemChecks:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-        self._parts = _item_parts(database)
+        self._parts = _parts(database, _ITEMS)
         self._verified = set[int]()
         self._complete = False
 
@@ -147,10 +132,16 @@ class ItemChecks:
             self._verified.add(block)
 
     def check_all(self) -> None:
-        """Verify all items and their SQL indexes; see `check_items`."""
-        if not self._complete:
-            check_items(self._database)
-            self._complete = True
+        """Verify all items and their SQL indexes.
+
+        Raises:
+            sqlite3.DatabaseError: the items or their SQL indexes are damaged.
+        """
+        for table in self._parts if not self._complete else ():
+            if self._database.execute(f"PRAGMA integrity_check({table})").fetchone()[0] != "ok":
+                raise damage(f"the table {table}")
+            _check_part(self._database, table)
+        self._complete = True
 
 
 def verified_rows(database: sqlite3.Connection, part: str) -> Iterator[list[tuple[Any, ...]]]:
@@ -204,13 +195,14 @@ def _rows_of(database: sqlite3.Connection, part: str, block: int) -> list[tuple[
     return database.execute(statement, (block * length, (block + 1) * length)).fetchall()
 
 
-def _item_parts(database: sqlite3.Connection) -> list[str]:
-    """Return the tables of items that have checksums."""
-    return [part for part in _ITEMS if _has_table(database, part)] if has_checksums(database) else []
+def _check_part(database: sqlite3.Connection, part: str) -> None:
+    for _ in verified_rows(database, part):
+        pass
 
 
-def _parts(database: sqlite3.Connection) -> list[str]:
-    return [part for part in (*_ITEMS, *_VECTORS, *_MOMENTS) if _has_table(database, part)]
+def _parts(database: sqlite3.Connection, tables: Sequence[str] = (*_ITEMS, *_VECTORS, *_MOMENTS)) -> list[str]:
+    """Return the tables of an index that have checksums."""
+    return [table for table in tables if has_table(database, table)] if has_checksums(database) else []
 
 
 def _write(database: sqlite3.Connection, part: str, block: int, value: bytes) -> None:
@@ -231,7 +223,7 @@ def _facts(database: sqlite3.Connection) -> bytes:
         "SELECT * FROM meta ORDER BY name",
         f"SELECT part, count(*) FROM checksum WHERE part != '{_FACTS}' GROUP BY part ORDER BY part",
     ]
-    if _has_table(database, "cells"):
+    if has_table(database, "cells"):
         statements.append("SELECT * FROM cells ORDER BY modality")
     return _digest([row for statement in statements for row in database.execute(statement)])
 
@@ -248,7 +240,8 @@ def _digest(rows: Sequence[Sequence[Any]]) -> bytes:
     return hashlib.sha256(values.encode() + b"".join(blobs)).digest()
 
 
-def _has_table(database: sqlite3.Connection, name: str) -> bool:
+def has_table(database: sqlite3.Connection, name: str) -> bool:
+    """Return whether an index has a table."""
     return database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +16,17 @@ from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject, nested, typed
+from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.methods.inputs import Inputs, Scaling, load_scaling
 from aadml.methods.training.settings import Training
 from aadml.methods.untrained.zero_shot import SharedSpace, shared_space
-from aadml.model.facts import Facts, MethodFacts, fingerprint
+from aadml.model.facts import Facts, MethodFacts
 from aadml.model.media import extract_items, extractor_of, media_features
 from aadml.model.model import Model
 from aadml.objective.sections import OptionValues
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.runs.loading import load
+from aadml.search.facts import ModelRecord, PlainRecord, near
 
 _PART = 4096  # items embedded at a time
 
@@ -57,11 +57,11 @@ class ModelEncoder:
             return self.model.embed_features(features, modality)
         return torch.cat([self.model.embed_features(part, modality).float() for part in features.split(_PART)])
 
-    def to_json(self, folder: Path) -> JsonObject:
-        """Return the record of the encoder for an index in `folder`: the path of the model and its checksum."""
+    def record(self, folder: Path) -> ModelRecord:
+        """Return the record of the encoder for an index in `folder`."""
         if self.model.folder is None:
             raise InputError("index: the model has no folder; save it with `model.save(folder)` first")
-        return {"kind": "model", "path": near(self.model.folder, folder), "digest": digest_of(self.model)}
+        return ModelRecord(path=near(self.model.folder, folder), digest=digest_of(self.model))
 
 
 @dataclass(frozen=True)
@@ -118,41 +118,41 @@ class PlainEncoder:
             return features.float()
         return cast(Tensor, self.scaling.features(features, modality))
 
-    def to_json(self, folder: Path) -> JsonObject:
-        """Return the record of the encoder for an index: extractors and scaling."""
+    def record(self, _: Path) -> PlainRecord:
+        """Return the record of the encoder for an index."""
         state = {name: values.tolist() for name, values in self.scaling.state().items()}
-        features: dict[str, Json] = {m: dict(origin) for m, origin in self.facts.features.items()}
-        dimensions: dict[str, Json] = dict(self.facts.dimensions.items())
-        return {"kind": "plain", "features": features, "dimensions": dimensions, "scaling": state}
+        return PlainRecord(features=self.facts.features, dimensions=self.facts.dimensions, scaling=state)
 
 
 IndexEncoder = ModelEncoder | PlainEncoder
 """Encoder of the items of an index and of its queries."""
 
 
-def load_encoder(written: JsonObject, folder: Path, model: Model | str | Path | None = None) -> IndexEncoder:
+def load_encoder(
+    record: ModelRecord | PlainRecord, folder: Path, model: Model | str | Path | None = None
+) -> IndexEncoder:
     """Load the encoder of an index.
 
     Args:
-        written: record of the encoder in the index.
+        record: record of the encoder in the index.
         folder: folder of the index.
         model: the model or its current path, if the model was moved.
 
     Raises:
         InputError: the model cannot be loaded, or is not the model of the index.
     """
-    if written["kind"] == "plain":
+    if isinstance(record, PlainRecord):
         if model is not None:
             raise InputError("--model: this index was built without a model; build another index with the model")
-        state = {name: torch.tensor(values) for name, values in nested(written, "scaling").items()}
-        return _plain(nested(written, "features"), nested(written, "dimensions"), load_scaling(state, Inputs()))
-    place = folder / typed(written, "path", str)
+        state = {name: torch.tensor(values) for name, values in record.scaling.items()}
+        return plain_encoder(record.features, record.dimensions, load_scaling(state, Inputs()))
+    place = folder / record.path
     try:
         loaded = model if isinstance(model, Model) else load(model or place)
     except InputError as error:
         hint = f"the index uses the model {place}; pass --model if it was moved"
         raise type(error)(f"{error}; {hint}") from error
-    if digest_of(loaded) != written["digest"]:
+    if digest_of(loaded) != record.digest:
         raise InputError(f"{model or place}: is not the model of this index; pass that model, or build another index")
     return ModelEncoder(loaded)
 
@@ -171,19 +171,12 @@ def model_encoder(model: Model | str | Path) -> ModelEncoder:
     return ModelEncoder(loaded)
 
 
-def plain_encoder(origins: Mapping[str, JsonObject], features: Mapping[str, Tensor], scaling: Scaling) -> PlainEncoder:
-    """Return the encoder of features, from their provenance in a feature file."""
-    return _plain(
-        {m: fingerprint(origins.get(m, {})) for m in features}, {m: v.shape[1] for m, v in features.items()}, scaling
-    )
-
-
-def _plain(features: Mapping[str, Json], dimensions: Mapping[str, Json], scaling: Scaling) -> PlainEncoder:
+def plain_encoder(features: Mapping[str, JsonObject], dimensions: Mapping[str, int], scaling: Scaling) -> PlainEncoder:
+    """Return the encoder of features, from the fingerprints of their extractors and their widths, by modality."""
     facts = Facts(
         label="plain features", method=MethodFacts("", OptionValues()), training=Training(), inputs=Inputs(),
-        dimensions={m: cast(int, dimensions[m]) for m in MODALITIES if m in dimensions}, class_names=(), clips=0,
-        seed=0,
-        features={m: cast(JsonObject, features[m]) for m in MODALITIES if m in features},
+        dimensions={m: dimensions[m] for m in MODALITIES if m in dimensions}, class_names=(), clips=0, seed=0,
+        features={m: features[m] for m in MODALITIES if m in features},
     )  # fmt: skip
     return PlainEncoder(facts, scaling)
 
@@ -192,9 +185,6 @@ def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str])
     """Embed n media files, or n captions if the modality is text; return (n, e)."""
     if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities and encoder.space(modality):
         return extract_items(encoder.other_tower(modality), paths)
-    if modality not in encoder.facts.modalities:
-        known = ", ".join(encoder.facts.modalities)
-        raise InputError(f"{modality}: this index cannot be searched by {modality}; choose from {known}")
     with trusting(_is_trusted(encoder)):
         features = media_features(encoder.facts, modality, paths)
     return encoder.embed(features, modality)
@@ -221,10 +211,3 @@ def digest_of(model: Model) -> str:
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(values.detach().cpu().numpy()).tobytes())
     return digest.hexdigest()
-
-
-def near(path: str | Path, folder: Path) -> str:
-    """Return a path relative to `folder` if it is inside, else absolute."""
-    absolute = os.path.abspath(path)  # noqa: PTH100 - does not resolve links
-    relative = os.path.relpath(absolute, folder.absolute())
-    return absolute if relative.startswith("..") else relative

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,22 +11,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.features import Modality
-from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
-from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
+from aadml.feature_extraction.ground.json_values import read_as
 from aadml.feature_extraction.ground.strings import Note
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
-from aadml.search.checksums import check_items
-from aadml.search.encoders import IndexEncoder, near
+from aadml.search.checksums import ItemChecks
+from aadml.search.encoders import IndexEncoder
 from aadml.search.exact_search import Gallery
+from aadml.search.facts import OF_INDEX, CalibrationRecord, located, near, read_facts, write_facts
 from aadml.search.filters import matching
-from aadml.search.items import Galleries, galleries_of, labels_of, meta_of, next_state
+from aadml.search.items import Galleries, galleries_of, labels_of
 from aadml.search.sources import IndexSource, accepted, of_features
-from aadml.search.store import connect, reading, write_meta, writing
-
-CALIBRATION, OF_INDEX = "calibration", "the index"
-"""Name of the fact with all calibrations, and its `data` if the validation clips are those of the index."""
+from aadml.search.store import connect, reading, writing
 
 FORM = 2
 """Version of the curves in an index; curves of another version are fitted again by the next `aadml index`."""
@@ -85,71 +82,52 @@ def calibrate_index(
         on_note: called with notes for the user.
     """
     with closing(connect(path)) as database, reading(database, path):
-        meta = meta_of(database)
-        before = meta.get(CALIBRATION, {})
-        data = data or _previous_data(before, path)
-        settings: JsonObject = {"form": FORM, "precision": precision, **_origin(data, path)}
-        if {name: before.get(name) for name in settings} == settings:
+        facts = read_facts(database, path)
+        before = facts.calibration
+        data = data or (None if before.data == OF_INDEX else located(before.data, path.parent))
+        record = CalibrationRecord(
+            FORM, OF_INDEX if data is None else near(data, path.parent), precision, before.clips, before.curves,
+            None if data is None else _checksum(str(data)),
+        )  # fmt: skip
+        if record == before:
             return
-        check_items(database)
+        ItemChecks(database).check_all()
         index = IndexContent(galleries_of(database, encoder.similarity), labels_of(database), encoder)
         numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
-    name = str(data or OF_INDEX)
-    curves = _curves(index, queries, precision, name, on_note or (lambda _: None))
-    calibration: JsonObject = {
-        "form": FORM, "data": name, "precision": precision, "clips": len(queries), "curves": curves, **settings
-    }  # fmt: skip
+    curves = _curves(index, queries, precision, str(data or OF_INDEX), on_note or (lambda _: None))
+    record = replace(record, clips=len(queries), curves=[asdict(curve) for curve in curves])
     with writing(path) as database:
-        write_meta(database, {CALIBRATION: calibration, "state": next_state(meta)})
+        write_facts(database, replace(facts, calibration=record, state=facts.state.next()))
 
 
-def read_calibrations(content: JsonObject, place: Path) -> dict[Query, Calibration]:
+def read_calibrations(record: CalibrationRecord, place: Path) -> dict[Query, Calibration]:
     """Read the calibrations of an index.
 
     Raises:
         InputError: another version of aadml fitted the curves.
     """
-    curves = content.get("curves", ())
-    if curves and content.get("form") != FORM:
+    if record.curves and record.form != FORM:
         raise InputError(
             f"{place}: another version of aadml fitted the probabilities; run `aadml index` to fit them again"
         )
-    calibrations = [read_as(Calibration, curve, place) for curve in curves] if isinstance(curves, list) else []
+    calibrations = [read_as(Calibration, curve, place) for curve in record.curves]
     return {(calibration.asked, calibration.to): calibration for calibration in calibrations}
 
 
-def why_uncalibrated(content: JsonObject) -> str:
-    """Return the reason why a kind of query has no calibration, in a few words.
-
-    Args:
-        content: the calibrations of an index.
-    """
-    clips, name = content.get("clips"), content.get("data", OF_INDEX)
-    if not isinstance(clips, int):
+def why_uncalibrated(record: CalibrationRecord) -> str:
+    """Return the reason why a kind of query has no calibration, in a few words."""
+    if record.clips is None:
         return "the index is not calibrated; run `aadml index` to calibrate it"
-    if clips < FEWEST:
-        return f"{name} has {clips} of the {FEWEST} validation clips that are needed"
-    return f"the validation clips of {name} cannot be such queries"
+    if record.clips < FEWEST:
+        return f"{record.data} has {record.clips} of the {FEWEST} validation clips that are needed"
+    return f"the validation clips of {record.data} cannot be such queries"
 
 
-def outdated(meta: Mapping[str, JsonObject]) -> JsonObject:
-    """Return the calibration fact of an index whose items change: no curves, but the clips for the next calibration."""
-    return {"data": meta.get(CALIBRATION, {}).get("data", OF_INDEX), "curves": []}
-
-
-def _previous_data(before: JsonObject, path: Path) -> str | None:
-    """Return the feature file of the last calibration; None if the clips were those of the index."""
-    place = str(before.get("data") or OF_INDEX)
-    return None if place == OF_INDEX else place if place.startswith(SYNTHETIC) else str(path.parent / place)
-
-
-def _origin(data: str | Path | None, path: Path) -> JsonObject:
-    """Return the origin of validation clips: the path relative to the index, and the content of the file."""
-    if data is None or str(data).startswith(SYNTHETIC):
-        return {"data": str(data or OF_INDEX)}
-    stamp = stamp_of(str(data))
-    return {"data": near(data, path.parent), "content": content_of(str(data), stamp) if stamp else ""}
+def _checksum(data: str) -> str | None:
+    """Return the checksum of a feature file; None if there is no such file, as for synthetic data."""
+    stamp = stamp_of(data)
+    return None if stamp is None else content_of(data, stamp)
 
 
 def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> ValidationQueries:
@@ -190,7 +168,9 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
     return ValidationQueries(vectors, tuple(source.items[n].label for n in rows), np.full(len(rows), -1))
 
 
-def _curves(index: IndexContent, queries: ValidationQueries, precision: float, name: str, note: Note) -> list[Json]:
+def _curves(
+    index: IndexContent, queries: ValidationQueries, precision: float, name: str, note: Note
+) -> list[Calibration]:
     """Fit a calibration for every kind of query. With too few validation clips, return an empty list and call `note`.
 
     Clips query the items of the index that have classes. If only the clips have classes, they query each other. If
@@ -199,7 +179,7 @@ def _curves(index: IndexContent, queries: ValidationQueries, precision: float, n
     if len(queries) < FEWEST:
         note(
             f"no probabilities: {name} has {len(queries)} of the {FEWEST} validation clips that are needed; "
-            "pass a file with more clips by --calibrate"
+            "divide the clips by `aadml manifest --split`, or pass another file by --calibrate"
         )
         return []
     classes = any(queries.labels)
@@ -212,7 +192,7 @@ def _curves(index: IndexContent, queries: ValidationQueries, precision: float, n
     ]
     for calibration in calibrations:
         note(summary(calibration))
-    return [asdict(calibration) for calibration in calibrations]
+    return calibrations
 
 
 def _drawn(clips: NDArray[np.int64], index: IndexContent) -> NDArray[np.int64]:
@@ -287,20 +267,11 @@ def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Se
 
 
 def summary(calibration: Calibration) -> str:
-    """Return a line on the probabilities of one kind of query and their error."""
-    fits = "a clip of the same class" if calibration.relevance == "class" else "the clip itself"
-    words = (
+    """Return a line on the probabilities of one kind of query and the threshold."""
+    threshold = f"no threshold, since a precision of {calibration.precision:g} is not reached"
+    if calibration.threshold is not None and calibration.reached is not None:
+        threshold = f"above {calibration.threshold:.2f}, {calibration.reached[0]:.0%} of best hits fit"
+    return (
         f"{'+'.join(calibration.asked)} to {calibration.to}: probabilities from {calibration.clips} validation clips "
-        f"({calibration.curve.kind} curve; {fits} fits), calibration error {calibration.error:.3f}, with up to "
-        f"{calibration.band:.3f} from noise"
+        f"(calibration error {calibration.error:.3f}); {threshold}"
     )
-    if calibration.threshold is None or calibration.reached is None:
-        words += f"; a precision of {calibration.precision:g} is not reached, so there is no threshold"
-    else:
-        share, low, high = calibration.reached
-        words += (
-            f"; above {calibration.threshold:.2f} best hits fit in {share:.0%} of cases ({low:.0%} to {high:.0%}), and "
-            f"{calibration.answered:.0%} of clips have such a hit"
-        )
-    absent = calibration.absent
-    return words if absent is None else f"{words}; AUROC of clips whose class is not in the index {absent:.3f}"

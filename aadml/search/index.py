@@ -15,11 +15,9 @@ from torch import Tensor
 
 from aadml.comparison.arrays import ArrayLike
 from aadml.comparison.features import Modality
-from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import consent_to, is_trusting, named_in, trusting
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, typed
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
@@ -29,9 +27,10 @@ from aadml.search.embed_query import check, embed_query
 from aadml.search.encoders import IndexEncoder, load_encoder
 from aadml.search.exact_search import Gallery
 from aadml.search.export import export
+from aadml.search.facts import IndexFacts, located, read_facts
 from aadml.search.filters import SECONDS, Value, matching, searchable_columns
-from aadml.search.fit_calibration import CALIBRATION, Query, read_calibrations, why_uncalibrated
-from aadml.search.items import Galleries, galleries_of, items_of, meta_of
+from aadml.search.fit_calibration import Query, read_calibrations, why_uncalibrated
+from aadml.search.items import Galleries, galleries_of, items_of
 from aadml.search.ivf import Cells, read_cells
 from aadml.search.results import Found, Hit
 from aadml.search.store import Item, connect, reading
@@ -50,7 +49,7 @@ class _State:
 
     Attributes:
         version: counter of SQLite that changes when another connection writes to the file.
-        meta: facts by name.
+        facts: facts of the index.
         items: verification of the items.
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
@@ -59,7 +58,7 @@ class _State:
     """
 
     version: int
-    meta: dict[str, JsonObject]
+    facts: IndexFacts
     items: ItemChecks
     galleries: Galleries
     calibrations: dict[Query, Calibration]
@@ -75,15 +74,11 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     """
     version = _version(database)
     check_facts(database)
-    meta = meta_of(database)
-    try:
-        _, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
-    except KeyError:
-        raise DamagedFileError(f"{path}: is damaged: its facts are missing; build the index again") from None
-    galleries = galleries_of(database, similarity)
-    calibrations = read_calibrations(meta.get(CALIBRATION, {}), path)
-    cells = read_cells(database, meta, galleries, path)
-    return _State(version, meta, ItemChecks(database), galleries, calibrations, cells)
+    facts = read_facts(database, path)
+    galleries = galleries_of(database, facts.state.similarity)
+    calibrations = read_calibrations(facts.calibration, path)
+    cells = read_cells(database, facts, galleries, path)
+    return _State(version, facts, ItemChecks(database), galleries, calibrations, cells)
 
 
 def _version(database: sqlite3.Connection) -> int:
@@ -145,20 +140,27 @@ class Index:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Lock the index and open a transaction on the current file; a replaced file is opened again.
+        """Lock the index and open a transaction; a file that was changed or replaced is read again.
 
         Raises:
             InputError: the file was removed, or replaced by something else.
         """
         with self._lock:
             if _identity(self.path) != self._file:
-                before = self._database, self._state.meta["encoder"]
-                self._database, self._file, self._state = self._opened()
-                before[0].close()
-                if before[1] != self._state.meta["encoder"]:
-                    self._encoder = None
+                before = self._database
+                self._database, self._file, state = self._opened()
+                before.close()
+                self._replace_state(state)
             with reading(self._database, self.path):
+                if _version(self._database) != self._state.version:
+                    self._replace_state(_read_state(self._database, self.path))
                 yield self._database
+
+    def _replace_state(self, state: _State) -> None:
+        """Set the state; an encoder of another record is loaded again by the next query."""
+        if state.facts.encoder != self._state.facts.encoder:
+            self._encoder = None
+        self._state = state
 
     @classmethod
     @checked_call
@@ -195,13 +197,12 @@ class Index:
     @property
     def source(self) -> str:
         """Path of the feature file, manifest or folder that is indexed."""
-        place = typed(self._state.meta["source"], "path", str)
-        return place if place.startswith(SYNTHETIC) else str(self.path.parent / place)
+        return located(self._state.facts.source.path, self.path.parent)
 
     @property
     def similarity(self) -> str:
         """Similarity of the vectors, by name."""
-        return typed(self._state.meta["state"], "similarity", str)
+        return self._state.facts.state.similarity
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
@@ -228,7 +229,7 @@ class Index:
         with self._lock:
             if self._encoder is None:
                 with trusting(self._trust_code), named_in(self.path):
-                    self._encoder = load_encoder(self._state.meta["encoder"], self.path.parent, self._model)
+                    self._encoder = load_encoder(self._state.facts.encoder, self.path.parent, self._model)
             return self._encoder
 
     @checked_call
@@ -299,7 +300,6 @@ class Index:
         if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
             raise InputError(f"vectors: {type(vectors).__name__} given; pass {{modality: tensor}} with tensors (1, e)")
         with self._reading():
-            self._refresh()
             numbers, gallery = self._gallery(to)
             rows = None if where is None else self._rows(to, (where, tuple(parameters)))
             queries = torch.cat([vector.float() for vector in vectors.values()])
@@ -323,7 +323,7 @@ class Index:
             for item, number, score, chance, moment in zip(items, nearest, scores, chances, moments, strict=True)
         )
         looked_at = among if probed is None else len(probed)
-        reason = "" if calibration else why_uncalibrated(self._state.meta.get(CALIBRATION, {}))
+        reason = "" if calibration else why_uncalibrated(self._state.facts.calibration)
         return Found(tuple(hits), tuple(vectors), to, among, self.similarity, calibration, looked_at, reason)
 
     @checked_call
@@ -334,7 +334,6 @@ class Index:
             InputError: the index has no item of this number.
         """
         with self._reading():
-            self._refresh()
             self._state.items.check([number])
             (item,) = items_of(self._database, [number])
         return item, self._places(item)
@@ -355,7 +354,6 @@ class Index:
             InputError: the kind is unknown, or pyarrow is not installed.
         """
         with self._reading():
-            self._refresh()
             self._state.items.check_all()
             return export(self._database, self._state.galleries, output, kind)
 
@@ -366,14 +364,7 @@ class Index:
             InputError: the file was removed, or replaced by something that is not an index.
         """
         with self._reading():
-            self._refresh()
-
-    def _refresh(self) -> None:
-        """Read the index again if another process has changed it, in an open transaction."""
-        if _version(self._database) != self._state.version:
-            before, self._state = self._state, _read_state(self._database, self.path)
-            if before.meta["encoder"] != self._state.meta["encoder"]:
-                self._encoder = None
+            pass
 
     def _rows(self, to: Modality, where: Where) -> NDArray[np.int64]:
         """Return the rows of a gallery that meet a condition, cached for the latest conditions."""
@@ -399,12 +390,11 @@ class Index:
         return self._state.galleries[modality]
 
     def _target(self, to: Modality | None) -> Modality:
-        modalities = self.modalities
-        if to is None and len(modalities) != 1:
-            raise InputError(f"--to is missing; choose from {', '.join(modalities)}")
-        if to is not None and to not in modalities:
-            raise InputError(f"--to {to}: this index has no {to} vectors; choose from {', '.join(modalities)}")
-        return to or modalities[0]
+        if to is None and len(self.modalities) != 1:
+            raise InputError(f"--to is missing; choose from {', '.join(self.modalities)}")
+        target = to or self.modalities[0]
+        self._gallery(target)
+        return target
 
     def _places(self, item: Item) -> dict[str, str]:
         return {m: str(self.path.parent / path) for m, path in item.media.items()}

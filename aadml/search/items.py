@@ -1,9 +1,8 @@
-"""Readers of the facts, items and vectors of an index; the caller opens the transaction."""
+"""Readers of the items and vectors of an index; the caller opens the transaction."""
 
-import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import numpy as np
@@ -12,31 +11,13 @@ from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, typed
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.checksums import damage, verified_rows
 from aadml.search.exact_search import Gallery
 from aadml.search.store import Item, columns_in, quoted, tables_of
 
 Galleries = dict[Modality, tuple[NDArray[np.int64], Gallery]]
 """Modality -> numbers of the items in the order of their ids (n,), and their vectors."""
-
-
-def meta_of(database: sqlite3.Connection) -> dict[str, JsonObject]:
-    """Read the facts of an index by name.
-
-    Raises:
-        InputError: the facts are damaged.
-    """
-    try:
-        return {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM meta")}
-    except (TypeError, ValueError) as error:
-        raise DamagedFileError(f"the facts of this index are damaged ({error}); build the index again") from error
-
-
-def next_state(meta: Mapping[str, JsonObject]) -> JsonObject:
-    """Return the state fact of the next change of an index: its generation is one higher."""
-    return {**meta["state"], "generation": typed(meta["state"], "generation", int) + 1}
 
 
 def labels_of(database: sqlite3.Connection) -> dict[int, str]:

@@ -21,15 +21,13 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.ground.import_paths import optional
-from aadml.feature_extraction.ground.json_values import JsonObject, number, parse_object, read_as, typed
+from aadml.feature_extraction.ground.json_values import parse_object, read_as
 from aadml.feature_extraction.ground.strings import Note
 from aadml.search.encoders import IndexEncoder
 from aadml.search.exact_search import Gallery
-from aadml.search.items import Galleries, galleries_of, meta_of, next_state
-from aadml.search.store import connect, reading, write_meta, writing
-
-APPROXIMATE = "approximate"
-"""Name of the fact that holds the requested recall and the generation of the index that the cells belong to."""
+from aadml.search.facts import CellsRecord, IndexFacts, read_facts, write_facts
+from aadml.search.items import Galleries, galleries_of
+from aadml.search.store import connect, reading, writing
 
 SMALLEST = 100_000
 """Items below which exact search takes milliseconds, so that no cells are built."""
@@ -92,7 +90,7 @@ class RecallQueries:
 
 
 @dataclass(frozen=True)
-class _Facts:
+class _ProbedCells:
     """Facts of cells in an index, beside centers and assignments."""
 
     probes: int
@@ -188,10 +186,10 @@ def approximate_index(path: Path, recall: float | None, encoder: IndexEncoder, o
     """
     note = on_note or (lambda _: None)
     with closing(connect(path)) as database, reading(database, path):
-        meta = meta_of(database)
-        before, generation = meta.get(APPROXIMATE), typed(meta["state"], "generation", int)
-        recall = recall if recall is not None or before is None else number(before["recall"])
-        if recall is None or before == {"recall": recall, "generation": generation}:
+        facts = read_facts(database, path)
+        before, state = facts.approximate, facts.state
+        recall = recall if recall is not None or before is None else before.recall
+        if recall is None or before == CellsRecord(recall, state.generation):
             return
         galleries = galleries_of(database, encoder.similarity)
     rows: list[tuple[str, str, bytes, bytes]] = []
@@ -199,11 +197,12 @@ def approximate_index(path: Path, recall: float | None, encoder: IndexEncoder, o
         cells = make_cells(gallery, _queries(galleries, modality, encoder), recall=recall, smallest=SMALLEST)
         note(f"{modality}: {cells if isinstance(cells, str) else summary(cells)}")
         if isinstance(cells, Cells):
-            facts = _Facts(cells.probes, cells.recall, cells.centers.shape[1])
+            probed = _ProbedCells(cells.probes, cells.recall, cells.centers.shape[1])
             blobs = (cells.centers.astype("<f4").tobytes(), cells.cell_of.astype("<i4").tobytes())
-            rows.append((modality, json.dumps(asdict(facts)), *blobs))
+            rows.append((modality, json.dumps(asdict(probed)), *blobs))
     with writing(path) as database:
-        write_meta(database, {APPROXIMATE: {"recall": recall, "generation": generation + 1}, "state": next_state(meta)})
+        cells_record = CellsRecord(recall, state.generation + 1)
+        write_facts(database, replace(facts, approximate=cells_record, state=state.next()))
         database.execute("DROP TABLE IF EXISTS cells")
         database.execute("CREATE TABLE cells (modality TEXT PRIMARY KEY, facts TEXT, centers BLOB, own BLOB)")
         database.executemany("INSERT INTO cells VALUES (?, ?, ?, ?)", rows)
@@ -222,14 +221,14 @@ def _queries(galleries: Galleries, to: Modality, encoder: IndexEncoder) -> dict[
 
 
 def read_cells(
-    database: sqlite3.Connection, meta: Mapping[str, JsonObject], galleries: Galleries, place: Path
+    database: sqlite3.Connection, facts: IndexFacts, galleries: Galleries, place: Path
 ) -> dict[Modality, Cells]:
     """Read the cells of an index; an empty mapping if the index has changed since they were built.
 
     Raises:
         InputError: the cells are damaged.
     """
-    if meta.get(APPROXIMATE, {}).get("generation") != meta["state"]["generation"]:
+    if facts.approximate is None or facts.approximate.generation != facts.state.generation:
         return {}
     rows = {row[0]: row[1:] for row in database.execute("SELECT modality, facts, centers, own FROM cells")}
     return {m: _read(rows[m], gallery, place) for m, (_, gallery) in galleries.items() if m in rows}
@@ -237,7 +236,7 @@ def read_cells(
 
 def _read(row: tuple[str, bytes, bytes], gallery: Gallery, place: Path) -> Cells:
     content, centers, cell_of = row
-    facts = read_as(_Facts, parse_object(content, place), place)
+    facts = read_as(_ProbedCells, parse_object(content, place), place)
     count, rest = divmod(len(centers), 4 * max(facts.dimensions, 1))
     cells = np.frombuffer(cell_of, dtype="<i4") if len(cell_of) == 4 * len(gallery) else None
     if rest or not 1 <= facts.probes <= count or cells is None or not ((cells >= 0) & (cells < count)).all():

@@ -6,6 +6,7 @@ import sqlite3
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import Row
 from aadml.model.media import raw_media
 from aadml.search.encoders import ModelEncoder
-from aadml.search.sources import IndexSource, Present, Work, listed, may_have, with_any
+from aadml.search.sources import IndexSource, Present, Work, listed, may_have, readable
 
 _BATCH = 16
 
@@ -33,7 +34,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
         InputError: no clip can be read.
     """
     manifest, items = listed(place, index)
-    name = json.dumps(encoder.to_json(index.parent), sort_keys=True)
+    name = json.dumps(asdict(encoder.record(index.parent)), sort_keys=True)
     present: dict[Modality, Present] = {}
     failures: list[Failure] = []
     with closing(sqlite3.connect(work.folder / "vectors.sqlite", isolation_level=None)) as cache:
@@ -48,11 +49,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
             if embedded:
                 values = np.stack([np.frombuffer(vectors[keys[n]], dtype="<f4") for n in embedded])
                 present[modality] = Present(np.asarray(embedded, dtype=np.int64), torch.from_numpy(values))
-    if not present:
-        raise InputError(
-            f"{place}: none of {len(manifest.rows)} clips can be read by this model; check the media files"
-        )
-    return with_any(IndexSource(items, present, failures=tuple(failures), embedded=True))
+    return readable(IndexSource(items, present, failures=tuple(failures), embedded=True), place)
 
 
 def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[int, str], list[Failure]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.search.best_moment import Moment
 from aadml.search.calibration import Calibration
 from aadml.search.store import Item
@@ -69,12 +69,10 @@ class Found:
 
     def to_json(self) -> JsonObject:
         """Return the results as JSON values."""
-        hits: list[JsonObject] = [
-            {**self.hit_to_json(rank), "media": dict(hit.media)} for rank, hit in enumerate(self.hits, 1)
-        ]
+        hits = [{**self.hit_to_json(rank), "media": dict(hit.media)} for rank, hit in enumerate(self.hits, 1)]
         return {**self.facts_to_json(), "hits": hits}
 
-    def facts_to_json(self) -> dict[str, Json]:
+    def facts_to_json(self) -> JsonObject:
         """Return the facts of the search as JSON values, without the hits."""
         by, calibration = self.calibration, None
         if by is not None:
@@ -84,7 +82,7 @@ class Found:
             "similarity": self.similarity, "nothing_fits": self.nothing_fits, "calibration": calibration,
         }  # fmt: skip
 
-    def hit_to_json(self, rank: int) -> dict[str, Json]:
+    def hit_to_json(self, rank: int) -> JsonObject:
         """Return the hit of a rank as JSON values, without the paths of its files."""
         hit = self.hits[rank - 1]
         return {

@@ -13,6 +13,7 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.data import open_data
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES, media_files, utf8
+from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Timeline, read_features
 from aadml.feature_extraction.ground.errors import InputError
@@ -22,7 +23,8 @@ from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
 from aadml.runs.model_data import check_features
-from aadml.search.encoders import IndexEncoder, ModelEncoder, near
+from aadml.search.encoders import IndexEncoder, ModelEncoder
+from aadml.search.facts import near
 from aadml.search.store import Item
 
 
@@ -90,6 +92,11 @@ def is_media(place: str | Path) -> bool:
     return path.suffix.lower() == ".csv" or (path.is_dir() and bool(_files(path)))
 
 
+def is_readable(place: str | Path) -> bool:
+    """Return whether a source exists: a file, a folder, or synthetic data."""
+    return str(place).startswith(SYNTHETIC) or Path(place).exists()
+
+
 def of_features(
     place: str | Path, index: Path, media: str | Path | None = None, *, moments: bool = False
 ) -> IndexSource:
@@ -132,16 +139,16 @@ def accepted(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the model embeds none of the modalities, or was trained on different features.
+        InputError: the encoder embeds none of the modalities, or its model was trained on different features.
     """
     present = {m: some for m, some in source.present.items() if m in encoder.facts.modalities}
+    if not present:
+        known = ", ".join(encoder.facts.modalities)
+        raise InputError(
+            f"{place}: has {', '.join(source.present)}, but the index embeds {known}; "
+            "pass features of at least one of these modalities"
+        )
     if isinstance(encoder, ModelEncoder):
-        if not present:
-            known = ", ".join(encoder.facts.modalities)
-            raise InputError(
-                f"{place}: has {', '.join(source.present)}, but the model embeds {known}; "
-                "pass features of at least one modality of the model"
-            )
         assert source.content is not None
         check_features(encoder.model, source.content, place, allow=allow, on_note=on_note, modalities=list(present))
     return replace(source, present=present)
@@ -181,7 +188,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
     manifest, items = listed(place, index)
     rows = {row.id: n for n, row in enumerate(manifest.rows)}
     present: dict[Modality, Present] = {}
-    origins: dict[str, JsonObject] = {}
+    contents: dict[Modality, FeatureFile] = {}
     failures: list[Failure] = []
     for extractor in extractors:
         modality = extractor.modality
@@ -192,12 +199,9 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
             order = np.asarray([rows[clip] for clip in content.ids], dtype=np.int64)
             values = torch.from_numpy(np.array(content.features[modality]))
             present[modality] = Present(order, values, _timeline(content, modality) if work.moments else None)
-            origins[modality] = content.provenance[modality]
-    if not present:
-        raise InputError(
-            f"{place}: none of {len(manifest.rows)} clips can be read{_first(failures)}; check the media files"
-        )
-    return with_any(IndexSource(items, present, origins, tuple(failures)))
+            contents[modality] = content
+    origins = {modality: content.provenance[modality] for modality, content in contents.items()}
+    return readable(IndexSource(items, present, origins, tuple(failures)), place)
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
@@ -223,8 +227,16 @@ def _extracted(manifest: Manifest, extractor: Extractor, work: Work) -> tuple[Fe
     return None if outcome.path is None else read_features(outcome.path), outcome.failures
 
 
-def with_any(source: IndexSource) -> IndexSource:
-    """Return a source without the items that have no modality."""
+def readable(source: IndexSource, place: str | Path) -> IndexSource:
+    """Return a source of media without the items that have no modality.
+
+    Raises:
+        InputError: no item has a modality.
+    """
+    if not source.present:
+        first = source.failures[:1]
+        reason = "".join(f" ({failure.media}: {failure.reason}, {failure.detail})" for failure in first)
+        raise InputError(f"{place}: none of {len(source.items)} clips can be read{reason}; check the media files")
     rows = np.unique(np.concatenate([some.rows for some in source.present.values()]))
     present = {m: replace(some, rows=np.searchsorted(rows, some.rows)) for m, some in source.present.items()}
     return replace(source, items=tuple(source.items[n] for n in rows), present=present)
@@ -259,7 +271,3 @@ def may_have(path: str, modality: str) -> bool:
 
 def _relative(media: Mapping[str, str], index: Path) -> dict[str, str]:
     return {m: near(media[m], index.parent) for m in ("audio", "visual") if may_have(media.get(m, ""), m)}
-
-
-def _first(failures: Sequence[Failure]) -> str:
-    return f" ({failures[0].media}: {failures[0].reason}, {failures[0].detail})" if failures else ""

@@ -1,6 +1,5 @@
 """Index file: an SQLite database of items, their columns and their vectors, written in transactions."""
 
-import json
 import os
 import re
 import shutil
@@ -18,10 +17,10 @@ from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.locks import locked
 from aadml.search import best_moment, checksums
 from aadml.search.best_moment import MomentVectors, write_moments
+from aadml.search.facts import IndexFacts, write_facts
 
 APPLICATION, VERSION = 0x61614D58, 2
 OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "rowid", "oid", "_rowid_")
@@ -192,38 +191,36 @@ def only_writer(path: Path) -> Iterator[Path]:
         os.close(handle)
 
 
-def create(path: Path, meta: Mapping[str, JsonObject], columns: Columns, entries: Iterable[Entry]) -> None:
+def create(path: Path, facts: IndexFacts, columns: Columns, entries: Iterable[Entry]) -> None:
     """Write a new index and rename it into place when it is complete."""
     with atomic_path(path) as temporary:
         temporary.unlink()
         with _errors_in_one_line(path), closing(sqlite3.connect(temporary, isolation_level=None)) as database:
             database.executescript(_NEW)
             database.execute("BEGIN")
-            _write(database, meta, columns, (), entries)
+            _write(database, facts, columns, (), entries)
             checksums.seal_facts(database)
             database.execute("COMMIT")
             database.execute("PRAGMA journal_mode = WAL")
 
 
-def change(
-    path: Path, meta: Mapping[str, JsonObject], columns: Columns, removed: Iterable[str], entries: Iterable[Entry]
-) -> None:
+def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[str], entries: Iterable[Entry]) -> None:
     """Write a change of an index in one transaction.
 
     Args:
         path: path of the index.
-        meta: facts to write.
+        facts: facts to write.
         columns: further columns of all items; if they differ from those of the index, `entries` holds every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
     """
     with writing(path) as database:
-        _write(database, meta, columns, removed, entries)
+        _write(database, facts, columns, removed, entries)
 
 
 def _write(
     database: sqlite3.Connection,
-    meta: Mapping[str, JsonObject],
+    facts: IndexFacts,
     columns: Columns,
     removed: Iterable[str],
     entries: Iterable[Entry],
@@ -241,7 +238,7 @@ def _write(
         _remove(database, entry.item.id, tables, blocks)
         _insert(database, entry, columns, blocks)
     blocks.seal()
-    write_meta(database, meta)
+    write_facts(database, facts)
 
 
 def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str], blocks: checksums.ChangedBlocks) -> None:
@@ -320,9 +317,3 @@ def _renew_columns(database: sqlite3.Connection, columns: Columns) -> None:
 def quoted(name: str) -> str:
     """Return a column name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def write_meta(database: sqlite3.Connection, meta: Mapping[str, JsonObject]) -> None:
-    """Insert or replace metadata entries of an index."""
-    rows = [(name, json.dumps(value)) for name, value in meta.items()]
-    database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)

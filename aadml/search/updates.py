@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.jobs.failures import Failure
 from aadml.search.best_moment import MomentVectors
 from aadml.search.encoders import IndexEncoder
-from aadml.search.fit_calibration import CALIBRATION, outdated
-from aadml.search.items import next_state
+from aadml.search.facts import CalibrationRecord, IndexFacts
 from aadml.search.sources import IndexSource
 from aadml.search.store import Entry, change, columns_of, create
 
@@ -45,41 +43,30 @@ class Changes:
 
 
 def write(
-    path: Path,
-    origin: JsonObject,
-    source: IndexSource,
-    encoder: IndexEncoder,
-    before: Mapping[str, bytes],
-    meta: Mapping[str, JsonObject] | None,
+    path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEncoder, before: Mapping[str, bytes] | None
 ) -> Changes:
     """Update an index to the clips of a source, or create the index, and return the counts of changes.
 
     Args:
         path: path of the index.
-        origin: fact about the source: its path and settings.
+        facts: facts of the index before the change.
         source: clips of the source.
         encoder: encoder of the index.
-        before: id -> digest of the items in the index.
-        meta: facts of the index; None creates the index.
+        before: id -> digest of the items in the index; None creates the index.
     """
     columns = columns_of(source.columns())
     digests = _digests(source, json.dumps(columns))
     names = [item.id for item in source.items]
-    wanted = [n for n, name in enumerate(names) if before.get(name) != digests[n]]
-    removed = sorted(set(before) - set(names))
+    known = before or {}
+    wanted = [n for n, name in enumerate(names) if known.get(name) != digests[n]]
+    removed = sorted(set(known) - set(names))
     entries = _entries(source, encoder, digests, wanted)
-    facts: dict[str, JsonObject]
-    if meta is None:
-        facts = {
-            "source": origin,
-            "encoder": encoder.to_json(path.parent),
-            "state": {"generation": 1, "similarity": encoder.similarity},
-        }
+    if before is None:
         create(path, facts, columns, entries)
     elif wanted or removed:
-        facts = {"source": origin, "state": next_state(meta), CALIBRATION: outdated(meta)}
-        change(path, facts, columns, removed, entries)
-    new = sum(names[n] not in before for n in wanted)
+        outdated = CalibrationRecord(data=facts.calibration.data)
+        change(path, replace(facts, state=facts.state.next(), calibration=outdated), columns, removed, entries)
+    new = sum(names[n] not in known for n in wanted)
     counts = {m: len(some.rows) for m, some in source.present.items()}
     return Changes(len(names), new, len(wanted) - new, len(removed), source.failures, counts)
 

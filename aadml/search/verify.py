@@ -13,8 +13,7 @@ from aadml.feature_extraction.ground.block_checksums import CheckedReader, has_c
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ledger import RECORDS, damages_of_ledger
 from aadml.runs.verify import verify_folder
-from aadml.search.checksums import check_all
-from aadml.search.checksums import has_checksums as is_sealed
+from aadml.search import checksums
 from aadml.search.store import connect, reading
 
 _SQLITE = b"SQLite format 3\0"
@@ -64,25 +63,24 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
 
 def _verify_index(path: Path) -> bool:
     with closing(connect(path)) as database, reading(database, path):
-        check_all(database)
-        return is_sealed(database)
+        checksums.check_all(database)
+        return checksums.has_checksums(database)
 
 
 def _verify_blocks(path: Path) -> bool:
     """Verify the blocks of an HDF5 file, or read the values of a feature file that has no checksums."""
-    if not has_checksums(path) and not h5py.is_hdf5(path):
+    is_sealed = has_checksums(path)
+    if not is_sealed and not h5py.is_hdf5(path):
         raise InputError(f"{path}: a file of another kind; pass a run, a model, a file of aadml or a ledger")
-    if has_checksums(path):
+    if is_sealed:
         with CheckedReader(path) as reader:
             reader.verify()
-        with open_hdf5(path):
-            return True
     with open_hdf5(path):
         pass
-    if is_feature_file(path):
+    if not is_sealed and is_feature_file(path):
         with open_features(path) as (_, rows):
             for modality in rows.values():
                 for values in (modality.pooled, modality.sequence, modality.times):
                     for _ in values.blocks() if values is not None else ():
                         pass
-    return False
+    return is_sealed

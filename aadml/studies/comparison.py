@@ -12,6 +12,7 @@ from aadml.feature_extraction.ground.registry import JoinedRegistry, lookup
 from aadml.feature_extraction.ground.strings import Note, listed
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
+from aadml.proxies.anchor_aware import AnchorAware
 from aadml.retrieval.metric_functions import check_columns
 from aadml.runs.data import data_location
 from aadml.runs.sample_data import sample_features
@@ -125,14 +126,17 @@ def compare(
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
     """Return the names of the methods and losses to compare; "all" stands for every name."""
+    plain = []
     for name in listed(losses):
-        if prefix := proxy_prefix_of(name):
+        prefix = proxy_prefix_of(name)
+        plain.append(name.removeprefix(prefix))
+        if prefix not in ("", AnchorAware.prefix):
             raise InputError(
-                f"--losses {name}: names a loss with AA proxies; pass {name.removeprefix(prefix)}, because every "
+                f"--losses {name}: names a loss with another proxy; pass {plain[-1]}, because every "
                 "loss is run with and without AA proxies"
             )
     method_rows = rows_of.chosen(methods, rows_of.method_names(), rows_of.known_methods(), "method or config")
-    loss_rows = rows_of.chosen(losses, rows_of.loss_names(), JoinedRegistry(LOSSES, RECIPES), "loss")
+    loss_rows = rows_of.chosen(plain, rows_of.loss_names(), JoinedRegistry(LOSSES, RECIPES), "loss")
     if not (method_rows or loss_rows):
         raise InputError(
             "compare: no methods and no losses given; pass --methods all, --losses all, or names of methods or losses"

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from aadml.search.encoders import near
+from aadml.search.facts import IndexFacts, PlainRecord, SourceRecord, StateRecord, near
 from aadml.search.index import Index
 from aadml.search.store import Entry, Item, create
 
@@ -31,16 +31,16 @@ def written(path, count):
     generator = np.random.default_rng(0)
     features = {m: {"extractor": "random", "parameters": {}} for m in ("audio",)}
     scaling = {"shift.audio": [0.0] * DIMENSION, "scale.audio": [1.0] * DIMENSION}
-    meta = {
-        "source": {"path": near("none", path.parent)},
-        "encoder": {"kind": "plain", "features": features, "dimensions": {"audio": DIMENSION}, "scaling": scaling},
-        "state": {"generation": 1, "similarity": "cosine"},
-    }
+    facts = IndexFacts(
+        SourceRecord(near("none", path.parent)),
+        PlainRecord(features=features, dimensions={"audio": DIMENSION}, scaling=scaling),
+        StateRecord(1, "cosine"),
+    )
     entries = (
         Entry(Item(f"clip {n:08}", {}, "", f"class {n % 10}"), b"", {"audio": generator.normal(size=DIMENSION)})
         for n in range(count)
     )
-    create(path, meta, {}, entries)
+    create(path, facts, {}, entries)
 
 
 def plain(vectors, query):

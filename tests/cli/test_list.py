@@ -6,8 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
-from aadml.cli.list import KINDS
-from aadml.configuration.catalog import SECTIONS, WITH_OPTIONS, listing, options
+from aadml.configuration.catalog import SECTIONS, TABLES, WITH_OPTIONS, listing, options
 from aadml.configuration.config import FIXED, TOWERS, Common
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import imported
@@ -22,7 +21,7 @@ HEAVY = {"torch", "numpy", "scipy", "av", "cv2", "h5py", "sklearn", "yaml"}
 
 
 def test_listing_imports_neither_torch_nor_any_other_large_package():
-    kinds = [kind for kind in KINDS if kind != "extractors"]
+    kinds = [kind for kind in TABLES if kind != "extractors"]
     code = (
         "import sys; from click.testing import CliRunner; from aadml.cli import cli\n"
         f"for kind in {kinds!r}: assert CliRunner().invoke(cli, ['list', kind]).exit_code == 0, kind\n"
@@ -42,7 +41,7 @@ def test_listing_extractors_imports_no_torch():
     assert run.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TABLES)
 def test_every_entry_has_a_line_and_an_origin(kind):
     entries = json.loads(CliRunner().invoke(cli, ["list", kind, "--json"]).stdout)
     assert entries

@@ -130,10 +130,10 @@ def test_values_of_set_are_yaml():
 
 def test_the_list_command_names_every_table():
     from aadml.cli import COMMANDS, cli
-    from aadml.cli.list import KINDS
+    from aadml.configuration.catalog import TABLES
 
     assert "list" in COMMANDS
-    for kind in KINDS:
+    for kind in TABLES:
         result = CliRunner().invoke(cli, ["list", kind])
         assert result.exit_code == 0, result.output
         assert len(result.output.splitlines()) >= 2

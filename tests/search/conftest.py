@@ -13,7 +13,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.search import Index
 from aadml.search.store import create
-from tests.search.small_index import COLUMNS, entry, with_timeline
+from tests.search.small_index import COLUMNS, FACTS, entry, with_timeline
 
 
 class Site:
@@ -107,7 +107,7 @@ def served():
 def index(tmp_path):
     path = tmp_path / "clips.index"
     entries = [entry("b", 2), entry("a", 1, label="cat", year="2005"), entry("c", 3, speaker="bob", year="10")]
-    create(path, {"source": {"kind": "test"}}, COLUMNS, entries)
+    create(path, FACTS, COLUMNS, entries)
     return path
 
 

@@ -8,11 +8,15 @@ import numpy as np
 
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import Timeline
+from aadml.search.facts import IndexFacts, PlainRecord, SourceRecord, StateRecord
 from aadml.search.filters import matching
 from aadml.search.items import items_of, vectors_of
 from aadml.search.store import Entry, Item, connect, reading
 
 COLUMNS = {"speaker": "TEXT", "year": "NUMERIC"}
+FACTS = IndexFacts(
+    SourceRecord("x"), PlainRecord(features={}, dimensions={}, scaling={}), StateRecord(1, "cosine")
+)  # fmt: skip
 
 
 def entry(name, value=0.0, *, label="dog", speaker="ann", year="1999", media=None):

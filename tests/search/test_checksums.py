@@ -11,15 +11,13 @@ import aadml
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.search import Index, checksums
 from aadml.search.store import change, create
-from tests.search.small_index import COLUMNS, entry, read
-
-META = {"state": {"generation": 1, "similarity": "cosine"}, "encoder": {}, "source": {"path": "x"}}
+from tests.search.small_index import COLUMNS, FACTS, entry, read
 
 
 @pytest.fixture
 def index(tmp_path):
     path = tmp_path / "clips.index"
-    create(path, META, COLUMNS, [entry("a", 1.0), entry("b", 2.0), entry("c", 3.0)])
+    create(path, FACTS, COLUMNS, [entry("a", 1.0), entry("b", 2.0), entry("c", 3.0)])
     return path
 
 
@@ -89,13 +87,13 @@ def test_items_that_were_changed_outside_aadml_are_refused_by_their_readers(inde
 def test_a_change_does_not_seal_earlier_damage(index, statement):
     changed(index, statement)
     with pytest.raises(DamagedFileError, match="damaged"):
-        change(index, {}, COLUMNS, ["a"], [entry("d", 4.0)])
+        change(index, FACTS, COLUMNS, ["a"], [entry("d", 4.0)])
     assert aadml.verify(index)
 
 
 def test_every_block_of_items_is_hashed_once(tmp_path, monkeypatch):
     path = tmp_path / "clips.index"
-    create(path, META, COLUMNS, [entry(f"clip{n:04}", n) for n in range(600)])
+    create(path, FACTS, COLUMNS, [entry(f"clip{n:04}", n) for n in range(600)])
     hashed, digest = [], checksums._digest
     monkeypatch.setattr(checksums, "_digest", lambda rows: hashed.append(len(rows)) or digest(rows))
     with Index(path) as opened:
@@ -114,14 +112,14 @@ def test_every_block_of_items_is_hashed_once(tmp_path, monkeypatch):
 
 def test_an_index_is_intact_after_every_kind_of_change(index):
     assert aadml.verify(index) == []
-    change(index, {}, COLUMNS, ["a"], [entry("b", 5.0), entry("d", 4.0)])
+    change(index, FACTS, COLUMNS, ["a"], [entry("b", 5.0), entry("d", 4.0)])
     assert aadml.verify(index) == []
     assert read(index) == (["b", "c", "d"], [5, 3, 4])
-    change(index, {}, {}, ["b", "c", "d"], [entry("e", 1.0)])
+    change(index, FACTS, {}, ["b", "c", "d"], [entry("e", 1.0)])
     assert aadml.verify(index) == []
-    change(index, {}, COLUMNS, ["e"], [entry(f"clip{n:04}", n) for n in range(600)])
+    change(index, FACTS, COLUMNS, ["e"], [entry(f"clip{n:04}", n) for n in range(600)])
     assert aadml.verify(index) == []
-    change(index, {}, COLUMNS, [f"clip{n:04}" for n in range(200, 590)], ())
+    change(index, FACTS, COLUMNS, [f"clip{n:04}" for n in range(200, 590)], ())
     assert aadml.verify(index) == []
     assert len(read(index)[0]) == 210
 
@@ -168,6 +166,6 @@ def test_an_index_of_the_second_edition_is_read_unverified_and_updated(index):
     unverified = []
     assert aadml.verify(index, on_unverified=unverified.append) == []
     assert "has no checksums" in unverified[0]
-    change(index, {}, COLUMNS, ["a"], [entry("d", 4.0)])
+    change(index, FACTS, COLUMNS, ["a"], [entry("d", 4.0)])
     assert read(index) == (["b", "c", "d"], [2, 3, 4])
     np.testing.assert_equal(len(Index(index)), 3)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.filters import matching
 from aadml.search.store import connect, create, reading
-from tests.search.small_index import COLUMNS, entry, matching_ids, read
+from tests.search.small_index import COLUMNS, FACTS, entry, matching_ids, read
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_condition_makes_no_long_text_and_the_limit_ends_with_it(index):
 def test_no_condition_writes_or_breaks_out(tmp_path_factory, where):
     path = tmp_path_factory.getbasetemp() / "fuzzed.index"
     if not path.exists():
-        create(path, {}, COLUMNS, [entry("a", 1)])
+        create(path, FACTS, COLUMNS, [entry("a", 1)])
     with suppress(InputError):
         matching_ids(path, where)
     assert read(path) == (["a"], [1])

@@ -1,6 +1,7 @@
 """Calibration of an index by validation clips of its own and of other files."""
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,9 +11,9 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
+from aadml.search.facts import CalibrationRecord, read_facts, write_facts
 from aadml.search.fit_calibration import why_uncalibrated
-from aadml.search.items import meta_of
-from aadml.search.store import connect, write_meta, writing
+from aadml.search.store import connect, writing
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +31,10 @@ def model(easy, tmp_path_factory):
 def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_path):
     Index.build(easy, tmp_path / "i", model=model).close()
     with closing(connect(tmp_path / "i")) as database:
-        written = meta_of(database)["calibration"]
+        facts = read_facts(database, tmp_path / "i")
     with writing(tmp_path / "i") as database:
-        write_meta(database, {"calibration": {**written, "form": 1, "curves": [{"kind": "isotonic"}]}})
+        calibration = replace(facts.calibration, form=1, curves=[{"kind": "isotonic"}])
+        write_facts(database, replace(facts, calibration=calibration))
     with pytest.raises(InputError, match="another version of aadml fitted the probabilities; run `aadml index`"):
         Index(tmp_path / "i")
     with Index.build(easy, tmp_path / "i", model=model) as index:
@@ -47,7 +49,7 @@ def test_an_index_says_how_likely_its_hits_fit(easy, model, tmp_path):
             "audio to audio", "audio to visual", "visual to audio", "visual to visual", "audio+visual to audio",
             "audio+visual to visual",
         ]  # fmt: skip
-        assert all("AUROC of clips whose class is not in the index" in note for note in notes)
+        assert all("probabilities from 60 validation clips (calibration error 0." in note for note in notes)
         test = aadml.read(easy).test
         found = [index.search(audio=row.numpy(), to="visual") for row in test["audio"]]
         for one in found:
@@ -71,7 +73,7 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
     with Index.build(bare, tmp_path / "i", model=model, on_note=notes.append) as index:
         assert notes == [
             "no probabilities: the index has 0 of the 30 validation clips that are needed; "
-            "pass a file with more clips by --calibrate"
+            "divide the clips by `aadml manifest --split`, or pass another file by --calibrate"
         ]
         found = index.search(audio=content.features["audio"][0], to="visual")
         assert found.calibration is found.nothing_fits is found.hits[0].probability is None
@@ -88,9 +90,9 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({}, "the index is not calibrated; run `aadml index` to calibrate it"),
-        ({"clips": 27, "data": "the index"}, "the index has 27 of the 30 validation clips that are needed"),
-        ({"clips": 40, "data": "other.h5"}, "the validation clips of other.h5 cannot be such queries"),
+        (CalibrationRecord(), "the index is not calibrated; run `aadml index` to calibrate it"),
+        (CalibrationRecord(clips=27), "the index has 27 of the 30 validation clips that are needed"),
+        (CalibrationRecord(clips=40, data="other.h5"), "the validation clips of other.h5 cannot be such queries"),
     ],
 )
 def test_the_reason_for_no_probabilities_has_the_number_of_clips(content, words):
@@ -113,9 +115,9 @@ def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_
     write_features(others, synthetic(train=0, valid=50, **sizes))
     with Index.build(clips, tmp_path / "i") as index:
         assert {one.clips for one in index._state.calibrations.values()} == {50}
-        generation = index._state.meta["state"]["generation"]
+        generation = index._state.facts.state.generation
     with Index.build(clips, tmp_path / "i", calibrate=others) as index:  # the same file by another name: nothing to do
-        assert index._state.meta["state"]["generation"] == generation
+        assert index._state.facts.state.generation == generation
 
 
 def test_calibration_clips_of_other_features_leave_no_index_behind(easy, tmp_path):

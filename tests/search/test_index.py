@@ -96,8 +96,8 @@ def test_a_missing_calibration_file_is_refused_before_work(features, tmp_path):
 
 
 def test_a_search_parses_facts_and_looks_for_moments_once(timed, timed_features, tmp_path, monkeypatch):
-    statements, parsed, meta_of = [], [], indexes.meta_of
-    monkeypatch.setattr(indexes, "meta_of", lambda database: parsed.append(1) or meta_of(database))
+    statements, parsed, read_facts = [], [], indexes.read_facts
+    monkeypatch.setattr(indexes, "read_facts", lambda *where: parsed.append(1) or read_facts(*where))
     with Index.build(timed_features, tmp_path / "i", moments=True) as index:
         index.search(audio=timed.features["audio"][7], to="audio", k=10)
         parsed.clear()

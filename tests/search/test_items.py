@@ -7,15 +7,16 @@ from contextlib import closing
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.items import digests_of, items_of, meta_of, vectors_of
+from aadml.search.facts import read_facts
+from aadml.search.items import digests_of, items_of, vectors_of
 from aadml.search.store import Entry, Item, connect, create, reading
-from tests.search.small_index import read
+from tests.search.small_index import FACTS, read
 
 
 def test_what_is_written_is_read_in_the_order_of_the_ids(index):
     assert read(index) == (["a", "b", "c"], [1, 2, 3])
     with closing(connect(index)) as database:
-        assert meta_of(database) == {"source": {"kind": "test"}}
+        assert read_facts(database, index) == FACTS
         assert digests_of(database) == {"a": b"a1", "b": b"b2", "c": b"c3"}
         (item,) = items_of(database, [1])
         assert item == Item("b", {"audio": "b.wav"}, "test", "dog", {"speaker": "ann", "year": "1999"})
@@ -26,14 +27,14 @@ def test_what_is_written_is_read_in_the_order_of_the_ids(index):
 
 def test_names_of_files_may_be_any_bytes(tmp_path):
     name = os.fsdecode(b"caf\xe9.wav")
-    create(tmp_path / "i", {}, {}, [Entry(Item("x", {"audio": name}), b"", {})])
+    create(tmp_path / "i", FACTS, {}, [Entry(Item("x", {"audio": name}), b"", {})])
     with closing(connect(tmp_path / "i")) as database:
         assert next(items_of(database, [1])).media == {"audio": name}
 
 
 def test_columns_may_have_any_name(tmp_path):
     name = 'a "b" -- ;'
-    create(tmp_path / "i", {}, {name: "TEXT"}, [Entry(Item("x", {}, "", "", {name: "v"}), b"", {})])
+    create(tmp_path / "i", FACTS, {name: "TEXT"}, [Entry(Item("x", {}, "", "", {name: "v"}), b"", {})])
     with closing(connect(tmp_path / "i")) as database:
         assert next(items_of(database, [1])).columns == {name: "v"}
 
@@ -62,4 +63,4 @@ def test_facts_that_are_none_are_called_damaged(index, value):
         database.commit()
     said = pytest.raises(InputError, match=r"damaged|cannot be read")
     with closing(connect(index)) as database, said, reading(database, index):
-        meta_of(database)
+        read_facts(database, index)

@@ -135,6 +135,6 @@ def test_damaged_cells_are_one_line(source, tmp_path, monkeypatch, change):
 
 @pytest.mark.parametrize("recall", [0, 1, 1.5, float("nan")])
 def test_a_recall_that_is_none_is_refused(source, tmp_path, recall):
-    with pytest.raises(InputError, match="pass a recall above 0 and below 1"):
+    with pytest.raises(InputError, match="pass a share above 0 and below 1"):
         Index.build(source(range(20)), tmp_path / "i", approximate=recall)
     assert not (tmp_path / "i").exists()

@@ -9,7 +9,7 @@ import pytest
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.items import digests_of, items_of, vectors_of
 from aadml.search.store import Entry, Item, change, columns_of, connect, create, only_writer, reading
-from tests.search.small_index import COLUMNS, entry, matching_ids, read
+from tests.search.small_index import COLUMNS, FACTS, entry, matching_ids, read
 
 
 def test_a_number_that_is_missing_meets_no_comparison_and_leaves_the_others_numbers(tmp_path):
@@ -18,7 +18,7 @@ def test_a_number_that_is_missing_meets_no_comparison_and_leaves_the_others_numb
     assert columns == {"year": "NUMERIC", "none": "TEXT"}
     path = tmp_path / "clips.index"
     items = [Item(name, columns={"year": year, "none": ""}) for name, year in years.items()]
-    create(path, {}, columns, [Entry(item, b"", {}) for item in items])
+    create(path, FACTS, columns, [Entry(item, b"", {}) for item in items])
     assert matching_ids(path, "year > 9") == ["c", "d"]
     assert matching_ids(path, "year < 2000") == ["a", "c"]
     assert matching_ids(path, "year IS NULL AND none = ''") == ["b"]
@@ -27,18 +27,18 @@ def test_a_number_that_is_missing_meets_no_comparison_and_leaves_the_others_numb
 
 
 def test_at_rest_an_index_is_one_file(index):
-    change(index, {}, COLUMNS, ["a"], [entry("d", 4), entry("b", 5)])
+    change(index, FACTS, COLUMNS, ["a"], [entry("d", 4), entry("b", 5)])
     assert read(index) == (["b", "c", "d"], [5, 3, 4])
     assert [path.name for path in index.parent.iterdir()] == ["clips.index"]
 
 
 def test_a_change_of_columns_renews_them(index):
     entries = [Entry(Item(name, {}, "", "", {"place": name * 2}), b"", {}) for name in "abc"]
-    change(index, {}, {"place": "TEXT"}, [], entries)
+    change(index, FACTS, {"place": "TEXT"}, [], entries)
     assert matching_ids(index, "place = 'bb'") == ["b"]
     with pytest.raises(InputError, match=r"no such column: year; choose from id, split, label, audio, visual, place"):
         matching_ids(index, "year = 1")
-    change(index, {}, {}, [], [Entry(Item("a"), b"", {})])
+    change(index, FACTS, {}, [], [Entry(Item("a"), b"", {})])
     assert matching_ids(index, "id < 'b'") == ["a"]
 
 
@@ -48,14 +48,14 @@ def test_a_failed_change_changes_nothing(index):
         raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError, match="in the middle"):
-        change(index, {}, COLUMNS, ["a"], broken())
+        change(index, FACTS, COLUMNS, ["a"], broken())
     assert read(index) == (["a", "b", "c"], [1, 2, 3])
 
 
 def test_a_reader_sees_one_state_while_a_change_is_written(index):
     with closing(connect(index)) as database, reading(database, index):
         before = digests_of(database)
-        writer = threading.Thread(target=change, args=(index, {}, COLUMNS, ["a", "b"], [entry("d", 4)]))
+        writer = threading.Thread(target=change, args=(index, FACTS, COLUMNS, ["a", "b"], [entry("d", 4)]))
         writer.start()
         writer.join(timeout=30)
         assert not writer.is_alive()
@@ -123,5 +123,5 @@ def test_a_full_disk_is_said_to_be_one(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sqlite3, "connect", small)
     with pytest.raises(InputError, match=r"clips\.index: cannot be written \(database or disk is full\); free some"):
-        create(tmp_path / "clips.index", {"source": {"kind": "test"}}, COLUMNS, [entry("a")])
+        create(tmp_path / "clips.index", FACTS, COLUMNS, [entry("a")])
     assert not list(tmp_path.iterdir())

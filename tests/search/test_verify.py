@@ -17,7 +17,7 @@ from aadml.feature_extraction.ledger import Record, open_ledger
 from aadml.search.store import create
 from tests.edited_hdf5 import edited
 from tests.feature_extraction.contents import content
-from tests.search.small_index import COLUMNS, entry
+from tests.search.small_index import COLUMNS, FACTS, entry
 
 FILES = Path(__file__).parents[1] / "second_edition" / "files"
 
@@ -91,7 +91,7 @@ def content_of_a_kind(request, tmp_path):
     if request.param == "feature file":
         write_features(tmp_path / "whole", content())
     elif request.param == "index":
-        create(tmp_path / "whole", {"source": {"kind": "test"}}, COLUMNS, [entry(f"clip {n}") for n in range(300)])
+        create(tmp_path / "whole", FACTS, COLUMNS, [entry(f"clip {n}") for n in range(300)])
     else:
         return (FILES / request.param).read_bytes()
     return (tmp_path / "whole").read_bytes()

@@ -9,7 +9,7 @@ import click
 
 from aadml.cli import main, sweeps
 from aadml.cli.progress import note
-from aadml.cli.settings import GENERAL, config_options, key_flag
+from aadml.cli.settings import config_options
 from aadml.cli.trust import trust_option
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
@@ -32,14 +32,7 @@ from scripts.experiments.anchor_aware.finals import LOOKS
 )
 @config_options
 @click.option("--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every run.")
-@key_flag("--device", "device", GENERAL)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=0),
-    help="Worker processes, one thread each; 0 runs in this process.  [default: one per core]",
-)
-@sweeps.SHARDS[1]
-@sweeps.SHARDS[0]
+@sweeps.machine_options
 @click.option("--yes", is_flag=True, help="Do not ask before a job of more than an hour.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder of ledger, runs and page.")

@@ -1,0 +1,61 @@
+"""Options about features and their extractors, shared by several commands."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from aadml.feature_extraction.ground.json_values import Json
+
+other_features_option = click.option(
+    "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
+)
+"""`--allow-other-features` of the commands that apply a model to a feature file."""
+
+
+def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that select the views of a layout to a command."""
+    view = click.option(
+        "--view",
+        "views",
+        multiple=True,
+        metavar="NAME=VIEW",
+        help="View to use as another modality, such as flow=raft. Repeatable.",
+    )
+    command = view(command)
+    for name in ("text", "visual", "audio"):
+        command = click.option(f"--{name}", help=f"View to use as {name}, if the layout does not define it.")(command)
+    return command
+
+
+def _options_of(
+    _context: click.Context, _option: click.Parameter, settings: tuple[str, ...]
+) -> dict[str, dict[str, Json]]:
+    """Read `modality.key=value` settings by modality; values are YAML."""
+    from aadml.configuration import strict_yaml
+    from aadml.feature_extraction.ground.errors import InputError
+
+    options: dict[str, dict[str, Json]] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        modality, _, key = name.partition(".")
+        if not equals or not key or modality not in ("audio", "visual", "text"):
+            raise InputError(
+                f"--set {setting} has no modality; write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE"
+            )
+        try:
+            options.setdefault(modality, {})[key.replace("-", "_")] = strict_yaml.load(value)
+        except InputError as error:
+            raise InputError(f"--set {setting}: {str(error).removeprefix('line 1: ')}") from error
+    return options
+
+
+extractor_settings_option = click.option(
+    "--set",
+    "options",
+    multiple=True,
+    metavar="MODALITY.KEY=VALUE",
+    callback=_options_of,
+    help="Set an option of an extractor.",
+)
+"""`--set` of the commands that extract features."""

@@ -1,0 +1,154 @@
+"""Facts of an index: its source, its encoder, its state, its calibrations and its cells, each a row of `meta`."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from aadml.data.reading import SYNTHETIC
+from aadml.feature_extraction.ground.errors import DamagedFileError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
+
+OF_INDEX = "the index"
+"""`data` of calibrations whose validation clips are those of the index."""
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """Source of the items.
+
+    Attributes:
+        path: the feature file, manifest or folder; relative to the folder of the index if inside.
+        media: the manifest with the media of a feature file, likewise.
+        moments: `kept` if the index has features over time.
+    """
+
+    path: str
+    media: str | None = None
+    moments: Literal["kept"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRecord:
+    """Model of an index: its folder, and the checksum of everything that determines its vectors."""
+
+    kind: Literal["model"] = "model"
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainRecord:
+    """Extractors of an index without a model.
+
+    Attributes:
+        kind: marks the record.
+        features: modality -> fingerprint of its extractor.
+        dimensions: modality -> number of feature dimensions.
+        scaling: state of the scaling (see `Scaling.state`).
+    """
+
+    kind: Literal["plain"] = "plain"
+    features: Mapping[str, JsonObject]
+    dimensions: Mapping[str, int]
+    scaling: Mapping[str, list[float]]
+
+
+@dataclass(frozen=True)
+class StateRecord:
+    """Number of the latest change of an index, and the similarity of its vectors."""
+
+    generation: int
+    similarity: str
+
+    def next(self) -> "StateRecord":
+        """Return the state after one more change."""
+        return replace(self, generation=self.generation + 1)
+
+
+@dataclass(frozen=True)
+class CalibrationRecord:
+    """Calibrations of an index.
+
+    Attributes:
+        form: version of the curves; None if the index has changed since the curves were fitted.
+        data: feature file with the validation clips, or OF_INDEX.
+        precision: share of best hits above the threshold that fit.
+        clips: number of validation clips.
+        curves: a `Calibration` for every kind of query, as plain values, since curves may have another form.
+        content: checksum of the feature file.
+    """
+
+    form: int | None = None
+    data: str = OF_INDEX
+    precision: float | None = None
+    clips: int | None = None
+    curves: list[Json] = field(default_factory=list)
+    content: str | None = None
+
+
+@dataclass(frozen=True)
+class CellsRecord:
+    """Requested recall of approximate search, and the generation of the index that the cells belong to."""
+
+    recall: float
+    generation: int
+
+
+@dataclass(frozen=True)
+class IndexFacts:
+    """Facts of an index by name.
+
+    Attributes:
+        source: source of the items.
+        encoder: encoder of items and queries.
+        state: latest change and similarity.
+        calibration: calibrations of the probabilities.
+        approximate: cells of approximate search; None if searches are exact.
+    """
+
+    source: SourceRecord
+    encoder: ModelRecord | PlainRecord
+    state: StateRecord
+    calibration: CalibrationRecord = field(default_factory=CalibrationRecord)
+    approximate: CellsRecord | None = None
+
+
+def read_facts(database: sqlite3.Connection, path: Path) -> IndexFacts:
+    """Read the facts of an index in an open transaction.
+
+    Raises:
+        InputError: the facts are damaged.
+    """
+    try:
+        content = {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM meta")}
+    except (TypeError, ValueError) as error:
+        raise DamagedFileError(f"{path}: its facts are damaged ({error}); build the index again") from error
+    return read_as(IndexFacts, content, path)
+
+
+def write_facts(database: sqlite3.Connection, facts: IndexFacts) -> None:
+    """Insert or replace the facts of an index."""
+    rows = [
+        (name, json.dumps({key: value for key, value in record.items() if value is not None}))
+        for name, record in asdict(facts).items()
+        if record is not None
+    ]
+    database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+
+
+def near(path: str | Path, folder: Path) -> str:
+    """Return a path relative to `folder` if it is inside, else absolute; names of synthetic data stay unchanged."""
+    if str(path).startswith(SYNTHETIC):
+        return str(path)
+    absolute = os.path.abspath(path)  # noqa: PTH100 - does not resolve links
+    relative = os.path.relpath(absolute, folder.absolute())
+    return absolute if relative.startswith("..") else relative
+
+
+def located(path: str, folder: Path) -> str:
+    """Return the path of a file from the text that `near` returned."""
+    return path if path.startswith(SYNTHETIC) else str(folder / path)

@@ -97,11 +97,15 @@ def read_as(kind: Callable[..., T], content: Json, place: str | Path) -> T:
     Raises:
         InputError: a field is missing, unknown, or has another type.
     """
+    return parse_as(kind, json.dumps(content, ensure_ascii=False).encode(errors="replace"), place)  # any file name
+
+
+def parse_as(kind: Callable[..., T], text: bytes, place: str | Path) -> T:
+    """Build a dataclass from the text of a JSON object; see `read_as`."""
     from pydantic import ValidationError
 
     try:
-        text = json.dumps([content], ensure_ascii=False).encode(errors="replace")  # file names need not be UTF-8
-        (record,) = _adapter(kind).validate_json(text)
+        (record,) = _adapter(kind).validate_json(b"[%s]" % text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         # earlier versions of pydantic add the names of their validators, which have brackets

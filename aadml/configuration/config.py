@@ -14,7 +14,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.option_types import Choice
-from aadml.feature_extraction.ground.options import REQUIRED, Default, Option, as_yaml, schema, sections
+from aadml.feature_extraction.ground.options import REQUIRED, Option, as_yaml, schema, sections
 from aadml.feature_extraction.ground.registry import lookup, suggestion
 from aadml.feature_extraction.ground.validation import built, checked, checked_options
 from aadml.methods import METHODS
@@ -232,7 +232,7 @@ def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
     entries = {section: schema(entry) for section, entry in reversed(FIXED.items())}
     entries["method"] = schema(METHODS[resolve(values).method])
     space = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
-    return {key: choices for key, choices in space.items() if choices}
+    return {key: [*choices] for key, choices in space.items() if choices}
 
 
 def _towers(values: JsonObject) -> PretrainedOptions | None:
@@ -252,7 +252,7 @@ def _sections(wanted: Mapping[str, Option], values: JsonObject, *, stored: bool)
     return OptionValues(**typed)
 
 
-def _section(key: str, kind: Any, given: Default, score: str | None, *, stored: bool) -> object:
+def _section(key: str, kind: Any, given: Any, score: str | None, *, stored: bool) -> object:
     """Check and complete a section; `score` is the score of the loss, or None if it has no score."""
     if given is REQUIRED:
         raise InputError(f"{key}: the section is missing; add it, for example as in the preset `aadml`")
@@ -271,7 +271,7 @@ def _section(key: str, kind: Any, given: Default, score: str | None, *, stored: 
     return section.completed(checked_options)
 
 
-def _with_name(given: Json, default: Default) -> Json:
+def _with_name(given: Json, default: Any) -> Json:
     """Add the name and the options of the section's default to a section without a name."""
     if not isinstance(given, Mapping) or "name" in given or default is REQUIRED:
         return given

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject, inner, nested, read_as
+from aadml.feature_extraction.ground.json_values import Json, JsonObject, nested, read_as
 from aadml.feature_extraction.ground.options import schema
 from aadml.methods import METHODS
 from aadml.methods.training.settings import Training
@@ -102,7 +102,7 @@ def planned(name: str, values: JsonObject, dataset: str) -> list[tuple[PaperRow,
         options = {key: value for key, value in networks.items() if key in known}
         config: dict[str, Json] = {**values, "method": {"name": row.method, **options}}
         if row.method == "3cmlf":  # one model mines the batches of all rows, whose own batch sizes may differ
-            batch = networks.get("ancillary_batch") or inner(values, "training", "batch") or Training().batch
+            batch = networks.get("ancillary_batch") or nested(values, "training").get("batch") or Training().batch
             config = with_setting(config, "method.ancillary_batch", batch)
         for key, value in row.changed(dataset).items():
             config = with_setting(config, key, value)

@@ -14,8 +14,8 @@ from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import typed
+from aadml.feature_extraction.ground.options import Options
 from aadml.feature_extraction.jobs.job import choose_extractors, named_extractors
-from aadml.feature_extraction.jobs.recipes import Options
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.model import Model
 from aadml.search.checksums import check_all

@@ -96,7 +96,7 @@ class Extractor:
     begins: Callable[[int, float], NDArray[np.float64]] | None = None
     minimum_seconds: float = 0.0
     batch_clips: int = 16
-    about: JsonObject = field(default_factory=dict)
+    about: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
     fit: Fit | None = None
 
     def times(self, rows: int, seconds: float) -> NDArray[np.float64]:

@@ -8,11 +8,12 @@ from pathlib import Path
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
+from aadml.feature_extraction.ground.options import Options
 from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.jobs.extract import ExtractionOutcome, execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
-from aadml.feature_extraction.jobs.recipes import RECIPES, Options
+from aadml.feature_extraction.jobs.recipes import RECIPES
 from aadml.feature_extraction.jobs.shard_names import shard_path
 from aadml.feature_extraction.manifest import Manifest, read_manifest
 from aadml.feature_extraction.media import Limits

@@ -4,13 +4,9 @@ The AADML paper uses VGGish (128-d) and Inception-V3 (1,024-d), but does not spe
 after its last ReLU, with or without AudioSet's PCA, as floats or in 8 bits. Each interpretation is a recipe.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aadml.feature_extraction.ground.json_values import JsonObject
-
-Options = Mapping[str, JsonObject]
-"""Modality -> option of its extractor -> value."""
+from aadml.feature_extraction.ground.options import Options
 
 
 @dataclass(frozen=True)

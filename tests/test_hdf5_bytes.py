@@ -30,7 +30,7 @@ def every_part(path):
         all_labels=np.eye(2, dtype=np.uint8)[plain.labels],
         present={"visual": np.array([True, False, True, True])},
         fingerprints={"audio": np.ones((4, SIZE), np.uint8)},
-        shard=Shard(0, 2, 9, "abc", np.array([0, 2, 4, 6])),
+        shard=Shard(0, 2, 9, "abc", rows=np.array([0, 2, 4, 6])),
         texts=texts,
     )
     write_features(path, full)

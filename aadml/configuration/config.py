@@ -186,7 +186,7 @@ def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
     entries = {section: schema(entry) for section, entry in reversed(FIXED.items())}
     entries["method"] = schema(METHODS[resolve(values).method])
     space = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
-    return {key: choices for key, choices in space.items() if choices}
+    return {key: [*choices] for key, choices in space.items() if choices}
 
 
 @dataclass(frozen=True)

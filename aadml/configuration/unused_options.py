@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 
 from aadml.configuration.config import Config
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import idle
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs
@@ -18,7 +17,7 @@ def idle_options(config: Config) -> list[str]:
 
     The marker `OnlyWith` of an option's type states the options that it needs. The weight of a loss needs another loss.
     """
-    sentences = [sentence for where, entry, values in _entries(config) for sentence in idle(entry, values, where)]
+    sentences = [sentence for where, entry, options in _entries(config) for sentence in idle(entry, options, where)]
     loss = config.section("loss")
     if loss and "label_loss" not in config.sections and loss.shared(Weighted).weight != 1:
         weight = f"loss.weight={loss.shared(Weighted).weight:g}"
@@ -28,14 +27,14 @@ def idle_options(config: Config) -> list[str]:
     return sentences
 
 
-def _entries(config: Config) -> Iterator[tuple[str, Callable[..., object], JsonObject]]:
-    """Yield (section, declaration of its options, their values) for every section of a config."""
-    yield "method", METHODS[config.method], vars(config.options)
-    yield "inputs", Inputs, vars(config.inputs)
-    yield "training", Training, vars(config.training)
+def _entries(config: Config) -> Iterator[tuple[str, Callable[..., object], object]]:
+    """Yield (section, declaration of its options, object with the options) for every section of a config."""
+    yield "method", METHODS[config.method], config.options
+    yield "inputs", Inputs, config.inputs
+    yield "training", Training, config.training
     for key, section in vars(config.sections).items():
         if isinstance(section, EntrySection):
             for declared in (section.entry, *section.groups):
-                yield key, declared, vars(section.options)
+                yield key, declared, section.options
         elif is_dataclass(section):
-            yield key, type(section), vars(section)
+            yield key, type(section), section

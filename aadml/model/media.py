@@ -18,7 +18,8 @@ from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, nested
 from aadml.feature_extraction.ground.registry import lookup
-from aadml.feature_extraction.jobs.extract import extract
+from aadml.feature_extraction.jobs.extract import execute
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import Manifest, Row
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_path
 from aadml.model.facts import Facts, difference, fingerprint
@@ -68,7 +69,8 @@ def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:
     rows = tuple(Row(str(i), {modality: path}, label="-", split="test", columns={}) for i, path in enumerate(items))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "features.h5"
-        outcome = extract(Manifest("media", rows, ("-",)), place, [chosen], workers=min(2, len(items)))
+        manifest = Manifest("media", rows, ("-",))
+        outcome = execute(ExtractionPlan(manifest, place, [chosen], workers=min(2, len(items))))
         if outcome.failures:
             failure = outcome.failures[0]
             raise InputError(

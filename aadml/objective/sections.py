@@ -7,7 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeGuard, TypeVar
 
-from aadml.feature_extraction.ground.json_values import Json
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.feature_extraction.ground.options import completed, keywords, made, schema, without_removed
 from aadml.feature_extraction.ground.registry import Registry, lookup
@@ -78,7 +78,7 @@ class EntrySection(OwnSection):
         entry: Callable[..., Any] = lookup(self.table, self.name, self.key.replace("_", " "))
         return entry
 
-    def completed(self: S, complete: Callable[..., dict[str, Json]] = completed) -> S:
+    def completed(self: S, complete: Callable[..., JsonObject] = completed) -> S:
         """Return the section with the defaults of all omitted options.
 
         Args:
@@ -88,7 +88,7 @@ class EntrySection(OwnSection):
         values: dict[str, Json] = {}
         for group in self.groups:
             values |= complete(group, {key: options.pop(key) for key in schema(group) if key in options}, self.key)
-        return replace(self, options=OptionValues(**values | complete(entry, options, self.key, name=self.name)))
+        return replace(self, options=OptionValues(**{**values, **complete(entry, options, self.key, name=self.name)}))
 
     def shared(self, group: Callable[..., T]) -> T:
         """Build one of the `groups` from the options."""

@@ -7,7 +7,8 @@ from aadml.configuration.config import Config
 from aadml.data import SampleClips, write_sample_clips
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.jobs.extract import extract
+from aadml.feature_extraction.jobs.extract import execute
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.weights.table import weights_folder
 from aadml.runs.data import takes_captions
@@ -46,7 +47,7 @@ def sample_features(say: Callable[[str], None]) -> Path:
         return features
     say("extracting log-mel and hog-color features")
     extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
-    outcome = extract(read_manifest(manifest), features, extractors)
+    outcome = execute(ExtractionPlan(read_manifest(manifest), features, extractors))
     if outcome.failures:
         features.unlink(missing_ok=True)  # otherwise the next call would use the incomplete file
         count = len(outcome.failures)

@@ -10,8 +10,9 @@ from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import Options
 from aadml.feature_extraction.ground.strings import Note
-from aadml.feature_extraction.jobs.job import Options, choose_extractors, named_extractors
+from aadml.feature_extraction.jobs.job import choose_extractors, named_extractors
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.facts import fingerprint
 from aadml.model.model import Model

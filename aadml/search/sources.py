@@ -19,8 +19,9 @@ from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, Featur
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.strings import Note
-from aadml.feature_extraction.jobs.extract import extract
+from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
 from aadml.runs.model_data import check_features
 from aadml.search.encoders import IndexEncoder, ModelEncoder
@@ -220,10 +221,9 @@ def _extracted(manifest: Manifest, extractor: Extractor, work: Work) -> tuple[Fe
         if work.progress is not None:
             work.progress(f"{extractor.modality} of {len(manifest.rows)}", done, failed)
 
-    outcome = extract(
-        manifest, work.folder / f"{extractor.modality}.h5", [extractor], workers=work.workers, sequence=work.moments,
-        progress=progress,
-    )  # fmt: skip
+    output = work.folder / f"{extractor.modality}.h5"
+    plan = ExtractionPlan(manifest, output, [extractor], workers=work.workers, sequence=work.moments)
+    outcome = execute(plan, progress)
     return None if outcome.path is None else read_features(outcome.path), outcome.failures
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.options import schema
+from aadml.feature_extraction.ground.options import keywords, schema
 from aadml.feature_extraction.ground.registry import Registry, lookup
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.feature_extraction.weights.hub_names import expanded
@@ -96,7 +96,7 @@ class Extractor:
     begins: Callable[[int, float], NDArray[np.float64]] | None = None
     minimum_seconds: float = 0.0
     batch_clips: int = 16
-    about: JsonObject = field(default_factory=dict)
+    about: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
     fit: Fit | None = None
 
     def times(self, rows: int, seconds: float) -> NDArray[np.float64]:
@@ -177,7 +177,7 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     """
     name, from_name = expanded(name, modality)
     options, factory = {**from_name, **(options or {})}, _factory(name, modality)
-    built = factory(**checked_options(factory, options, name, name=name))
+    built = factory(**keywords(factory, checked_options(factory, options, name, name=name)))
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:
         raise InputError(f"--{modality} {name}: is an extractor of {built.modality}; pass an extractor of {modality}")

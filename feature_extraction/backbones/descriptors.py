@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Description, Extractor, FrameRate
 from aadml.feature_extraction.frontends.log_mel import DESCRIPTOR, filled_log_mel
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.media import Frames, Sound
 
 PATCH = 96  # spectrogram frames per row of features: 0.96 s, as in VGGish
@@ -28,18 +27,17 @@ def log_mel() -> Extractor:
     Returns:
         The extractor. It accepts sound of any length, and pads sound shorter than one window with zeros.
     """
-    parameters: JsonObject = {
-        "statistics": "mean and standard deviation of log-mel bands",
-        "log_mel": asdict(DESCRIPTOR),
-        "patch": PATCH,
-        "weights": None,
-    }
     return Extractor(
         name="log-mel",
         modality="audio",
         dimension=2 * DESCRIPTOR.bands,
         inputs=Sound(DESCRIPTOR.sample_rate),
-        parameters=parameters,
+        parameters={
+            "statistics": "mean and standard deviation of log-mel bands",
+            "log_mel": asdict(DESCRIPTOR),
+            "patch": PATCH,
+            "weights": None,
+        },
         prepare=describe_sound,
         begins=patch_times,
         pool=pool_statistics,
@@ -55,19 +53,18 @@ def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
     Returns:
         The extractor, whose features of a clip are means over its frames.
     """
-    parameters: JsonObject = {
-        "frames_per_second": frames_per_second,
-        "side": SIDE,
-        "gradients": {"cell": CELL, "angles": ANGLES, "normalization": "3 x 3 cells"},
-        "colors": {"tile": TILE, "hues": HUES, "saturations": LEVELS, "values": LEVELS, "root": True},
-        "weights": None,
-    }
     return Extractor(
         name="hog-color",
         modality="visual",
         dimension=(SIDE // CELL) ** 2 * ANGLES + (SIDE // TILE) ** 2 * (HUES + 2 * LEVELS),
         inputs=Frames(frames_per_second=frames_per_second, height=SIDE, width=SIDE),
-        parameters=parameters,
+        parameters={
+            "frames_per_second": frames_per_second,
+            "side": SIDE,
+            "gradients": {"cell": CELL, "angles": ANGLES, "normalization": "3 x 3 cells"},
+            "colors": {"tile": TILE, "hues": HUES, "saturations": LEVELS, "values": LEVELS, "root": True},
+            "weights": None,
+        },
         prepare=describe_frames,
     )
 

@@ -21,9 +21,9 @@ from aadml.feature_extraction.backbones import Description, Extractor, FrameRate
 from aadml.feature_extraction.frontends.inference import batched, chosen_device, loaded, seeded, uses_bfloat16
 from aadml.feature_extraction.frontends.whitening import PcaWhitening, reduced, youtube8m_whitening
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.options import removing
 from aadml.feature_extraction.layers.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
-from aadml.feature_extraction.layers.inception_variants import InceptionVariant, variant_of
+from aadml.feature_extraction.layers.inception_variants import AS_WEIGHTS, InceptionVariant, VariantOptions, variant_of
 from aadml.feature_extraction.media import Frames
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.table import weights_path
@@ -152,12 +152,11 @@ def folded(network: InceptionV3) -> InceptionV3:
     return network
 
 
+@removing(matrices="auto")
 def inception_v3(
     *,
     weights: str = "auto",
-    pool_padding: PoolPadding | None = None,
-    last_pool: LastPool | None = None,
-    transform_input: bool | None = None,
+    variant: VariantOptions = AS_WEIGHTS,
     reduction: Literal["none", "own-pca", "youtube-8m"] = "none",
     eight_bit: bool = False,
     precision: Literal["float32", "bfloat16", "auto"] = "float32",
@@ -168,9 +167,7 @@ def inception_v3(
 
     Args:
         weights: `auto` (torchvision's file), `untrained`, a name in the table of weights, a weight file, or its folder.
-        pool_padding: `counted` or `excluded` (see `InceptionV3`); None for the value that the weights need.
-        last_pool: `average` or `max` (see `InceptionV3`); None for the value that the weights need.
-        transform_input: see `network_input`; None for the value that the weights need.
+        variant: structure and input of the network, where they differ from the variant that the weights belong to.
         reduction: `none`; `own-pca` (PCA with whitening to 1024, fitted to the frames of the training clips and stored
             in the feature file); `youtube-8m` (the released matrices).
         eight_bit: whether reduced values are quantized to 8 bits, as in YouTube-8M.
@@ -187,10 +184,9 @@ def inception_v3(
     reduce, checksums = _reduction(reduction, eight_bit)
     target = chosen_device(device, "inception-v3")
     half = uses_bfloat16(precision, target)
-    fields = {"pool_padding": pool_padding, "last_pool": last_pool, "transform_input": transform_input}
-    network, variant, checksum, about = _loaded(weights, {k: v for k, v in fields.items() if v is not None})
-    parameters: JsonObject = {
-        **asdict(variant),
+    network, actual, checksum, about = _loaded(weights, variant)
+    parameters = {
+        **asdict(actual),
         "side": SIDE,
         "frames_per_second": frames_per_second,
         "reduction": reduction,
@@ -207,13 +203,10 @@ def inception_v3(
         parameters=parameters,
         about=about,
         prepare=np.asarray,
-        describe=_describer(folded(network), target, variant.transform_input, half, reduce),
+        describe=_describer(folded(network), target, actual.transform_input, half, reduce),
         batch_clips=8,  # five minutes of frames are 80 MB
         fit=PcaWhitening(REDUCED, eight_bit) if reduction == "own-pca" else None,
     )
-
-
-inception_v3.__dict__["removed_options"] = {"matrices": "auto"}
 
 
 def _describer(
@@ -233,7 +226,7 @@ def _describer(
     return describe
 
 
-def _loaded(weights: str, overrides: JsonObject) -> tuple[InceptionV3, InceptionVariant, str, dict[str, str]]:
+def _loaded(weights: str, overrides: VariantOptions) -> tuple[InceptionV3, InceptionVariant, str, dict[str, str]]:
     """Return the network, its variant, the checksum of its weights, and further provenance."""
     about = {"torch": str(torch.__version__)}
     if weights == "untrained":

@@ -22,7 +22,7 @@ from aadml.feature_extraction.frontends.log_mel import VGGISH, filled_log_mel
 from aadml.feature_extraction.frontends.quantization import quantize
 from aadml.feature_extraction.frontends.whitening import vggish_pca
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.options import removing
 from aadml.feature_extraction.media import Sound
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.tensor_files import check_state
@@ -128,6 +128,7 @@ def vggish_patches(bands: Tensor) -> Tensor:
     return bands.unfold(0, PATCH, PATCH).transpose(1, 2).contiguous()
 
 
+@removing(patch_hop=PATCH_SECONDS, pca="auto")
 def vggish(
     *,
     variant: Variant = "pre-activation",
@@ -153,7 +154,7 @@ def vggish(
         InputError: an option has an invalid value, or the weights are not available.
     """
     network, checksums, files, matrices = _loaded(weights, variant)
-    parameters: JsonObject = {
+    parameters = {
         "variant": variant,
         "patch_hop": PATCH_SECONDS,
         "short": "filled with zeros to one patch",
@@ -178,9 +179,6 @@ def vggish(
         describe=describe,
         begins=partial(every, PATCH_SECONDS),
     )
-
-
-vggish.__dict__["removed_options"] = {"patch_hop": PATCH_SECONDS, "pca": "auto"}
 
 
 def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, NDArray[Any]]) -> Description:

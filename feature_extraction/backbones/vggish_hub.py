@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Description, Extractor, every
 from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.media import Sound
 from aadml.feature_extraction.weights.tensor_files import sha256
 
@@ -45,7 +44,7 @@ def vggish_hub(*, weights: str = "auto") -> Extractor:
     """
     model = PUBLISHED if weights == "auto" else weights
     embed, folder = _loaded(model)
-    parameters: JsonObject = {
+    parameters = {
         "model": PUBLISHED if model == PUBLISHED else "a SavedModel of one's own",
         "weights": sha256(folder),
         "short": "filled with zeros to one patch",

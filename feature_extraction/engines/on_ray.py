@@ -126,11 +126,14 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
         yield ray
         return
     where = address or os.environ.get("RAY_ADDRESS", "local")
-    here: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False} if where == "local" else {}
+    is_new = where == "local"
     paths = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
-    for left in reversed(range(_TRIES if here else 1)):
+    for left in reversed(range(_TRIES if is_new else 1)):
         try:
-            ray.init(address=where, log_to_driver=False, logging_level="ERROR", runtime_env=paths, **here)
+            ray.init(
+                address=where, log_to_driver=False, logging_level="ERROR", runtime_env=paths,
+                num_cpus=workers if is_new else None, include_dashboard=False if is_new else None,
+            )  # fmt: skip
             break
         except Exception as error:  # Ray has no exception class for this
             ray.shutdown()

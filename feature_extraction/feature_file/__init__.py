@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         FORMAT,
         UNLABELLED,
         FeatureFile,
+        PendingFit,
         Shard,
         Texts,
         Timeline,
@@ -51,6 +52,7 @@ __all__ = [
     "FeatureFile",
     "FeatureRows",
     "ModalityRows",
+    "PendingFit",
     "Shard",
     "Texts",
     "Timeline",
@@ -72,7 +74,9 @@ __getattr__ = imported_on_demand(
     __name__,
     {
         "check": "checks",
-        **dict.fromkeys(("DRAWN", "FORMAT", "UNLABELLED", "FeatureFile", "Shard", "Texts", "Timeline"), "content"),
+        **dict.fromkeys(
+            ("DRAWN", "FORMAT", "UNLABELLED", "FeatureFile", "PendingFit", "Shard", "Texts", "Timeline"), "content"
+        ),
         **dict.fromkeys(("MODALITIES", "check_modality", "in_order", "is_modality"), "names"),
         **dict.fromkeys(("is_feature_file", "open_features", "read_features"), "reading"),
         **dict.fromkeys(("Cursor", "FeatureRows", "ModalityRows", "gathered", "is_large", "spread"), "rows"),

@@ -100,18 +100,31 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Shard:
-    """Part of a job that a file holds; the file of a job without shards has no shard.
+class PendingFit:
+    """Transformation that `merge` fits to the training clips of all shards.
+
+    Attributes:
+        name: kind of the transformation, "pca-whitening".
+        dimension: number of components.
+        eight_bit: whether the transformed values are quantized to 8 bits.
+    """
+
+    name: str
+    dimension: int
+    eight_bit: bool = False
+
+
+@dataclass(frozen=True)
+class JobPart:
+    """Description of a part of a job in its feature file, as JSON.
 
     Attributes:
         index: number of the shard, from 0.
         count: number of shards. Shard i holds the rows i, i + count, i + 2 count ... of the manifest.
         total: number of rows of the manifest.
         manifest: fingerprint of the manifest.
-        rows: (n,) int64, row of each clip in the manifest.
-        failures: for each failed clip, its row in the manifest and its fields in the list of failures.
-        pending: by modality, name and options of the transformation that `merge` fits to the training clips of all
-            shards. Until then, features and sequences are not transformed.
+        pending: by modality, the transformation that `merge` fits. Until then, features and sequences are not
+            transformed.
         sequence: whether the merged file keeps features over time; a shard with a pending fit always has them.
     """
 
@@ -119,10 +132,21 @@ class Shard:
     count: int
     total: int
     manifest: str
+    pending: Mapping[str, PendingFit] = field(default_factory=dict)
+    sequence: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard(JobPart):
+    """Part of a job that a file holds; the file of a job without shards has no shard.
+
+    Attributes:
+        rows: (n,) int64, row of each clip in the manifest.
+        failures: for each failed clip, its row in the manifest and its fields in the list of failures.
+    """
+
     rows: NDArray[np.int64]
     failures: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    pending: Mapping[str, JsonObject] = field(default_factory=dict)
-    sequence: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file.checks import check_texts, checked
-from aadml.feature_extraction.feature_file.content import FORMAT, FeatureFile, Shard, Texts, Timeline
+from aadml.feature_extraction.feature_file.content import FORMAT, FeatureFile, JobPart, Shard, Texts, Timeline
 from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality, in_order
 from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows, block_rows, is_large
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.feature_extraction.ground.strings import as_text
 
 VERSIONS = (1, 2)
@@ -210,24 +210,14 @@ def _shard(file: h5py.File, place: str) -> Shard:
     rows = _array(file, "shard_rows", np.int64, place)
     try:
         described = json.loads(_dataset(file, "shard", place).asstr()[()])
-        numbers = {key: int(described[key]) for key in ("index", "count", "total")}
-        failures = tuple((int(row), tuple(map(str, failure))) for row, failure in described["failures"])
-        pending = {str(name): dict(fit) for name, fit in described.get("pending", {}).items()}
-        sequence = bool(described.get("sequence", False))
-        incomplete = described.get("incomplete", "keep")
-        shard = Shard(
-            **numbers,
-            manifest=str(described["manifest"]),
-            rows=rows,
-            failures=failures,
-            pending=pending,
-            sequence=sequence,
-        )
+        incomplete = described.pop("incomplete", "keep")
+        failures = tuple((int(row), tuple(map(str, names))) for row, names in described.pop("failures"))
+        part = read_as(JobPart, described, f"{place}: /shard")
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{place}: /shard does not describe a shard; extract the shard again") from error
     if incomplete != "keep":
         raise InputError(f"{place}: was extracted with --incomplete drop, which was removed; extract all shards again")
-    return shard
+    return Shard(**vars(part), rows=rows, failures=failures)
 
 
 def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:

@@ -92,7 +92,7 @@ def _described(shard: Shard) -> str:
     """Return a shard as JSON, without keys that earlier versions did not have and that are at their defaults."""
     keys = ["index", "count", "total", "manifest", "failures"]
     keys += ["pending", "sequence"] if shard.pending else []
-    return json.dumps({key: getattr(shard, key) for key in keys}, sort_keys=True)
+    return json.dumps({key: getattr(shard, key) for key in keys}, sort_keys=True, default=vars)
 
 
 def _write_blocks(file: Hdf5Writer, name: str, rows: FeatureRows) -> h5py.Dataset:

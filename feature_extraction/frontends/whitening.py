@@ -138,10 +138,6 @@ class PcaWhitening:
         return partial(reduced, Whitening.of_arrays(arrays), eight_bit=self.eight_bit)
 
 
-FITS: dict[str, type[PcaWhitening]] = {"pca-whitening": PcaWhitening}
-"""Transformations that are fitted when the shards of a job are merged, by their name in the shards."""
-
-
 def reduced(whitening: Whitening, rows: NDArray[np.float32], *, eight_bit: bool) -> NDArray[np.float32]:
     """Whiten rows (t, d) and optionally quantize them to 8 bits: (t, k)."""
     white = whitening.transform(rows)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject
 
 CHECKSUM = "checksum"
 
@@ -51,7 +51,7 @@ def seal(content: JsonObject) -> bytes:
     return (json.dumps({**content, CHECKSUM: _digest(content)}, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def unseal(data: bytes, place: Path) -> dict[str, Json]:
+def unseal(data: bytes, place: Path) -> JsonObject:
     """Read an object that `seal` wrote.
 
     Args:
@@ -76,7 +76,7 @@ def unseal(data: bytes, place: Path) -> dict[str, Json]:
     return content
 
 
-def read_sealed(path: Path, form: str, version: int) -> dict[str, Json]:
+def read_sealed(path: Path, form: str, version: int) -> JsonObject:
     """Read a sealed file.
 
     Args:
@@ -103,5 +103,5 @@ def read_sealed(path: Path, form: str, version: int) -> dict[str, Json]:
     return content
 
 
-def _digest(content: JsonObject) -> str:
+def _digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode(errors="replace")).hexdigest()

@@ -6,7 +6,7 @@ Any other exception that escapes is a defect of the program.
 import re
 
 _LONGEST, _KEPT = 255, 80  # characters of a word, and of what is left of a longer one
-_LONG = re.compile(rf"\S{{{_LONGEST + 1},}}|(?<!\w)'[^']{{{_KEPT + 1},}}'(?!\w)")
+_LONG = re.compile(rf"`(?:aadml|hf) [^`]*`|\S{{{_LONGEST + 1},}}|(?<!\w)'[^']{{{_KEPT + 1},}}'(?!\w)")
 
 
 class AadmlError(Exception):
@@ -46,6 +46,13 @@ class MissingExtraError(InputError):
 
 
 def one_line(text: str) -> str:
-    """Return a text with unprintable characters escaped; quoted values and very long words are shortened."""
+    """Return a text with unprintable characters escaped; quoted values and very long words are shortened.
+
+    A command in backticks stays whole, so that a user can run it.
+    """
     escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-    return _LONG.sub(lambda long: f"{long[0][: _KEPT - 23]}...{long[0][-20:]}", escaped)
+    return _LONG.sub(lambda found: _shortened(found[0]), escaped)
+
+
+def _shortened(text: str) -> str:
+    return text if text.startswith("`") else f"{text[: _KEPT - 23]}...{text[-20:]}"

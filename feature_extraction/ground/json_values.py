@@ -40,19 +40,19 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
     return content
 
 
-def to_bytes(content: JsonObject) -> bytes:
-    """Return a JSON object as indented text for a file."""
+def to_bytes(content: object) -> bytes:
+    """Return values that JSON can represent as indented text for a file."""
     return (json.dumps(content, indent=2) + "\n").encode()
 
 
-def inner(content: Json, *path: str) -> Json:
+def inner(content: object, *path: str) -> object:
     """Return the value at a path of keys; None if a key is missing."""
     for key in path:
         content = content.get(key) if isinstance(content, Mapping) else None
     return content
 
 
-def number(value: Json) -> float:
+def number(value: object) -> float:
     """Return a JSON number as float.
 
     Raises:
@@ -63,30 +63,30 @@ def number(value: Json) -> float:
     raise TypeError(f"{value!r} is not a number")
 
 
-def texts(value: Json) -> list[str]:
+def texts(value: object) -> list[str]:
     """Return the items of a JSON list as strings; [] for any other value."""
     return [str(item) for item in value] if isinstance(value, list | tuple) else []
 
 
-def nested(content: Json, *path: str) -> JsonObject:
+def nested(content: object, *path: str) -> JsonObject:
     """Return the object at a path of keys; an empty object if there is none."""
     value = inner(content, *path)
     return value if isinstance(value, Mapping) else {}
 
 
-def typed(content: JsonObject, key: str, kind: type[T]) -> T:
+def typed(content: object, key: str, kind: type[T]) -> T:
     """Return the value of a key.
 
     Raises:
         InputError: the key is missing, or its value has another type.
     """
-    value = content.get(key)
+    value = inner(content, key)
     if isinstance(value, kind):
         return value
     raise InputError(f"{key}: {str(value)[:40]!r} given, but its type must be {kind.__name__}")
 
 
-def read_as(kind: Callable[..., T], content: Json, place: str | Path) -> T:
+def read_as(kind: Callable[..., T], content: object, place: str | Path) -> T:
     """Build a dataclass from a JSON object and validate every value against the types of its fields.
 
     Args:
@@ -97,11 +97,15 @@ def read_as(kind: Callable[..., T], content: Json, place: str | Path) -> T:
     Raises:
         InputError: a field is missing, unknown, or has another type.
     """
+    return parse_as(kind, json.dumps(content, ensure_ascii=False).encode(errors="replace"), place)  # any file name
+
+
+def parse_as(kind: Callable[..., T], text: bytes, place: str | Path) -> T:
+    """Build a dataclass from the text of a JSON object; see `read_as`."""
     from pydantic import ValidationError
 
     try:
-        text = json.dumps([content], ensure_ascii=False).encode(errors="replace")  # file names need not be UTF-8
-        (record,) = _adapter(kind).validate_json(text)
+        (record,) = _adapter(kind).validate_json(b"[%s]" % text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         # earlier versions of pydantic add the names of their validators, which have brackets

@@ -4,11 +4,12 @@ import re
 import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, MultipleOf, Unit
 
-from aadml.feature_extraction.ground.json_values import Json
+Scalar: TypeAlias = str | float | bool | None
+"""Value of an option that is not a list."""
 
 
 @dataclass(frozen=True, init=False)
@@ -58,9 +59,9 @@ class Tuning:
         values: candidates.
     """
 
-    values: tuple[Json, ...]
+    values: tuple[Scalar, ...]
 
-    def __init__(self, *values: Json) -> None:
+    def __init__(self, *values: Scalar) -> None:
         object.__setattr__(self, "values", values)
 
 
@@ -74,9 +75,9 @@ class OnlyWith:
     """
 
     option: str
-    values: tuple[Json, ...]
+    values: tuple[Scalar, ...]
 
-    def __init__(self, option: str, *values: Json) -> None:
+    def __init__(self, option: str, *values: Scalar) -> None:
         object.__setattr__(self, "option", option)
         object.__setattr__(self, "values", values)
 

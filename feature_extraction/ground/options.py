@@ -9,18 +9,29 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
-from aadml.feature_extraction.ground.option_types import NoOption, OnlyWith, OwnSection, Tuning, metadata_of, possible
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.option_types import (
+    NoOption,
+    OnlyWith,
+    OwnSection,
+    Scalar,
+    Tuning,
+    metadata_of,
+    possible,
+)
 from aadml.feature_extraction.ground.registry import suggestion
 
 T = TypeVar("T")
+
+Options: TypeAlias = Mapping[str, JsonObject]
+"""Options of several entries: name of a section, or modality of an extractor -> option -> value."""
 
 
 class Required(Enum):
@@ -31,7 +42,6 @@ class Required(Enum):
 
 REQUIRED: Final = Required.REQUIRED
 """Default of an option that must be set."""
-Default: TypeAlias = Json | Literal[Required.REQUIRED]
 LONGEST = 60
 """Characters of an invalid value that a message repeats."""
 _REMOVED = "removed_options"
@@ -52,7 +62,7 @@ class Option:
 
     name: str
     kind: Any
-    default: Default
+    default: Any
     sentence: str
     group: str = ""
     owner: Callable[..., object] | None = None
@@ -87,7 +97,7 @@ class Option:
         return "".join(f"; has an effect only with {condition}" for condition in self.conditions)
 
     @property
-    def tuning(self) -> tuple[Json, ...]:
+    def tuning(self) -> tuple[Scalar, ...]:
         """Values that a hyperparameter search tries; () if the search does not change the option."""
         return next((marker.values for marker in metadata_of(self.kind) if isinstance(marker, Tuning)), ())
 
@@ -137,7 +147,7 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
     ]
 
 
-def removing(**former: Json) -> Callable[[T], T]:
+def removing(**former: object) -> Callable[[T], T]:
     """Return a decorator that sets the attribute `removed_options` of a function or class, see `without_removed`."""
 
     def decorate(entry: T) -> T:
@@ -147,29 +157,29 @@ def removing(**former: Json) -> Callable[[T], T]:
     return decorate
 
 
-def idle(entry: Callable[..., object], values: JsonObject, where: str) -> list[str]:
+def idle(entry: Callable[..., object], options: object, where: str) -> list[str]:
     """Return a warning for each option that differs from its default but has no effect with the other values.
 
     Args:
         entry: function or class of the options.
-        values: all options, by name.
+        options: object with the options as attributes.
         where: config section, for the warnings ("training").
     """
     warnings = []
     for name, option in schema(entry).items():
-        if name not in values or as_yaml(values[name]) == as_yaml(option.default):
+        value = getattr(options, name, option.default)
+        if as_yaml(value) == as_yaml(option.default):
             continue
-        missing = next((need for need in option.conditions if values[need.option] not in need.values), None)
+        missing = next((need for need in option.conditions if getattr(options, need.option) not in need.values), None)
         if missing is not None:
-            setting = f"{where}.{name}={_written(values[name])}"
             warnings.append(
-                f"{setting} changes nothing: it has an effect only with {missing}, "
-                f"not {_written(values[missing.option])}"
+                f"{where}.{name}={_written(value)} changes nothing: it has an effect only with {missing}, "
+                f"not {_written(getattr(options, missing.option))}"
             )
     return warnings
 
 
-def _written(value: Json) -> str:
+def _written(value: object) -> str:
     return value if isinstance(value, str) else as_yaml(value)
 
 
@@ -189,9 +199,7 @@ def _resolved(kinds: Mapping[str, type], entry: Callable[..., object]) -> Mappin
         ) from error
 
 
-def completed(
-    entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "", without: Container[str] = ()
-) -> dict[str, Json]:
+def completed(entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "") -> JsonObject:
     """Return options completed with their defaults; names are checked, values are not.
 
     Args:
@@ -199,7 +207,6 @@ def completed(
         given: name -> value; removed options are left out, see `without_removed`.
         where: config section, for messages ("loss").
         name: name of the entry, for messages; the function's name by default.
-        without: options that the user cannot choose.
 
     Returns:
         Every option of the entry, in its order.
@@ -207,19 +214,15 @@ def completed(
     Raises:
         InputError: an option that the entry does not have, a removed option with another value, or a missing option.
     """
-    known = {key: option for key, option in schema(entry).items() if key not in without}
-    name = name or _name_of(entry)
+    known, name = schema(entry), name or _name_of(entry)
     options = without_removed(entry, given, where, name=name)
     for key in options:
         if key not in known:
             raise InputError(f"{where}.{key}: {name} has no such option; {suggestion(str(key), known)}")
-    complete: dict[str, Json] = {}
     for key, option in known.items():
-        value = options.get(key, option.default)
-        if value is REQUIRED:
+        if option.default is REQUIRED and key not in options:
             raise InputError(f"{where}.{key}: {name} needs this option; pass {option.possible}")
-        complete[key] = value
-    return complete
+    return {key: options.get(key, option.default) for key, option in known.items()}
 
 
 def without_removed(entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "") -> JsonObject:
@@ -237,7 +240,7 @@ def without_removed(entry: Callable[..., object], given: JsonObject, where: str,
     Raises:
         InputError: a removed option with another value.
     """
-    removed: JsonObject = getattr(inspect.unwrap(entry), _REMOVED, {})
+    removed = getattr(inspect.unwrap(entry), _REMOVED, {})
     for key in removed.keys() & given.keys():
         if as_yaml(given[key]) != as_yaml(removed[key]):
             raise InputError(
@@ -254,15 +257,11 @@ def _name_of(entry: Callable[..., object]) -> str:
 
 def keywords(entry: Callable[..., object], values: JsonObject) -> dict[str, object]:
     """Return options and sections as keyword arguments of an entry: the options of a group become one dataclass."""
-    plain: dict[str, Json] = {}
-    groups: dict[str, tuple[Callable[..., object], dict[str, Json]]] = {}
-    for name, option in schema(entry).items():
-        if name not in values:
-            continue
-        fields = plain if option.owner is None else groups.setdefault(option.group, (option.owner, {}))[1]
-        fields[name] = values[name]
-    chosen = {name: values[name] for name in sections(entry) if name in values}
-    return {**chosen, **plain, **{group: owner(**fields) for group, (owner, fields) in groups.items()}}
+    options = {name: option for name, option in schema(entry).items() if name in values}
+    plain = [name for name, option in options.items() if option.owner is None]
+    chosen = {name: values[name] for name in [*sections(entry), *plain] if name in values}
+    owners = {option.group: option.owner for option in options.values() if option.owner is not None}
+    return chosen | {group: made(owner, values) for group, owner in owners.items()}
 
 
 def made(kind: Callable[..., T], values: JsonObject) -> T:

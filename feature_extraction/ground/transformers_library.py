@@ -6,7 +6,6 @@ from typing import Any
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import optional
-from aadml.feature_extraction.ground.json_values import JsonObject
 
 
 def transformers_for(what: str) -> Any:
@@ -21,21 +20,22 @@ def transformers_for(what: str) -> Any:
     return optional("transformers", what, "aadml[hub]")
 
 
-def refuse_kernels(config: JsonObject, place: object) -> None:
+def refuse_kernels(config: object, place: object, key: str = "") -> None:
     """Raise InputError if a configuration names a kernel on the hub, which `transformers` would download and run.
 
     Args:
         config: content of `config.json`, or a part of it.
         place: path of the configuration, for the message.
+        key: key of the part.
 
     Raises:
         InputError: a key of the configuration names a kernel.
     """
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            refuse_kernels({f"{key}.{name}": item for name, item in value.items()}, place)
-        elif "implementation" in str(key) and isinstance(value, str) and "/" in value:
-            raise InputError(f"{place}: {key} is {value[:80]!r}, code on the hub that is not run; remove that line")
+    if isinstance(config, Mapping):
+        for name, part in config.items():
+            refuse_kernels(part, place, f"{key}.{name}" if key else str(name))
+    elif "implementation" in key and isinstance(config, str) and "/" in config:
+        raise InputError(f"{place}: {key} is {config[:80]!r}, code on the hub that is not run; remove that line")
 
 
 @contextmanager

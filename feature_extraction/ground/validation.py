@@ -5,22 +5,20 @@ true is not a count. Pydantic is imported at the first check. This module reword
 """
 
 import json
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import possible
 from aadml.feature_extraction.ground.options import as_yaml, completed, schema
 
 T = TypeVar("T")
 
 
-def checked_options(
-    entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "", without: Container[str] = ()
-) -> dict[str, Json]:
+def checked_options(entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "") -> JsonObject:
     """Check options against the schema of an entry, and complete them with their defaults.
 
     Args:
@@ -28,7 +26,6 @@ def checked_options(
         given: name -> value.
         where: config section, for messages ("loss"); "" for keys outside of sections.
         name: name of the entry, for messages; the function's name by default.
-        without: options that the user cannot choose.
 
     Returns:
         Every option of the entry, in its order.
@@ -36,10 +33,11 @@ def checked_options(
     Raises:
         InputError: an unknown option, a missing option, or an invalid value.
     """
-    complete = completed(entry, given, where, name=name, without=without)
+    complete = completed(entry, given, where, name=name)
     known = schema(entry)
     prefix = f"{where}." if where else ""
-    return complete | {key: checked(known[key].kind, given[key], f"{prefix}{key}") for key in complete if key in given}
+    values = {key: checked(known[key].kind, given[key], f"{prefix}{key}") for key in complete if key in given}
+    return {**complete, **values}
 
 
 def built(kind: Callable[..., T], given: JsonObject, where: str) -> T:
@@ -47,7 +45,7 @@ def built(kind: Callable[..., T], given: JsonObject, where: str) -> T:
     return kind(**checked_options(kind, given, where, name=where))
 
 
-def checked(kind: Any, value: Json, key: str) -> Any:
+def checked(kind: Any, value: object, key: str) -> Any:
     """Check a value and convert it to its type: a list to a tuple, an int to a float.
 
     Args:
@@ -66,11 +64,11 @@ def checked(kind: Any, value: Json, key: str) -> Any:
         raise InputError(f"{key}: {as_yaml(value)} given; pass {possible(kind)}{hint}") from error
 
 
-def _as_list(kind: Any, value: Json) -> list[Json]:
+def _as_list(kind: Any, value: object) -> list[object]:
     """Return the valid list that 32 or "32,16" stands for; [] if there is no such list."""
     if value is None or isinstance(value, list | dict):
         return []
-    items: list[Json] = [_item(part) for part in value.split(",")] if isinstance(value, str) else [value]
+    items: list[object] = [_item(part) for part in value.split(",")] if isinstance(value, str) else [value]
     try:
         _parsed(kind, items)
     except (ValueError, TypeError):
@@ -78,14 +76,13 @@ def _as_list(kind: Any, value: Json) -> list[Json]:
     return items
 
 
-def _item(word: str) -> Json:
-    value: Json = word.strip()
+def _item(word: str) -> object:
     with suppress(ValueError, RecursionError):
-        value = json.loads(word)
-    return value
+        return json.loads(word)
+    return word.strip()
 
 
-def _parsed(kind: Any, value: Json) -> Any:
+def _parsed(kind: Any, value: object) -> Any:
     return _adapter(kind).validate_json(json.dumps(value))
 
 

@@ -9,7 +9,6 @@ import torch
 from safetensors import SafetensorError
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.transformers_library import silent, transformers_for
 from aadml.feature_extraction.hub.families import Tower
 from aadml.feature_extraction.hub.snapshot import Snapshot
@@ -34,12 +33,14 @@ def network_of(snapshot: Snapshot, tower: Tower) -> Any:
     Raises:
         InputError: the files cannot be read, or lack a weight of the tower.
     """
-    network_class, options = _class_of(snapshot, tower)
+    network_class, config = _class_of(snapshot, tower)
+    names = {rf"^{tower.within}_model\.": ""} if tower.within else None
     try:
         with silent(transformers_for(f"hf:{snapshot.model}")):
             network, report = network_class.from_pretrained(
                 snapshot.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32,
-                use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, **options,
+                use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, config=config,
+                key_mapping=names,
             )  # fmt: skip
     except UNREADABLE as error:
         raise InputError(
@@ -59,12 +60,10 @@ def network_of(snapshot: Snapshot, tower: Tower) -> Any:
 
 def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
     """Build the network of a tower from its configuration, with random weights that the caller replaces."""
-    network_class, options = _class_of(snapshot, tower)
+    network_class, config = _class_of(snapshot, tower)
     library = transformers_for(f"hf:{snapshot.model}")
     try:
-        config = options.get("config") or library.AutoConfig.from_pretrained(
-            snapshot.folder, local_files_only=True, trust_remote_code=False
-        )
+        config = config or configuration_of(snapshot)
         config_class: Any = getattr(network_class, "config_class", None)
         if config_class is not None and not isinstance(config, config_class):
             config = config_class.from_pretrained(snapshot.folder, local_files_only=True)
@@ -106,8 +105,14 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
         ) from error
 
 
-def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, JsonObject]:
-    """Return the class of a tower's network, and the options that load it from the files of a larger model."""
+def configuration_of(snapshot: Snapshot) -> Any:
+    """Read the configuration of a model, as an object of `transformers`."""
+    config = transformers_for(f"hf:{snapshot.model}").AutoConfig
+    return config.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False)
+
+
+def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
+    """Return the class of a tower's network, and its configuration if the network is a part of a larger model."""
     transformers = transformers_for(f"hf:{snapshot.model}")
     network_class = getattr(transformers, tower.network, None)
     if network_class is None:
@@ -115,17 +120,13 @@ def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, JsonObject]:
             f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer version"
         )
     if not tower.within:
-        return network_class, {}
+        return network_class, None
     try:
-        config = transformers.AutoConfig.from_pretrained(
-            snapshot.folder, local_files_only=True, trust_remote_code=False
-        )
-        options = {"config": getattr(config, f"{tower.within}_config")}
+        return network_class, getattr(configuration_of(snapshot), f"{tower.within}_config")
     except UNREADABLE as error:
         raise InputError(
             f"{snapshot.model}: its config.json cannot be read ({first_line(error)}); download the model again"
         ) from error
-    return network_class, {**options, "key_mapping": {rf"^{tower.within}_model\.": ""}}
 
 
 def first_line(error: Exception) -> str:

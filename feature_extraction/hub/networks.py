@@ -134,30 +134,41 @@ class PretrainedEncoder:
     """Tower with the preparation of its inputs.
 
     Attributes:
+        snapshot: files of the model.
+        tower: tower of the model's family.
         run: network, which is called on items.
         preparation: conversion of a clip to items.
+        pooling: name of the pooling.
+        weights: checksum of the weights.
         dimension: dimension of the vectors.
-        parameters: all settings that determine the vectors.
     """
 
+    snapshot: Snapshot
+    tower: Tower
     run: Runner
     preparation: Preparation
+    pooling: str
+    weights: str
     dimension: int
-    parameters: JsonObject
 
     def describe(self, clips: Sequence[NDArray[Any]]) -> list[NDArray[np.float32]]:
         """Compute the vectors (t, d) of each decoded clip, independently of the other clips."""
         return self.run((self.preparation.items(clip) for clip in clips), filled=self.preparation.filled)
 
-    def extractor(self, modality: Modality, snapshot: Snapshot, batch_clips: int, *packages: str) -> Extractor:
+    def extractor(self, modality: Modality, batch_clips: int, *packages: str) -> Extractor:
         """Build an extractor; its provenance includes the versions of `packages`."""
         from importlib.metadata import version
 
         versions = {name: version(name) for name in ("torch", "transformers", *packages)}
+        parameters = {
+            "family": self.snapshot.model_type, "network": self.tower.network,
+            "precision": "bfloat16" if self.run.half else "float32", "config": self.snapshot.config_checksum(),
+            "weights": self.weights, "pooling": self.pooling,
+        }  # fmt: skip
         return Extractor(
             name=f"hf-{modality}", modality=modality, dimension=self.dimension, inputs=self.preparation.inputs,
-            parameters=self.parameters, about={**snapshot.provenance(), **versions}, prepare=np.asarray,
-            describe=self.describe, batch_clips=batch_clips, begins=self.preparation.begins,
+            parameters={**parameters, **self.preparation.parameters}, about={**self.snapshot.provenance(), **versions},
+            prepare=np.asarray, describe=self.describe, batch_clips=batch_clips, begins=self.preparation.begins,
             minimum_seconds=self.preparation.minimum_seconds,
         )  # fmt: skip
 
@@ -190,15 +201,6 @@ def encoder(
     run = Runner(network, pool, device, half, preparation.batch)
     checksum = snapshot.weights_checksum()
     remember(snapshot, checksum)
-    parameters: JsonObject = {
-        "family": snapshot.model_type,
-        "network": tower.network,
-        "precision": "bfloat16" if half else "float32",
-        "config": snapshot.config_checksum(),
-        "weights": checksum,
-        "pooling": name,
-        **preparation.parameters,
-    }
     try:
         dimension = run([preparation.items(preparation.trial)], filled=preparation.filled)[0].shape[1]
     except UNREADABLE as error:
@@ -206,4 +208,4 @@ def encoder(
             f"{snapshot.model}: its network and its processor do not match ({first_line(error)}); "
             "download the model again"
         ) from error
-    return PretrainedEncoder(run, preparation, dimension, parameters)
+    return PretrainedEncoder(snapshot, tower, run, preparation, name, checksum, dimension)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.backbones import Extractor, FrameRate
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, typed
+from aadml.feature_extraction.ground.json_values import typed
 from aadml.feature_extraction.hub.families import Item, PictureTower
 from aadml.feature_extraction.hub.loading import processor_of
 from aadml.feature_extraction.hub.networks import Precision, Preparation, encoder, tower_of
@@ -62,7 +62,7 @@ def hf_visual(
     network = encoder(
         snapshot, tower, preparation, pooling=pooling, device=chosen_device(device, "hf-visual"), precision=precision
     )
-    return network.extractor("visual", snapshot, 8, "pillow")
+    return network.extractor("visual", 8, "pillow")
 
 
 def picture_preparation(
@@ -72,16 +72,17 @@ def picture_preparation(
     inputs, colors = _settings(snapshot, tower, frames_per_second or tower.rate)
     count = typed(snapshot.config, tower.frames, int) if tower.frames else 0
     items = partial(_videos, count) if count else _patches if tower.patches else _frames
-    window: JsonObject = {"window": count, "tail": TAIL, "short": "the last frame held"} if count else {}
     sizes = {key: value for key, value in vars(inputs).items() if key not in ("height", "width") and value is not None}
-    settings: JsonObject = {
-        key: list(value) if isinstance(value, tuple) else value for key, value in {**sizes, **vars(colors)}.items()
-    }
+    settings = {key: list(v) if isinstance(v, tuple) else v for key, v in {**sizes, **vars(colors)}.items()}
     return Preparation(
         inputs=inputs,
         items=lambda frames: items(frames, inputs, colors),
         trial=fitted(np.zeros((64, 64, 3), dtype=np.uint8), inputs)[None],
-        parameters={"preprocessing": "Pillow, then float32 by aadml", **window, **settings},
+        parameters={
+            "preprocessing": "Pillow, then float32 by aadml",
+            **({"window": count, "tail": TAIL, "short": "the last frame held"} if count else {}),
+            **settings,
+        },
         batch=_VIDEOS if count else _BATCH,
         begins=partial(_begins, count, inputs) if count else None,
     )

@@ -50,7 +50,12 @@ class Snapshot:
         """Architecture, as declared in `config.json`."""
         return str(self.config.get("model_type", ""))
 
-    def checksums(self) -> JsonObject:
+    def settings(self, name: str) -> JsonObject:
+        """Read a further file of settings; empty if there is no such file."""
+        path = self.folder / name
+        return parse_object(path.read_bytes(), path) if path.is_file() else {}
+
+    def checksums(self) -> dict[str, str]:
         """Compute the SHA-256 of every file that is read, by name."""
         small = {path for pattern in _SMALL for path in self.folder.glob(pattern) if path.is_file()}
         return {str(path.relative_to(self.folder)): sha256(path) for path in sorted({*small, *self.weights})}
@@ -70,12 +75,13 @@ class Snapshot:
         settings = {key: value for key, value in self.config.items() if key not in _IRRELEVANT}
         return hashed(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
-    def provenance(self) -> JsonObject:
+    def provenance(self) -> dict[str, str | dict[str, str]]:
         """Return the origin of the model; `source` holds the arguments of `find` for the same model."""
-        origin: JsonObject = {"model": self.model, "license": self.license, "files": self.checksums()}
+        origin = {"model": self.model, "license": self.license}
         if self.revision is None:
-            return {**origin, "source": {"model": self.weights_checksum()}}
-        return {**origin, "revision": self.revision, "source": {"model": self.model, "revision": self.revision}}
+            return {**origin, "files": self.checksums(), "source": {"model": self.weights_checksum()}}
+        commit = {"revision": self.revision}
+        return {**origin, "files": self.checksums(), **commit, "source": {"model": self.model, **commit}}
 
 
 def find(model: str, revision: str | None) -> Snapshot:

@@ -1,7 +1,7 @@
 """Embedding of sound with a pretrained network of `transformers`: one vector per window."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from annotated_types import Interval
@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.frontends.inference import chosen_device
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.hub.families import Item, SoundTower
 from aadml.feature_extraction.hub.loading import processor_of
 from aadml.feature_extraction.hub.networks import Precision, Preparation, encoder, tower_of
@@ -53,7 +52,7 @@ def hf_audio(
     network = encoder(
         snapshot, tower, preparation, pooling=pooling, device=chosen_device(device, "hf-audio"), precision=precision
     )
-    return network.extractor("audio", snapshot, 8)
+    return network.extractor("audio", 8)
 
 
 def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | None = None) -> Preparation:
@@ -66,6 +65,7 @@ def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | Non
     """
     processor = processor_of(snapshot, "AutoFeatureExtractor", ("preprocessor_config.json", "processor_config.json"))
     rate, window = int(processor.sampling_rate), tower.window(processor)
+    settings = sorted(processor.to_dict().items())
     step = window if hop is None else max(1, round(hop * rate))
 
     def items(samples: NDArray[np.float32]) -> list[Item]:
@@ -78,16 +78,10 @@ def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | Non
         parameters={
             "window": window / rate, "hop": step / rate, "tail": TAIL,
             "short": "filled by the processor" if tower.filled else "at its own length",
-            "processor": _settings(processor),
+            "processor": {key: value for key, value in settings if isinstance(value, str | int | float | None)},
         },
         filled=tower.filled,
         batch=_BATCH,
         begins=partial(begins, window, step, rate),
         minimum_seconds=tower.shortest / rate,
     )  # fmt: skip
-
-
-def _settings(processor: Any) -> JsonObject:
-    """Return the settings of a processor that are numbers, strings or None."""
-    plain = (str, int, float, bool, type(None))
-    return {key: value for key, value in sorted(processor.to_dict().items()) if isinstance(value, plain)}

@@ -7,10 +7,8 @@ import numpy as np
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
-from aadml.feature_extraction.ground.transformers_library import transformers_for
 from aadml.feature_extraction.hub.families import Item, TextTower
-from aadml.feature_extraction.hub.loading import processor_of
+from aadml.feature_extraction.hub.loading import configuration_of, processor_of
 from aadml.feature_extraction.hub.networks import Precision, Preparation, encoder, tower_of
 from aadml.feature_extraction.hub.snapshot import Snapshot, find
 from aadml.feature_extraction.media import Text
@@ -60,7 +58,7 @@ def hf_text(
         snapshot, tower, text_preparation(snapshot, tower), pooling=pooling or own_pooling(snapshot),
         device=chosen_device(device, "hf-text"), precision=precision,
     )  # fmt: skip
-    return network.extractor("text", snapshot, 64, "tokenizers")
+    return network.extractor("text", 64, "tokenizers")
 
 
 def text_preparation(snapshot: Snapshot, tower: TextTower) -> Preparation:
@@ -90,19 +88,18 @@ def _item(tokenizer: Any, text: str, tower: TextTower, longest: int) -> Item:
 
 def _longest(snapshot: Snapshot, tokenizer: Any) -> int:
     """Return the maximum tokens of a text: the smallest limit of sentence encoder, tokenizer and positions."""
-    library = transformers_for(f"hf:{snapshot.model}")
-    config = library.AutoConfig.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False)
+    config = configuration_of(snapshot)
     config = getattr(config, "text_config", config)
     positions = int(config.max_position_embeddings)
     if snapshot.model_type in _OFFSET:
         positions -= int(config.pad_token_id) + 1
-    sentences: Any = _read(snapshot, "sentence_bert_config.json").get("max_seq_length")
+    sentences: Any = snapshot.settings("sentence_bert_config.json").get("max_seq_length")
     return min(positions, int(tokenizer.model_max_length), int(sentences or positions))
 
 
 def own_pooling(snapshot: Snapshot) -> str | None:
     """Return the pooling of a sentence encoder; None if the model does not state one."""
-    settings = _read(snapshot, "1_Pooling/config.json")
+    settings = snapshot.settings("1_Pooling/config.json")
     known = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
     modes = [key for key, value in settings.items() if key.startswith("pooling_mode_") and value is True]
     if not modes:
@@ -113,11 +110,6 @@ def own_pooling(snapshot: Snapshot) -> str | None:
             f"pass a pooling, as in hf:{snapshot.model}#mean"
         )
     return known[modes[0]]
-
-
-def _read(snapshot: Snapshot, name: str) -> JsonObject:
-    path = snapshot.folder / name
-    return parse_object(path.read_bytes(), path) if path.is_file() else {}
 
 
 def _vocabulary(snapshot: Snapshot) -> str:

@@ -1,7 +1,6 @@
 """Towers for training: networks and the preparation of their inputs, from files of the hub or a saved model."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,17 +31,40 @@ _LABELS = ("id2label", "label2id")  # of a classifier's head, which is not used
 
 
 @dataclass(frozen=True)
+class SavedTower:
+    """Network of a tower in a saved model.
+
+    Attributes:
+        model: name of the model on the hub, or of the folder.
+        revision: commit on the hub; None for a folder.
+        license: license stated in the model card.
+        config: content of `config.json`, without the labels of a classifier.
+        pooling: name of the pooling.
+        weights: checksum of the weights.
+        dimension: dimension of the vectors.
+    """
+
+    model: str
+    revision: str | None
+    license: str
+    config: JsonObject
+    pooling: str
+    weights: str
+    dimension: int
+
+
+@dataclass(frozen=True)
 class OpenedTower:
     """Tower that was read from the files of a model.
 
     Attributes:
         encoder: network, preparation and parameters.
-        architecture: entry of a saved model, with config, pooling, source and license.
+        architecture: entry of a saved model.
         files: settings of the preparation, as bytes.
     """
 
     encoder: PretrainedEncoder
-    architecture: JsonObject
+    architecture: SavedTower
     files: bytes
 
 
@@ -57,29 +79,27 @@ def open_tower(name: str, modality: Kind, device: torch.device) -> OpenedTower:
     Raises:
         InputError: there is no such model, its family is unknown, or its files cannot be read.
     """
-    options: Any = expanded(name, modality)[1]
+    options = expanded(name, modality)[1]
     snapshot = find(options["model"], options.get("revision"))
     tower = tower_of(snapshot, modality, Tower)
     pooling = options.get("pooling") or (own_pooling(snapshot) if modality == "text" else None)
     network = encoder(snapshot, tower, _preparation(snapshot, tower), pooling=pooling, device=device)
-    architecture: JsonObject = {
-        "model": snapshot.model, "revision": snapshot.revision, "license": snapshot.license,
-        "config": {key: value for key, value in snapshot.config.items() if key not in _LABELS},
-        "pooling": network.parameters["pooling"], "weights": network.parameters["weights"],
-        "dimension": network.dimension,
-    }  # fmt: skip
+    config = {key: value for key, value in snapshot.config.items() if key not in _LABELS}
+    saved = SavedTower(
+        snapshot.model, snapshot.revision, snapshot.license, config, network.pooling, network.weights, network.dimension
+    )
     files = {
         name: np.frombuffer(content, dtype=np.uint8) for name, content in snapshot.small_files().items() if content
     }
-    return OpenedTower(network, architecture, save_arrays(files))
+    return OpenedTower(network, saved, save_arrays(files))
 
 
-def blank_tower(architecture: Mapping[str, Any], modality: Kind) -> tuple[Any, Pool]:
-    """Build the network of a saved model's `architecture`, with random weights; return it and its pooling."""
-    config = {"config.json": json.dumps(architecture["config"]).encode()}
-    with restored(architecture["model"], config) as snapshot:
+def blank_tower(saved: SavedTower, modality: Kind) -> tuple[Any, Pool]:
+    """Build the network of a saved model, with random weights; return it and its pooling."""
+    config = {"config.json": json.dumps(saved.config).encode()}
+    with restored(saved.model, config) as snapshot:
         tower = tower_of(snapshot, modality, Tower)
-        return blank_network_of(snapshot, tower), pooling_of(tower, architecture["pooling"])[1]
+        return blank_network_of(snapshot, tower), pooling_of(tower, saved.pooling)[1]
 
 
 def preparation_in(files: bytes, model: str, modality: Kind) -> Preparation:

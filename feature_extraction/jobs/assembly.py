@@ -23,7 +23,6 @@ from aadml.feature_extraction.feature_file import (
 )
 from aadml.feature_extraction.feature_file.class_codes import class_codes
 from aadml.feature_extraction.ground.atomic import refuse_other_kind, remove_leftovers
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.jobs.failures import Failure, deciding, is_list_of_failures, write_failures
 from aadml.feature_extraction.jobs.fitting import fitted
 from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
@@ -51,13 +50,13 @@ class Account:
     """Outcome of the clips of a job.
 
     Attributes:
-        modalities: written modalities.
+        extractors: extractors of the written modalities; a modality that every clip lacks is not written.
         failures: failed clips, in the order of the manifest.
-        lacking: absent modalities of kept clips, in the order of the manifest.
+        lacking: absent modalities of kept clips: the sound of a silent video, the picture of a recording.
         warnings: id and remark of accepted clips.
     """
 
-    modalities: tuple[str, ...]
+    extractors: tuple[Extractor, ...]
     failures: tuple[Failure, ...]
     lacking: tuple[Failure, ...]
     warnings: tuple[tuple[str, str], ...]
@@ -127,12 +126,12 @@ def assemble(
             tracks[modality].add(described)
             if described is not None:
                 warnings += [(row.id, remark) for remark in described.warnings]
-    assembled, modalities = None, tuple(extractor.modality for extractor in plan.extractors)
+    assembled, extractors = None, tuple(plan.extractors)
     if good or plan.shard[1] > 1:
         rows = [plan.rows[number] for number in good]
         assembled = _assembled(plan, ledger, rows, tracks, _shard(plan, good, failures))
-        modalities = tuple(assembled.rows)
-    return assembled, Account(modalities, tuple(failure for _, failure in failures), tuple(lacking), tuple(warnings))
+        extractors = tuple(extractor for extractor in extractors if extractor.modality in assembled.rows)
+    return assembled, Account(extractors, tuple(failure for _, failure in failures), tuple(lacking), tuple(warnings))
 
 
 def _troubles(row: Row, records: Iterable[Record | None]) -> list[Failure]:
@@ -182,6 +181,7 @@ def _assembled(
                 sequence=plan.sequence,
                 pool=extractor.pool,
             )
+    notes = {modality: {"notes": [PENDING_NOTE.format(modality)]} for modality in plan.pending}
     head = FeatureFile(
         features={},
         labels=labels,
@@ -189,7 +189,7 @@ def _assembled(
         ids=tuple(row.id for row in rows),
         splits=splits,
         class_names=plan.manifest.class_names,
-        provenance={modality: _origin(plan, modality) for modality in written},
+        provenance={modality: {**plan.provenance[modality], **notes.get(modality, {})} for modality in written},
         columns={name: tuple(row.columns[name] for row in rows) for name in plan.manifest.rows[0].columns},
         fitted=arrays,
         shard=shard,
@@ -218,11 +218,6 @@ def _texts(rows: Mapping[str, ModalityRows], present: Mapping[str, NDArray[np.bo
     masks = {modality: mask for modality, mask in present.items() if is_text(modality)}
     values = np.concatenate([rows[modality].pooled.array()[mask] for modality, mask in masks.items()])
     return Texts.sorted(values, np.concatenate([np.flatnonzero(mask) for mask in masks.values()]).astype(np.int64))
-
-
-def _origin(plan: ExtractionPlan, modality: str) -> JsonObject:
-    origin = plan.provenance[modality]
-    return {**origin, "notes": [PENDING_NOTE.format(modality)]} if modality in plan.pending else origin
 
 
 def _rows(plan: ExtractionPlan, extractor: Extractor, track: Track, ledger: Ledger) -> ModalityRows:

@@ -6,10 +6,9 @@ matter how often the job was killed and how many processes it used.
 
 import base64
 import functools
-import os
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,47 +17,36 @@ from typing import Any
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.engines import engine_of, need_package
+from aadml.feature_extraction.engines import Engine, engine_of, need_package
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, Wanted
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of, text_stamp
-from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.jobs.assembly import Account, assemble, refuse_foreign, write
 from aadml.feature_extraction.jobs.batching import Describer
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure, deciding_reason
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
-from aadml.feature_extraction.manifest import Manifest, Row, is_text
-from aadml.feature_extraction.media import Limits
+from aadml.feature_extraction.manifest import Row, is_text
 
-_Decode = Callable[..., Generator[tuple[Task, list[DecodedPart]]]]
 _BLOCKING = ("timeout", "crashed")  # after these failures, the clip's other modalities are not decoded
 _NOTE_SECONDS = 1.0  # between two notes of the progress
 
 
-@dataclass(frozen=True)
-class ExtractionOutcome:
+@dataclass(frozen=True, kw_only=True)
+class ExtractionOutcome(Account):
     """Result of a job.
 
     Attributes:
         path: the feature file; None if every clip failed, which keeps an earlier file.
         clips: number of clips of the manifest or its shard.
-        failures: failed clips, in the order of the manifest.
-        warnings: id and remark of accepted clips.
         reused: number of clips taken from the ledger.
         seconds: duration of the job.
-        extractors: extractors of the written modalities; a modality that every clip lacks is not written.
-        lacking: absent modalities of kept clips: the sound of a silent video, the picture of a recording.
     """
 
     path: str | None
     clips: int
-    failures: tuple[Failure, ...]
-    warnings: tuple[tuple[str, str], ...]
     reused: int
     seconds: float
-    extractors: tuple[Extractor, ...] = ()
-    lacking: tuple[Failure, ...] = ()
 
 
 @dataclass
@@ -68,7 +56,6 @@ class _Job:
     Attributes:
         plan: plan of the job.
         ledger: records of the job.
-        retry_failed: whether clips with recorded failures are tried again.
         progress: called with the numbers of clips done and failed.
         missing: modalities without a file, by position and by modality.
         reasons: known reasons of absent modalities of the clips that are being decoded, by position.
@@ -81,7 +68,6 @@ class _Job:
 
     plan: ExtractionPlan
     ledger: Ledger
-    retry_failed: bool
     progress: Callable[[int, int], None]
     missing: dict[int, dict[str, Failure]] = field(default_factory=dict)
     reasons: dict[int, list[str]] = field(default_factory=dict)
@@ -92,38 +78,14 @@ class _Job:
     noted: float = 0.0
 
 
-def extract(
-    manifest: Manifest,
-    output: str | os.PathLike[str],
-    extractors: Sequence[Extractor],
-    *,
-    engine: str = "local",
-    workers: int | None = None,
-    time_limit: float = 120.0,
-    limits: Limits | None = None,
-    shard: tuple[int, int] = (0, 1),
-    retry_failed: bool = False,
-    sequence: bool = False,
-    command: str = "",
-    progress: Callable[[int, int], None] | None = None,
-) -> ExtractionOutcome:
-    """Extract the features of every clip of a manifest and write the feature file.
+def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = None) -> ExtractionOutcome:
+    """Extract the features of every clip of a plan and write the feature file.
 
     Results are kept in `<output>.work`; a killed job continues from there. Features are computed again only for files
     or settings that changed. Failed clips are listed in `<output>.failures.csv`.
 
     Args:
-        manifest: the clips.
-        output: the feature file to create.
-        extractors: one per modality.
-        engine: decoding engine: "local", "ray", or "ray:ADDRESS" for a running cluster.
-        workers: number of decoding processes; None for one process per processor.
-        time_limit: seconds of processor time for the decoding of one modality of a clip.
-        limits: sizes above which a clip fails.
-        shard: (i, n) for only the rows i, i + n, i + 2n ...; `merge` joins the files.
-        retry_failed: try failed clips again.
-        sequence: keep the features over time beside the pooled features.
-        command: command that continues the job, for `status`.
+        plan: clips, extractors, output and settings.
         progress: called with the numbers of clips done and failed.
 
     Returns:
@@ -132,34 +94,28 @@ def extract(
     Raises:
         InputError: the output cannot be written, is in use, or is a file of another kind.
     """
-    begin, place = time.monotonic(), Path(output)
-    plan = ExtractionPlan(manifest, tuple(extractors), limits or Limits(), shard, sequence)
-    require_seconds("time limit", time_limit)
-    if workers is not None and workers < 1:
-        raise InputError(f"workers: {workers} given; pass a number above zero")
-    decode = functools.partial(engine_of(engine), workers=workers)
-    need_package(engine)
+    begin, place = time.monotonic(), plan.output
+    decode = engine_of(plan.engine)
+    need_package(plan.engine)
     refuse_foreign(place)
     with open_ledger(place.with_name(place.name + ".work")) as ledger:
-        job = _Job(plan, ledger, retry_failed, progress or (lambda done, failed: None))
-        ledger.note(Beginning(time.time(), len(plan.rows), command, str(Path.cwd())))
-        is_written, account = _run(job, decode, time_limit, place)
+        job = _Job(plan, ledger, progress or (lambda done, failed: None))
+        ledger.note(Beginning(time.time(), len(plan.rows), plan.command, str(Path.cwd())))
+        is_written, account = _run(job, decode)
     return ExtractionOutcome(
+        **vars(account),
         path=str(place) if is_written else None,
         clips=len(plan.rows),
-        failures=account.failures,
-        warnings=account.warnings,
         reused=job.reused,
         seconds=time.monotonic() - begin,
-        extractors=tuple(each for each in plan.extractors if each.modality in account.modalities),
-        lacking=account.lacking,
     )
 
 
-def _run(job: _Job, decode: _Decode, time_limit: float, place: Path) -> tuple[bool, Account]:
+def _run(job: _Job, decode: Engine) -> tuple[bool, Account]:
     """Extract and write the files, again if the ledger lost values; return whether features were written."""
+    place = job.plan.output
     while True:
-        _work(job, decode, time_limit)
+        _work(job, decode)
         try:
             assembled, account = assemble(job.plan, job.ledger, job.missing)
             write(place, assembled, account.failures)
@@ -174,13 +130,13 @@ def _run(job: _Job, decode: _Decode, time_limit: float, place: Path) -> tuple[bo
             return assembled is not None, account
 
 
-def _work(job: _Job, decode: _Decode, time_limit: float) -> None:
+def _work(job: _Job, decode: Engine) -> None:
     """Decode the clips that are not in the ledger, and extract their features."""
-    extractors = job.plan.by_modality
-    wanted = {name: _wanted(extractor, job.plan) for name, extractor in extractors.items()}
+    plan, extractors = job.plan, job.plan.by_modality
+    wanted = {name: _wanted(extractor, plan) for name, extractor in extractors.items()}
     has_network = any(extractor.describe is not None for extractor in extractors.values())
-    settings = DecodingSettings(wanted, time_limit, job.plan.limits, gives_way=has_network)
-    decoded = decode(_tasks(job), settings, clips=max(1, len(job.plan.rows)))
+    settings = DecodingSettings(wanted, plan.time_limit, plan.limits, gives_way=has_network)
+    decoded = decode(_tasks(job), settings, clips=max(1, len(plan.rows)), workers=plan.workers)
     with Describer(extractors, functools.partial(_record, job)) as describer, closing(decoded):
         for task, parts in decoded:
             for part in parts:
@@ -232,7 +188,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
 def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ...]) -> Record | None:
     """Return the valid record of a clip and modality; without a record, store the checksum of the file."""
     record = job.ledger.find(row.id, modality, job.plan.settings[modality])
-    if record is not None and record.reason and job.retry_failed:
+    if record is not None and record.reason and job.plan.retry_failed:
         record = None
     if record is not None and record.stamp == stamp:
         return record

@@ -8,18 +8,15 @@ from pathlib import Path
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.options import Options
 from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.ground.registry import lookup
-from aadml.feature_extraction.jobs.extract import ExtractionOutcome
-from aadml.feature_extraction.jobs.extract import extract as carry_out
+from aadml.feature_extraction.jobs.extract import ExtractionOutcome, execute
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.jobs.recipes import RECIPES
 from aadml.feature_extraction.jobs.shard_names import shard_path
 from aadml.feature_extraction.manifest import Manifest, read_manifest
 from aadml.feature_extraction.media import Limits
-
-Options = Mapping[str, JsonObject]
-"""Modality -> option of its extractor -> value."""
 
 DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}
 """Extractors of a job that names no extractors; they need no weights."""
@@ -86,12 +83,11 @@ def extract(
     search_beside(Path(rows.path))
     names = {"audio": audio, "visual": visual, "text": text}
     extractors = choose_extractors(names, options, weights, recipe, rows)
-    limits = Limits(seconds=max_seconds)
-    return carry_out(
+    plan = ExtractionPlan(
         rows, shard_path(output, shard), extractors, engine=engine, workers=workers, time_limit=time_limit,
-        limits=limits, shard=shard, retry_failed=retry_failed, sequence=sequence, command=command,
-        progress=progress,
+        limits=Limits(seconds=max_seconds), shard=shard, retry_failed=retry_failed, sequence=sequence, command=command,
     )  # fmt: skip
+    return execute(plan, progress)
 
 
 def choose_extractors(

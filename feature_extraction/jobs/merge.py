@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.backbones import Fit
 from aadml.feature_extraction.feature_file import (
     Cursor,
     FeatureFile,
     FeatureRows,
     ModalityRows,
+    PendingFit,
     Shard,
     Texts,
     gathered,
     open_features,
 )
-from aadml.feature_extraction.frontends.whitening import FITS
+from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.jobs.assembly import PENDING_NOTE, Assembled, refuse_foreign, write, written_modalities
 from aadml.feature_extraction.jobs.failures import Failure
 from aadml.feature_extraction.jobs.fitting import fitted
+from aadml.feature_extraction.jobs.plan import PCA_WHITENING
 from aadml.feature_extraction.jobs.shard_names import shard_paths
 
 
@@ -171,6 +171,10 @@ def _joined(parts: Sequence[_ShardPart]) -> Assembled:
     all_labels = [content.all_labels for content in contents if content.all_labels is not None]
     present = {name: np.concatenate([content.has(name) for content in contents])[order] for name in first.rows}
     written = written_modalities(present)
+    origins = {name: dict(first.content.provenance[name]) for name in written}
+    for name, origin in origins.items():
+        if origin.get("notes") == [PENDING_NOTE.format(name)]:
+            del origin["notes"]
     head = FeatureFile(
         features={},
         labels=np.concatenate([content.labels for content in contents])[order],
@@ -178,7 +182,7 @@ def _joined(parts: Sequence[_ShardPart]) -> Assembled:
         splits=ordered([content.splits for content in contents]),
         class_names=first.content.class_names,
         all_labels=np.concatenate(all_labels)[order] if all_labels else None,
-        provenance={name: _origin(first, name) for name in written},
+        provenance=origins,
         columns={name: ordered([c.columns[name] for c in contents]) for name in first.content.columns},
         fingerprints={
             name: np.concatenate([c.fingerprints[name] for c in contents])[order]
@@ -216,13 +220,6 @@ def _single_texts(part: _ShardPart) -> Texts:
     return Texts(part.rows["text"].pooled.array()[present], np.flatnonzero(present).astype(np.int64))
 
 
-def _origin(part: _ShardPart, modality: str) -> JsonObject:
-    origin = dict(part.content.provenance[modality])
-    if origin.get("notes") == [PENDING_NOTE.format(modality)]:
-        del origin["notes"]
-    return origin
-
-
 def _interleaved(parts: Sequence[ModalityRows], order: NDArray[np.int64]) -> ModalityRows:
     """Return the clips of all parts in the order of the manifest."""
     counts = [part.pooled.shape[0] for part in parts]
@@ -251,13 +248,9 @@ def _merged(parts: Sequence[FeatureRows], sources: NDArray[np.int64], lengths: N
     return FeatureRows((int(lengths.sum()), *filled.shape[1:]), filled.dtype, lambda: gathered(clips()))
 
 
-def _fit(pending: Mapping[str, Any], part: _ShardPart) -> Fit:
-    """Build a pending fit from its name and options."""
-    options = dict(pending)
-    try:
-        return FITS[options.pop("name")](**options)
-    except (KeyError, TypeError) as error:
-        possible = ", ".join(FITS)
-        raise InputError(
-            f"{part.path}: /shard holds the unknown fit {dict(pending)}; extract the shard with a fit from {possible}"
-        ) from error
+def _fit(pending: PendingFit, part: _ShardPart) -> PcaWhitening:
+    if pending.name == PCA_WHITENING:
+        return PcaWhitening(pending.dimension, pending.eight_bit)
+    raise InputError(
+        f"{part.path}: /shard holds the unknown fit {pending.name!r}; extract the shard with a fit from {PCA_WHITENING}"
+    )

@@ -2,16 +2,23 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from aadml.feature_extraction.backbones import Extractor, mean_over_time
-from aadml.feature_extraction.frontends.whitening import FITS
+from aadml.feature_extraction.backbones import Extractor, Fit, mean_over_time
+from aadml.feature_extraction.feature_file import PendingFit
+from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.manifest import TEXT_COLUMNS, Manifest, Row
 from aadml.feature_extraction.media import Limits, decoder_versions
+
+PCA_WHITENING = "pca-whitening"
+"""Name of the fit that shards leave to `merge`."""
 
 
 @dataclass(frozen=True)
@@ -20,17 +27,29 @@ class ExtractionPlan:
 
     Attributes:
         manifest: all clips.
+        output: the feature file to create.
         extractors: one per modality.
+        engine: decoding engine: "local", "ray", or "ray:ADDRESS" for a running cluster.
+        workers: number of decoding processes; None for one process per processor.
+        time_limit: seconds of processor time for the decoding of one modality of a clip.
         limits: sizes above which a clip fails.
-        shard: (i, n), for a job that processes the rows i, i + n, i + 2n ...
-        sequence: whether the feature file holds features over time.
+        shard: (i, n), for a job that processes the rows i, i + n, i + 2n ...; `merge` joins the files.
+        retry_failed: whether clips with recorded failures are tried again.
+        sequence: whether the feature file holds features over time beside the pooled features.
+        command: command that continues the job, for `status`.
     """
 
     manifest: Manifest
-    extractors: tuple[Extractor, ...]
-    limits: Limits
-    shard: tuple[int, int]
-    sequence: bool
+    output: Path
+    extractors: Sequence[Extractor]
+    engine: str = "local"
+    workers: int | None = None
+    time_limit: float = 120.0
+    limits: Limits = field(default_factory=Limits)
+    shard: tuple[int, int] = (0, 1)
+    retry_failed: bool = False
+    sequence: bool = False
+    command: str = ""
 
     def __post_init__(self) -> None:
         """Raise InputError for a plan that cannot be executed."""
@@ -40,13 +59,14 @@ class ExtractionPlan:
         if not self.extractors or len({each.modality for each in self.extractors}) != len(self.extractors):
             names = ", ".join(f"{each.modality} {each.name}" for each in self.extractors) or "none"
             raise InputError(f"extractors: {names} given; pass at least one extractor, and at most one per modality")
-        if count > 1:
-            for extractor in self.extractors:
-                _pending(extractor)
+        _ = self.pending  # raises InputError for a fit that cannot be merged
         if "text" in self.by_modality and self.manifest.rows and "text" not in self.manifest.rows[0].media:
             raise InputError(
                 f"{self.manifest.path}: has no text; add a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}"
             )
+        require_seconds("time limit", self.time_limit)
+        if self.workers is not None and self.workers < 1:
+            raise InputError(f"workers: {self.workers} given; pass a number above zero")
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -93,11 +113,11 @@ class ExtractionPlan:
         }
 
     @cached_property
-    def pending(self) -> dict[str, JsonObject]:
-        """Fits that a shard leaves to `merge`, as name and options, by modality."""
+    def pending(self) -> dict[str, PendingFit]:
+        """Fits that a shard leaves to `merge`, by modality."""
         if self.shard[1] == 1:
             return {}
-        return {each.modality: _pending(each) for each in self.extractors if each.fit is not None}
+        return {each.modality: _pending(each, each.fit) for each in self.extractors if each.fit is not None}
 
     def keeps_time(self, extractor: Extractor) -> bool:
         """Return whether features over time are recorded, for the file or for a fit."""
@@ -114,13 +134,10 @@ def fingerprint(manifest: Manifest) -> str:
     return digest.hexdigest()
 
 
-def _pending(extractor: Extractor) -> JsonObject:
-    """Return name and options of an extractor's fit; `merge` builds the fit without the extractor."""
-    for name, kind in FITS.items():
-        if type(extractor.fit) is kind and extractor.pool is mean_over_time:
-            return {"name": name, **vars(extractor.fit)}
-    if extractor.fit is None:
-        return {}
+def _pending(extractor: Extractor, fit: Fit) -> PendingFit:
+    """Return an extractor's fit for `merge`, which builds the fit without the extractor."""
+    if isinstance(fit, PcaWhitening) and extractor.pool is mean_over_time:
+        return PendingFit(PCA_WHITENING, fit.dimension, fit.eight_bit)
     raise InputError(
         f"{extractor.name}: its fit needs all training clips, and merging does not support this fit; "
         "extract without --shard"

@@ -4,12 +4,9 @@ The AADML paper uses VGGish (128-d) and Inception-V3 (1,024-d), but does not spe
 after its last ReLU, with or without AudioSet's PCA, as floats or in 8 bits. Each interpretation is a recipe.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
-
-Options = Mapping[str, JsonObject]
+from aadml.feature_extraction.ground.options import Options
 
 
 @dataclass(frozen=True)
@@ -28,43 +25,45 @@ class ExtractionRecipe:
     visual: str
     options: Options
 
-    def with_options(self, overrides: Options | None, *, weights: str | None) -> dict[str, dict[str, Json]]:
+    def with_options(self, overrides: Options | None, *, weights: str | None) -> Options:
         """Return the options of the recipe with overrides; its weights are left out if `weights` is not None."""
-        options: dict[str, dict[str, Json]] = {modality: dict(values) for modality, values in self.options.items()}
-        for values in options.values():
-            if weights is not None:
-                values.pop("weights", None)
-        for modality, changes in (overrides or {}).items():
-            options.setdefault(modality, {}).update(changes)
-        return options
+        own = {
+            modality: {name: value for name, value in values.items() if name != "weights" or weights is None}
+            for modality, values in self.options.items()
+        }
+        changes = overrides or {}
+        return {name: {**own.get(name, {}), **changes.get(name, {})} for name in {**own, **changes}}
 
 
-_YOUTUBE8M: JsonObject = {"weights": "inception-v3-2015", "reduction": "youtube-8m"}
-
-
-def _paper(description: str, variant: str, visual: JsonObject) -> ExtractionRecipe:
+def _paper(description: str, variant: str, **visual: str | bool) -> ExtractionRecipe:
     return ExtractionRecipe(description, "vggish", "inception-v3", {"audio": {"variant": variant}, "visual": visual})
+
+
+_YOUTUBE8M = {"weights": "inception-v3-2015", "reduction": "youtube-8m"}
 
 
 RECIPES = {
     "paper-post-relu": _paper(
         "VGGish after its last ReLU (non-negative, sparse); Inception-V3 with YouTube-8M's PCA to 1,024",
         "post-relu",
-        _YOUTUBE8M,
+        **_YOUTUBE8M,
     ),
     "paper-pre-activation": _paper(
-        "VGGish before its last ReLU; Inception-V3 with YouTube-8M's PCA to 1,024", "pre-activation", _YOUTUBE8M
+        "VGGish before its last ReLU; Inception-V3 with YouTube-8M's PCA to 1,024", "pre-activation", **_YOUTUBE8M
     ),
-    "paper-pca": _paper("VGGish after AudioSet's PCA; Inception-V3 with YouTube-8M's PCA to 1,024", "pca", _YOUTUBE8M),
+    "paper-pca": _paper(
+        "VGGish after AudioSet's PCA; Inception-V3 with YouTube-8M's PCA to 1,024", "pca", **_YOUTUBE8M
+    ),
     "paper-8bit": _paper(
         "both quantized to 8 bits: VGGish as in the AudioSet release, Inception-V3 as in the YouTube-8M release",
         "pca-8bit",
-        {**_YOUTUBE8M, "eight_bit": True},
+        **_YOUTUBE8M,
+        eight_bit=True,
     ),
     "paper-own-pca": _paper(
         "VGGish after its last ReLU; torchvision's Inception-V3 with a PCA of the training frames to 1,024",
         "post-relu",
-        {"reduction": "own-pca"},
+        reduction="own-pca",
     ),
 }
 """Recipes by name; the last recipe does not need the matrices of YouTube-8M."""

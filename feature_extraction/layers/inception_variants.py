@@ -5,9 +5,8 @@ file, the tensors determine some of the fields. A warning lists the fields that 
 """
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.feature_extraction.layers.inception_blocks import LastPool, PoolPadding
 from aadml.feature_extraction.weights.resolve import ResolvedWeights
 
@@ -30,11 +29,29 @@ class InceptionVariant:
     last_pool: LastPool = "average"
     transform_input: bool = True
 
-    def updated(self, fields: JsonObject) -> "InceptionVariant":
-        """Return the variant with some fields changed."""
-        return read_as(InceptionVariant, {**asdict(self), **fields}, "inception-v3")
+    def updated(self, overrides: "VariantOptions") -> "InceptionVariant":
+        """Return the variant with the fields that a user set."""
+        fields = {name: value for name, value in vars(overrides).items() if value is not None}
+        return replace(self, **fields)
 
 
+@dataclass(frozen=True, kw_only=True)
+class VariantOptions:
+    """Fields of the variant that a user sets.
+
+    Attributes:
+        pool_padding: `counted` or `excluded` (see `InceptionV3`); None for the value that the weights need.
+        last_pool: `average` or `max` (see `InceptionV3`); None for the value that the weights need.
+        transform_input: see `network_input`; None for the value that the weights need.
+    """
+
+    pool_padding: PoolPadding | None = None
+    last_pool: LastPool | None = None
+    transform_input: bool | None = None
+
+
+AS_WEIGHTS = VariantOptions()
+"""No field is set."""
 _GRAPH_OF_2015 = InceptionVariant(pool_padding="excluded", last_pool="max")
 
 INCEPTION_VARIANTS: dict[str, InceptionVariant] = {
@@ -48,7 +65,7 @@ INCEPTION_VARIANTS: dict[str, InceptionVariant] = {
 """Variants of the published files, by their names in `weights.WEIGHTS`."""
 
 
-def variant_of(weights: ResolvedWeights, overrides: JsonObject) -> InceptionVariant:
+def variant_of(weights: ResolvedWeights, overrides: VariantOptions) -> InceptionVariant:
     """Return the variant that a weight file belongs to.
 
     Args:
@@ -59,7 +76,7 @@ def variant_of(weights: ResolvedWeights, overrides: JsonObject) -> InceptionVari
         The variant; a warning lists the fields that are neither known nor set, and their options.
     """
     variant, doubtful = _by_content(weights)
-    guessed = [name for name in doubtful if name not in overrides]
+    guessed = [name for name in doubtful if getattr(overrides, name) is None]
     if guessed:
         _log.warning(
             "weights %s: the content does not determine %s; torchvision's values are used (%s); to change them, pass "

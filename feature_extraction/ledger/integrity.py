@@ -1,14 +1,10 @@
 """Comparison of every line of a ledger, and of the values of every record, with their checksums."""
 
-import os
-import zlib
 from pathlib import Path
-
-import numpy as np
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ledger.ledger import RECORDS, VALUES
-from aadml.feature_extraction.ledger.records import key_of_line, record_of
+from aadml.feature_extraction.ledger.records import Record, key_of_line, read_line
 
 
 def damages_of_ledger(folder: Path) -> list[str]:
@@ -27,17 +23,14 @@ def damages_of_ledger(folder: Path) -> list[str]:
                 if not line.endswith(b"\n") and b"\0" not in line:
                     break  # unfinished line of a killed process
                 place = f"{folder / RECORDS}: line {number}"
-                record = record_of(line)
+                record = read_line(Record, line)
                 if key_of_line(line) is None:
                     damages.append(f"{place} does not match its checksum; the next extraction does its work again")
-                elif record is not None and record.block is not None:
-                    size = 4 * int(np.prod(record.block.shape))
-                    data = os.pread(values.fileno(), size, record.block.offset)
-                    if len(data) < size or zlib.crc32(data) != record.block.checksum:
-                        damages.append(
-                            f"{folder / VALUES}: the {record.modality} values of clip {record.id!r} do not match their "
-                            "checksum; the next extraction computes them again"
-                        )
+                elif record is not None and record.block is not None and record.block.read(values) is None:
+                    damages.append(
+                        f"{folder / VALUES}: the {record.modality} values of clip {record.id!r} do not match their "
+                        "checksum; the next extraction computes them again"
+                    )
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); check the permissions of the folder") from error
     return damages

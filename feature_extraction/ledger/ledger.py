@@ -1,6 +1,7 @@
 """Append to a ledger and look up its records, by one process at a time."""
 
 import fcntl
+import json
 import os
 import time
 import zlib
@@ -14,20 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.locks import WITHOUT_FLOCK, locked
-from aadml.feature_extraction.ledger.notes import Note, content_of_note
+from aadml.feature_extraction.ledger.notes import Note, line_of_note
 from aadml.feature_extraction.ledger.positions import Positions
-from aadml.feature_extraction.ledger.records import (
-    NOTE,
-    Block,
-    Record,
-    content_of,
-    key_of,
-    key_of_line,
-    line_of,
-    record_of,
-)
+from aadml.feature_extraction.ledger.records import Block, Record, body_of, key_of, key_of_line, line_of, read_line
 
 RECORDS, VALUES = "records.jsonl", "values.f32"
 _OLD = "ledger.jsonl"
@@ -58,7 +49,7 @@ class Ledger:
     def find(self, clip: str, modality: str, settings: str) -> Record | None:
         """Return the newest record of a clip, modality and settings; None if there is none."""
         for position in self._positions.of(key_of(clip, modality, settings)):
-            record = record_of(self._line(position))
+            record = read_line(Record, self._line(position))
             if record is not None and (record.id, record.modality, record.settings) == (clip, modality, settings):
                 return record
         return None
@@ -69,17 +60,16 @@ class Ledger:
         Raises:
             DamagedValues: the values do not match their checksum.
         """
-        size = 4 * int(np.prod(block.shape))
-        data = os.pread(self._values.fileno(), size, block.offset)
-        if len(data) < size or zlib.crc32(data) != block.checksum:
+        values = block.read(self._values)
+        if values is None:
             raise DamagedValues
-        return np.frombuffer(data, dtype="<f4").reshape(block.shape).astype(np.float32)
+        return values
 
     def append(self, record: Record, values: NDArray[Any] | None = None) -> None:
         """Append a record and its values, completely or not at all.
 
         Args:
-            record: the record; its `block` is ignored and set by this function.
+            record: the record; its `block` and `end` are set by this function.
             values: (d,) or (t, d); None for a failure.
 
         Raises:
@@ -90,7 +80,8 @@ class Ledger:
             data = np.ascontiguousarray(values, dtype="<f4").tobytes()
             record = replace(record, block=Block(self._values_end, values.shape, zlib.crc32(data)))
         key = key_of(record.id, record.modality, record.settings)
-        self._positions.add(key, self._append(key, record.content_of_line, data))
+        line = line_of(key, replace(record, end=self._values_end + len(data)))
+        self._positions.add(key, self._append(line, data))
 
     def note(self, note: Note) -> None:
         """Append a note about the job.
@@ -98,7 +89,7 @@ class Ledger:
         Raises:
             InputError: the disk is full or the file cannot be written; earlier records are kept.
         """
-        self._append(NOTE, content_of_note(note), b"")
+        self._append(line_of_note(note, self._values_end), b"")
 
     def flush(self) -> None:
         """Flush all appended data to the disk."""
@@ -110,21 +101,13 @@ class Ledger:
         """Remove records with damaged values, so that their work is done again, and return the number of records."""
         before, positions, self._positions = len(self), self._positions, Positions()
         for key, position in positions.all():
-            record = record_of(self._line(position))
-            if record is not None and (record.block is None or self._is_intact(record.block)):
+            record = read_line(Record, self._line(position))
+            if record is not None and (record.block is None or record.block.read(self._values) is not None):
                 self._positions.add(key, position)
         return before - len(self)
 
-    def _is_intact(self, block: Block) -> bool:
-        try:
-            self.values(block)
-        except DamagedValues:
-            return False
-        return True
-
-    def _append(self, key: int, content: JsonObject, data: bytes) -> int:
+    def _append(self, line: bytes, data: bytes) -> int:
         """Write the values, then the line, and return the position of the line."""
-        line = line_of(key, content, self._values_end + len(data))
         position = self._end
         try:
             _write_at(self._values, data, self._values_end)
@@ -159,7 +142,7 @@ class Ledger:
             if key:
                 self._positions.add(key, self._end)
             self._end += len(line)
-        self._values_end = int(content_of(last).get("end", 0))
+        self._values_end = json.loads(body_of(last) or '{"end": 0}')["end"]
         os.ftruncate(self._records.fileno(), self._end)
         if os.fstat(self._values.fileno()).st_size < self._values_end:
             self.forget_damaged()

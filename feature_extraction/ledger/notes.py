@@ -1,12 +1,10 @@
 """Notes of a job about its progress, in its ledger."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ledger.records import NOTE, content_of, key_of_line
+from aadml.feature_extraction.ledger.records import NOTE, line_of, read_line
 
 
 @dataclass(frozen=True)
@@ -51,13 +49,27 @@ class Progress:
 
 
 Note = Beginning | Progress
-_KINDS: dict[str, type[Beginning] | type[Progress]] = {"beginning": Beginning, "progress": Progress}
 
 
-def content_of_note(note: Note) -> JsonObject:
-    """Return the JSON content of a note."""
-    kind = "beginning" if isinstance(note, Beginning) else "progress"
-    return {kind: dict(vars(note))}
+@dataclass(frozen=True)
+class NoteLine:
+    """Content of the line of a note.
+
+    Attributes:
+        end: size of the file of values in bytes.
+        beginning: the note, if a process began.
+        progress: the note, if a process progressed.
+    """
+
+    end: int
+    beginning: Beginning | None = None
+    progress: Progress | None = None
+
+
+def line_of_note(note: Note, end: int) -> bytes:
+    """Return the line of a note; `end` is the size of the file of values."""
+    line = NoteLine(end, beginning=note) if isinstance(note, Beginning) else NoteLine(end, progress=note)
+    return line_of(NOTE, line)
 
 
 def notes_of(records: Path) -> Iterator[Note]:
@@ -65,13 +77,7 @@ def notes_of(records: Path) -> Iterator[Note]:
     wanted = b" %016x " % NOTE
     with records.open("rb") as file:
         for line in file:
-            if line[8:26] == wanted and line.endswith(b"\n") and key_of_line(line) == NOTE:
-                yield from _note(content_of(line))
-
-
-def _note(content: JsonObject) -> Iterator[Note]:
-    for name, kind in _KINDS.items():
-        values = content.get(name)
-        if isinstance(values, dict):
-            with suppress(TypeError):  # a note of another version
-                yield kind(**values)
+            content = read_line(NoteLine, line) if line[8:26] == wanted and line.endswith(b"\n") else None
+            note = content and (content.beginning or content.progress)
+            if note:
+                yield note

@@ -2,11 +2,19 @@
 
 import hashlib
 import json
+import os
 import zlib
-from dataclasses import dataclass
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import BinaryIO, NamedTuple, TypeVar
 
-from aadml.feature_extraction.ground.json_values import JsonObject
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.feature_extraction.ground.errors import DamagedFileError
+from aadml.feature_extraction.ground.json_values import parse_as
+
+T = TypeVar("T")
 
 NOTE = 0
 """Key of a line that is a note instead of a record."""
@@ -15,8 +23,7 @@ _CHECKED = 9  # start of the key, after the checksum and a space
 _BODY = 26  # start of the JSON, after the key and a space
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Location of the values of a record in the file of values.
 
     Attributes:
@@ -28,6 +35,14 @@ class Block:
     offset: int
     shape: tuple[int, ...]
     checksum: int
+
+    def read(self, file: BinaryIO) -> NDArray[np.float32] | None:
+        """Read the values, (d,) or (t, d); None if they do not match their checksum."""
+        size = 4 * int(np.prod(self.shape))
+        data = os.pread(file.fileno(), size, self.offset)
+        if len(data) < size or zlib.crc32(data) != self.checksum:
+            return None
+        return np.frombuffer(data, dtype="<f4").reshape(self.shape).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,7 @@ class Record:
         seconds: duration.
         block: location of the values; None for a failure.
         fingerprint: fingerprint of sound or picture, in Base64; "" for a failure, and in older ledgers.
+        end: size of the file of values in bytes, including the values of the record.
     """
 
     id: str
@@ -61,13 +77,7 @@ class Record:
     seconds: float = 0.0
     block: Block | None = None
     fingerprint: str = ""
-
-    @property
-    def content_of_line(self) -> JsonObject:
-        """Content of the record's line, as JSON."""
-        block = self.block
-        place = None if block is None else [block.offset, block.shape, block.checksum]
-        return {**vars(self), "block": place}
+    end: int = field(default=0, compare=False)
 
 
 def key_of(clip: str, modality: str, settings: str) -> int:
@@ -76,15 +86,9 @@ def key_of(clip: str, modality: str, settings: str) -> int:
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) or 1
 
 
-def line_of(key: int, content: JsonObject, end: int) -> bytes:
-    """Return a line.
-
-    Args:
-        key: key of a record, or `NOTE`.
-        content: values that JSON can represent.
-        end: size of the file of values in bytes, including the values of this line.
-    """
-    text = json.dumps({**content, "end": end}, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+def line_of(key: int, content: object) -> bytes:
+    """Return the line of a dataclass, with the key of a record or `NOTE`."""
+    text = json.dumps(vars(content), ensure_ascii=False, separators=(",", ":"), default=vars).encode(errors="replace")
     checked = b"%016x %s" % (key, text)
     return b"%08x %s\n" % (zlib.crc32(checked), checked)
 
@@ -99,26 +103,13 @@ def key_of_line(line: bytes) -> int | None:
         return None
 
 
-def content_of(line: bytes) -> dict[str, Any]:
-    """Return the content of a line; {} if the line is damaged."""
-    if key_of_line(line) is None:
-        return {}
-    try:
-        content = json.loads(line[_BODY:])
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}
+def body_of(line: bytes) -> bytes:
+    """Return the JSON text of a line; b"" if the line is damaged."""
+    return b"" if key_of_line(line) is None else line[_BODY:]
 
 
-def record_of(line: bytes) -> Record | None:
-    """Return the record of a line; None if the line is damaged or holds no record."""
-    content = content_of(line)
-    try:
-        del content["end"]
-        if content["block"] is not None:
-            offset, shape, checksum = content["block"]
-            content["block"] = Block(offset, tuple(shape), checksum)
-        content["stamp"], content["warnings"] = tuple(content["stamp"]), tuple(content["warnings"])
-        return Record(**content)
-    except (ValueError, TypeError, KeyError):  # a record of another version
-        return None
+def read_line(kind: type[T], line: bytes) -> T | None:
+    """Return the content of a line as a dataclass; None if the line is damaged, or of another kind or version."""
+    with suppress(DamagedFileError):
+        return parse_as(kind, body_of(line), "the ledger")
+    return None

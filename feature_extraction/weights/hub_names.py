@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
-
 PREFIX = "hf:"
 
 
-def expanded(name: str, modality: str) -> tuple[str, JsonObject]:
+def expanded(name: str, modality: str) -> tuple[str, dict[str, str]]:
     """Resolve the name of an extractor.
 
     Args:
@@ -20,7 +18,7 @@ def expanded(name: str, modality: str) -> tuple[str, JsonObject]:
     """
     if not name.startswith(PREFIX):
         return name, {}
-    options: dict[str, Json] = {}
+    options: dict[str, str] = {}
     model = name.removeprefix(PREFIX)
     for sign, option in (("#", "pooling"), ("@", "revision")):
         before, _, after = model.rpartition(sign)
@@ -31,5 +29,5 @@ def expanded(name: str, modality: str) -> tuple[str, JsonObject]:
 
 def without_folder(name: str) -> str:
     """Return `hf:FOLDER` with only the last part of the folder's path; a name on the hub is unchanged."""
-    model = str(expanded(name, "text")[1]["model"])
+    model = expanded(name, "text")[1]["model"]
     return name.replace(model, Path(model).resolve().name, 1) if Path(model).expanduser().exists() else name

@@ -27,7 +27,8 @@ import transformers as t
 from aadml.data.sample_clips import SampleClips, write_sample_clips
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.feature_file import read_features
-from aadml.feature_extraction.jobs.extract import extract
+from aadml.feature_extraction.jobs.extract import execute
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Frames, Limits, Sound, decode
 
@@ -63,7 +64,8 @@ def rates(folder: Path, clips: int, rounds: int) -> None:
         network, times = extractor(model, modality, untrained), []
         for number in range(rounds):
             output = folder / f"{name}-rate-{number}.h5"
-            times.append(timed(lambda output=output, one=network: extract(read_manifest(manifest), output, [one])))
+            plan = ExtractionPlan(read_manifest(manifest), output, [network])
+            times.append(timed(lambda plan=plan: execute(plan)))
         wall, used = (min(each) / clips for each in zip(*times, strict=True))
         print(f"{name}: {1 / wall:.2f} clips of 10 s a second, {used:.2f} s of processor a clip", flush=True)
 
@@ -77,12 +79,14 @@ def measure(name: str, folder: Path, manifest: Path, rounds: int) -> None:
     paths = [row.media[modality] for row in rows]
     for number in range(rounds):
         output = folder / f"{name}-{number}.h5"
-        job_times.append(timed(lambda output=output: extract(read_manifest(manifest), output, [network], workers=1)))
+        job_times.append(
+            timed(lambda output=output: execute(ExtractionPlan(read_manifest(manifest), output, [network], workers=1)))
+        )
         plain: list[Any] = []
         loop_times.append(timed(lambda plain=plain: plain.extend(loop(model, paths))))
     found = read_features(output).features[modality]
     half = extractor(f"hf:{model}", modality, {"precision": "bfloat16"})
-    extract(read_manifest(manifest), folder / f"{name}-half.h5", [half], workers=1)
+    execute(ExtractionPlan(read_manifest(manifest), folder / f"{name}-half.h5", [half], workers=1))
     other = read_features(folder / f"{name}-half.h5").features[modality]
     print(
         f"{name}: {network.dimension}-d, {len(paths)} clips of 2 s; {said(job_times, len(paths))}; "

@@ -34,7 +34,8 @@ import numpy as np
 from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.engines.decoding_workers import DecodingSettings, Task, Wanted, decode_all
 from aadml.feature_extraction.feature_file import read_features
-from aadml.feature_extraction.jobs.extract import extract
+from aadml.feature_extraction.jobs.extract import execute
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import Manifest, Row, read_manifest
 from aadml.feature_extraction.media import Limits, decode
 
@@ -116,7 +117,7 @@ def inception(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -
     bare_decoding = timed(decoding)
     network()  # the first call chooses kernels
     bare_network = timed(network)
-    whole = timed(lambda: extract(videos, folder / "whole.h5", [one], workers=cores))
+    whole = timed(lambda: execute(ExtractionPlan(videos, folder / "whole.h5", [one], workers=cores)))
     share = (bare_decoding + bare_network) / whole
     print(
         f"inception: {arguments.videos} videos of 10 s in 720p, {torch.get_num_threads()} threads: decoding "
@@ -146,7 +147,7 @@ def both(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> Non
     costs: dict[str, list[tuple[float, float]]] = {"aadml extract": [], "plain loop": []}
     for turn in range(arguments.rounds):
         output = folder / f"both-{turn}.h5"
-        costs["aadml extract"].append(cost(partial(extract, videos, output, ones, workers=1)))
+        costs["aadml extract"].append(cost(partial(execute, ExtractionPlan(videos, output, ones, workers=1))))
         costs["plain loop"].append(cost(lambda: [plain(path, networks) for _ in videos.rows]))
     found = read_features(folder / "both-0.h5").features
     apart = {m: float(np.abs(found[m][0] - plain_features[m]).max() / np.abs(found[m][0]).max()) for m in found}
@@ -229,7 +230,7 @@ def long(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> Non
 
 def job(manifest: Manifest, output: Path, count: int, progress: Callable[[int, int], None] | None = None) -> None:
     extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
-    outcome = extract(manifest, output, extractors, workers=count, progress=progress)
+    outcome = execute(ExtractionPlan(manifest, output, extractors, workers=count), progress)
     if outcome.failures:
         sys.exit(f"{len(outcome.failures)} clips failed: {outcome.failures[0]}")
 

@@ -21,10 +21,10 @@ import numpy as np
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.engines import decoding_workers
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings
-from aadml.feature_extraction.jobs import extract as jobs
+from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
 from aadml.feature_extraction.manifest import read_manifest
-from aadml.feature_extraction.media import Limits, Sound
+from aadml.feature_extraction.media import Sound
 
 MODALITIES = ("audio", "visual")
 
@@ -77,7 +77,9 @@ def parse(options: argparse.Namespace) -> None:
 def plan(options: argparse.Namespace) -> None:
     """Plan a shard, with everything that is said of it."""
     manifest, begin = read_manifest(options.folder / "manifest.csv"), time.process_time()
-    planned = ExtractionPlan(manifest, extractors(options), Limits(), (0, 2), options.sequence)
+    planned = ExtractionPlan(
+        manifest, options.folder / "f.h5", extractors(options), shard=(0, 2), sequence=options.sequence
+    )
     say(rows=len(planned.rows), settings=len(planned.settings), processor_seconds=time.process_time() - begin)
     begin = time.process_time()
     say(fingerprint=fingerprint(manifest)[:8], processor_seconds=time.process_time() - begin)
@@ -87,13 +89,9 @@ def extract(options: argparse.Namespace) -> None:
     """Do the job, from nothing or from a full ledger."""
     decoding_workers.decode_all = made_up(options)  # type: ignore[assignment]
     begin = time.process_time()
-    outcome = jobs.extract(
-        read_manifest(options.folder / "manifest.csv"),
-        options.folder / "f.h5",
-        extractors(options),
-        workers=1,
-        sequence=options.sequence,
-    )
+    manifest = read_manifest(options.folder / "manifest.csv")
+    output, sequence = options.folder / "f.h5", options.sequence
+    outcome = execute(ExtractionPlan(manifest, output, extractors(options), workers=1, sequence=sequence))
     say(
         clips=outcome.clips,
         reused=outcome.reused,

@@ -20,7 +20,8 @@ from pathlib import Path
 from media import media
 
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.jobs.extract import ExtractionOutcome, extract
+from aadml.feature_extraction.jobs.extract import ExtractionOutcome, execute
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import Manifest, read_manifest
 
 BUSY = "while True: pass"
@@ -60,7 +61,11 @@ def run(manifest: Manifest, output: Path, limit: float) -> tuple[list[Extraction
     """Extract sound and pictures; return what came of it, seconds on the clock, and the load at the end."""
     begin = time.monotonic()
     extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
-    done = [extract(manifest, f"{output} {one.modality}.h5", [one], workers=2, time_limit=limit) for one in extractors]
+    plans = [
+        ExtractionPlan(manifest, Path(f"{output} {one.modality}.h5"), [one], workers=2, time_limit=limit)
+        for one in extractors
+    ]
+    done = [execute(plan) for plan in plans]
     return done, time.monotonic() - begin, os.getloadavg()[0]
 
 

@@ -21,7 +21,8 @@ import numpy as np
 from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.engines.decoding_workers import DecodingSettings, Task, Wanted, decode_all
 from aadml.feature_extraction.feature_file import FeatureFile, read_features
-from aadml.feature_extraction.jobs.extract import ExtractionOutcome, extract
+from aadml.feature_extraction.jobs.extract import ExtractionOutcome, execute
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Limits
 
@@ -43,9 +44,8 @@ def main() -> None:
         for modality, kind in (("audio", "log-mel"), ("visual", "hog-color")):
             one, begin = extractor(kind, modality), time.monotonic()
             output = folder / f"{modality}.h5"
-            outcome = extract(
-                read_manifest(folder / "manifest.csv"), output, [one], workers=2, time_limit=options.time_limit
-            )
+            manifest = read_manifest(folder / "manifest.csv")
+            outcome = execute(ExtractionPlan(manifest, output, [one], workers=2, time_limit=options.time_limit))
             seconds = time.monotonic() - begin
             report(modality, one, outcome, read_features(output), damages, folder, seconds)
         print(f"\nProcesses left at the end: {len(multiprocessing.active_children())}.")

@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping
 from functools import cache
 from itertools import islice
+from types import SimpleNamespace
 from typing import Annotated, Literal, get_args, get_origin
 
 import pytest
@@ -59,13 +60,15 @@ def test_an_option_that_cannot_act_is_named_and_one_that_can_is_not(place):
     values = {name: option.default for name, option in schema(entry).items()}
     changed = next(iter(others(schema(entry)[key])))
     acting = values | {one.option: one.values[0] for one in schema(entry)[key].conditions}
-    assert not [line for line in idle(entry, acting | {key: changed}, "x") if line.startswith(f"x.{key}=")]
+    assert not [
+        line for line in idle(entry, SimpleNamespace(**acting | {key: changed}), "x") if line.startswith(f"x.{key}=")
+    ]
     for condition in schema(entry)[key].conditions:
         of_other = (value for value in others(schema(entry)[condition.option], every=True))
         wrong = next(value for value in of_other if value not in condition.values)
         (line,) = (
             line
-            for line in idle(entry, acting | {key: changed, condition.option: wrong}, "x")
+            for line in idle(entry, SimpleNamespace(**acting | {key: changed, condition.option: wrong}), "x")
             if line.startswith(f"x.{key}=")
         )
         assert line.endswith(f"changes nothing: it has an effect only with {condition}, not {wrong}")

@@ -3,7 +3,8 @@
 import csv
 
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.jobs.extract import extract
+from aadml.feature_extraction.jobs.extract import execute
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import read_manifest
 
 AUDIO, VISUAL = extractor("log-mel", "audio"), extractor("hog-color", "visual")
@@ -23,9 +24,13 @@ def write_manifest(path, rows):
             table.writerow([name, media, number % 3, ["train", "val", "test"][number % 3], f"about {name}"])
 
 
-def run(folder, output, extractors=(AUDIO, VISUAL), **options):
-    options = {"workers": 1, **options}
-    return extract(read_manifest(folder / "manifest.csv"), output, extractors, **options)
+def run(folder, output, extractors=(AUDIO, VISUAL), progress=None, **options):
+    return extract(read_manifest(folder / "manifest.csv"), output, extractors, progress=progress, **options)
+
+
+def extract(manifest, output, extractors, progress=None, **options):
+    """Execute a plan in one decoding process."""
+    return execute(ExtractionPlan(manifest, output, extractors, **{"workers": 1, **options}), progress)
 
 
 def failures(output):

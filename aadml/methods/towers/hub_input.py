@@ -20,10 +20,10 @@ from aadml.data.sources.texts import Captions
 from aadml.data.sources.vector_cache import open_vector_cache
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.feature_extraction.backbones import mean_over_time
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.feature_extraction.hub.blocks import train_only, trained_parts
 from aadml.feature_extraction.hub.networks import Preparation, Runner
-from aadml.feature_extraction.hub.towers import Kind, blank_tower, open_tower, preparation_in
+from aadml.feature_extraction.hub.towers import Kind, SavedTower, blank_tower, open_tower, preparation_in
 from aadml.feature_extraction.media import Sound, Text
 from aadml.methods.towers.options import Blocks
 from aadml.methods.training.learner import ResizedBuffers
@@ -59,24 +59,24 @@ class HubInput(ResizedBuffers):
         self._to_be_trained = not architecture
         files = b""
         if architecture:
-            self._architecture = architecture
-            self.network, self._pool = blank_tower(architecture, modality)
+            self._saved = read_as(SavedTower, architecture, source)
+            self.network, self._pool = blank_tower(self._saved, modality)
         else:
             tower = open_tower(source, modality, torch.device("cpu"))
-            self._architecture, files = tower.architecture, tower.files
+            self._saved, files = tower.architecture, tower.files
             self.network, self._pool = tower.encoder.run.network, tower.encoder.run.pool
             self.preparation = tower.encoder.preparation
         self.register_buffer("files", torch.tensor(list(files), dtype=torch.uint8))
-        self.dimension: int = int(str(self._architecture["dimension"]))
+        self.dimension = self._saved.dimension
 
     @cached_property
     def preparation(self) -> Preparation:
         """Preparation of sounds, frames or texts into items."""
-        return preparation_in(bytes(self.files.tolist()), str(self._architecture["model"]), self.modality)
+        return preparation_in(bytes(self.files.tolist()), self._saved.model, self.modality)
 
     def architecture(self) -> JsonObject:
         """Return the architecture, from which the network can be built without the files of its model."""
-        return self._architecture
+        return vars(self._saved)
 
     def train_blocks(self, *, frozen: bool) -> None:
         """Make the last blocks trainable; no block if `frozen`, or if the network belongs to a saved model."""
@@ -156,7 +156,7 @@ class HubInput(ResizedBuffers):
         weights = sha256()
         for value in self.network.state_dict().values():
             weights.update(value.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
-        architecture = {key: self._architecture[key] for key in ("config", "pooling")}
+        architecture = {"config": self._saved.config, "pooling": self._saved.pooling}
         versions = [version(name) for name in ("torch", "transformers")]
         decides = [architecture, self.preparation.parameters, weights.hexdigest(), versions, self._device.type]
         return json.dumps(decides, sort_keys=True)

@@ -25,7 +25,7 @@ from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.frontends.whitening import Whitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.layers.inception_blocks import Conv, Mixed, Unit
-from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS, InceptionVariant
+from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS, InceptionVariant, VariantOptions
 from aadml.feature_extraction.weights.table import WEIGHTS
 from aadml.feature_extraction.weights.tensor_files import read_tensors, sha256, write_tensors
 
@@ -176,7 +176,9 @@ def test_bfloat16_points_the_same_way(frames):
 @pytest.mark.slow
 def test_the_features_say_what_they_are(whole, tmp_path):
     write_tensors(tmp_path / "own.safetensors", whole.state_dict())
-    parameters = inception_v3(weights=str(tmp_path / "own.safetensors"), pool_padding="excluded").parameters
+    parameters = inception_v3(
+        weights=str(tmp_path / "own.safetensors"), variant=VariantOptions(pool_padding="excluded")
+    ).parameters
     assert parameters["weights"] == sha256(tmp_path / "own.safetensors")
     assert (parameters["pool_padding"], parameters["transform_input"]) == ("excluded", True)
     assert (parameters["reduction"], parameters["precision"], parameters["side"]) == ("none", "float32", 299)

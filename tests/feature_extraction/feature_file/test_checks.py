@@ -50,7 +50,7 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
             "/audio_offsets must ascend from 0 to 7",
         ),
         ({"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([0, 6]))}}, "must be int64 (5,)"),
-        ({"shard": Shard(0, 2, 9, "abc", np.array([0]))}, "/shard_rows is int64 (1,), but must be int64 (4,)"),
+        ({"shard": Shard(0, 2, 9, "abc", rows=np.array([0]))}, "/shard_rows is int64 (1,), but must be int64 (4,)"),
     ],
 )
 def test_refuses_content_that_contradicts_itself(tmp_path, changes, message):

@@ -26,7 +26,7 @@ def test_gives_back_what_was_written(tmp_path):
 
 def test_gives_back_a_shard_with_names_that_are_not_utf8(tmp_path):
     failures = ((1, ("b", "\udcff.mp4", "audio", "corrupt", "what")),)
-    shard = Shard(0, 2, 9, "abc", np.array([0, 2, 4, 6]), failures)
+    shard = Shard(0, 2, 9, "abc", failures=failures, rows=np.array([0, 2, 4, 6]))
     write_features(tmp_path / "f.h5", content(shard=shard))
     assert same(read_features(tmp_path / "f.h5"), content(shard=shard))
 

@@ -4,6 +4,8 @@ import pytest
 
 from aadml.feature_extraction.ground.errors import InputError, one_line
 
+LONG_COMMAND = f"no such index; build it by `aadml index SOURCE -o '{'a b' * 90}.db'`"
+
 
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -12,6 +14,7 @@ from aadml.feature_extraction.ground.errors import InputError, one_line
         ("a\nb\x1b[31m\ud800", "a\\nb\\x1b[31m\\ud800"),
         (f"mode: '{'long ' * 600}' is not one", f"mode: '{('long ' * 600)[:56]}...{('long ' * 600)[-19:]}' is not one"),
         (f"/{'a' * 3000}: no such file", f"/{'a' * 56}...{'a' * 19}: no such file"),
+        (LONG_COMMAND, LONG_COMMAND),
         (f"/{'a' * 200}: no such file", f"/{'a' * 200}: no such file"),
     ],
 )

@@ -15,10 +15,10 @@ from aadml.feature_extraction.backbones import extractor, mean_over_time
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.jobs.merge import merge
 from aadml.feature_extraction.jobs.status import status
 from aadml.feature_extraction.manifest import read_manifest
+from tests.feature_extraction.small_jobs import extract
 
 SILENT, BLIND, BOTH = "silent.mp4", "blind.wav", "both.mp4"
 

@@ -13,13 +13,16 @@ CLIPS = 24
 JOB = """
 import sys
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.jobs.extract import extract
+from pathlib import Path
+from aadml.feature_extraction.jobs.extract import execute
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import read_manifest
 
 if __name__ == "__main__":
     extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
     report = lambda done, failed: print(done, flush=True)
-    extract(read_manifest(sys.argv[1]), sys.argv[2], extractors, workers=2, progress=report)
+    plan = ExtractionPlan(read_manifest(sys.argv[1]), Path(sys.argv[2]), extractors, workers=2)
+    execute(plan, report)
 """
 
 

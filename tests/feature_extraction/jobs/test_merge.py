@@ -8,9 +8,9 @@ from aadml.feature_extraction.backbones import extractor, mean_over_time
 from aadml.feature_extraction.feature_file import read_features, write_features, writing
 from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.jobs.merge import merge
 from aadml.feature_extraction.manifest import read_manifest
+from tests.feature_extraction.small_jobs import extract
 
 AUDIO = extractor("log-mel", "audio")
 PLAIN = dataclasses.replace(AUDIO, pool=mean_over_time)
@@ -172,14 +172,18 @@ def test_what_a_shard_asks_to_be_fitted_is_looked_up_and_never_imported(fitted_j
     reduced = dataclasses.replace(PLAIN, dimension=3, fit=PcaWhitening(3))
     for index in range(2):
         extract(manifest, tmp_path / f"{index}.h5", [reduced], workers=1, shard=(index, 2))
-    for pending in ({"name": "os:system"}, {"name": "pca-whitening", "dimensions": 3}, {}):
+    for pending, message in [
+        ({"name": "os:system", "dimension": 3}, "with a fit from pca-whitening"),
+        ({"name": "pca-whitening", "dimensions": 3}, "does not describe a shard"),
+        ({}, "does not describe a shard"),
+    ]:
         paths = []
         for index in range(2):
             content = read_features(tmp_path / f"{index}.h5")
             paths.append(tmp_path / f"other {index}.h5")
             shard = dataclasses.replace(content.shard, pending={"audio": pending})
             write_features(paths[-1], dataclasses.replace(content, shard=shard))
-        with pytest.raises(InputError, match="with a fit from pca-whitening"):
+        with pytest.raises(InputError, match=message):
             merge(paths, tmp_path / "f.h5")
 
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
 from aadml.feature_extraction.manifest import Manifest, Row
-from aadml.feature_extraction.media import Limits, Sound, Text
+from aadml.feature_extraction.media import Sound, Text
 
 AUDIO = Extractor("a", "audio", 3, Sound(8000), {"hop": 1}, np.asarray)
 TEXT = Extractor("t", "text", 3, Text(), {}, np.asarray)
@@ -25,7 +26,7 @@ MANIFEST = Manifest("m.csv", ROWS, ())
 
 
 def plan(*extractors, manifest=MANIFEST, shard=(0, 1), sequence=False):
-    return ExtractionPlan(manifest, extractors, Limits(), shard, sequence)
+    return ExtractionPlan(manifest, Path("f.h5"), extractors, shard=shard, sequence=sequence)
 
 
 def test_a_shard_has_every_nth_row():

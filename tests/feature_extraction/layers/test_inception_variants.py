@@ -5,7 +5,7 @@ import pytest
 
 from aadml.feature_extraction.backbones.inception_v3 import InceptionV3, inception_v3
 from aadml.feature_extraction.frontends.inference import seeded
-from aadml.feature_extraction.layers.inception_variants import InceptionVariant
+from aadml.feature_extraction.layers.inception_variants import InceptionVariant, VariantOptions
 from aadml.feature_extraction.weights.tensor_files import write_tensors
 
 
@@ -36,7 +36,9 @@ def test_unknown_fields_are_a_warning_with_their_options(tmp_path, caplog, build
         assert (f"--set visual.{field}=" in caplog.text) == (field in doubtful)
     caplog.clear()
     given = {"pool_padding": "excluded", "last_pool": "max", "transform_input": False}
-    parameters = inception_v3(weights=str(path), **{key: given[key] for key in doubtful}).parameters
+    parameters = inception_v3(
+        weights=str(path), variant=VariantOptions(**{key: given[key] for key in doubtful})
+    ).parameters
     assert all(parameters[key] == given[key] for key in doubtful)
     assert caplog.text == ""
 
@@ -44,5 +46,5 @@ def test_unknown_fields_are_a_warning_with_their_options(tmp_path, caplog, build
 def test_every_field_of_a_variant_can_be_set():
     given = {"pool_padding": "excluded", "last_pool": "max", "transform_input": False}
     assert given.keys() == vars(InceptionVariant()).keys()
-    parameters = inception_v3(weights="untrained", **given).parameters
+    parameters = inception_v3(weights="untrained", variant=VariantOptions(**given)).parameters
     assert {key: parameters[key] for key in given} == given

@@ -1,16 +1,21 @@
+import json
+import zlib
+from dataclasses import make_dataclass, replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aadml.feature_extraction.ledger.notes import Progress, line_of_note
 from aadml.feature_extraction.ledger.records import (
     NOTE,
     Block,
     Record,
-    content_of,
+    body_of,
     key_of,
     key_of_line,
     line_of,
-    record_of,
+    read_line,
 )
 
 FAILURE = Record("ö\n", "audio", "s", "c", (1, 2), reason="corrupt", detail="why", warnings=("w",))
@@ -22,25 +27,41 @@ DESCRIBED = Record(
 @pytest.mark.parametrize("record", [FAILURE, DESCRIBED])
 def test_a_record_comes_back_from_its_line(record):
     key = key_of(record.id, record.modality, record.settings)
-    line = line_of(key, record.content_of_line, 60)
+    line = line_of(key, replace(record, end=60))
     assert line.count(b"\n") == 1
     assert key_of_line(line) == key
-    assert content_of(line)["end"] == 60
-    assert record_of(line) == record
+    assert json.loads(body_of(line))["end"] == read_line(Record, line).end == 60
+    assert read_line(Record, line) == record
 
 
 @given(st.data())
 def test_a_changed_byte_makes_a_line_damaged(data):
-    line = bytearray(line_of(5, DESCRIBED.content_of_line, 60))
+    line = bytearray(line_of(5, DESCRIBED))
     line[data.draw(st.integers(0, len(line) - 2))] ^= data.draw(st.integers(1, 255))
     assert key_of_line(bytes(line)) is None
-    assert content_of(bytes(line)) == {}
-    assert record_of(bytes(line)) is None
+    assert body_of(bytes(line)) == b""
+    assert read_line(Record, bytes(line)) is None
 
 
 def test_a_record_of_another_version_is_none():
-    assert record_of(line_of(5, DESCRIBED.content_of_line | {"color": "red"}, 60)) is None
-    assert record_of(line_of(NOTE, {"progress": {}}, 60)) is None
+    later = make_dataclass("Later", [("color", str)], bases=(Record,), kw_only=True, frozen=True)
+    assert read_line(Record, line_of(5, later(**vars(DESCRIBED), color="red"))) is None
+    assert read_line(Record, line_of_note(Progress(1.0, 2), 60)) is None
+
+
+def test_a_line_of_an_earlier_version_is_read():
+    text = (
+        b'{"id":"a","modality":"visual","settings":"s","content":"c","stamp":[1,2],"reason":"","detail":"","warnings":[],'
+        b'"start":0.5,"seconds":2,"block":[12,[3,4],7],"fingerprint":"AA==","end":60}'
+    )
+    line = line_of(5, DESCRIBED)
+    assert json.loads(body_of(line)).keys() == json.loads(text).keys()
+    checked = line[9:26] + text
+    assert read_line(Record, b"%08x %s\n" % (zlib.crc32(checked), checked)) == DESCRIBED
+
+
+def test_characters_that_are_not_unicode_are_replaced():
+    assert read_line(Record, line_of(5, replace(FAILURE, detail="f\udcff"))).detail == "f?"
 
 
 @given(st.text(), st.text(), st.text())

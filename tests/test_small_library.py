@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import aadml
-from aadml.data import to_splits
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 

@@ -11,7 +11,7 @@ DATASETS: Registry[Any] = Registry(
     {
         "feature-file": "aadml.data.reading:FEATURE_FILE",
         **LAYOUTS.places,
-        "sample": "aadml.data.sample_clips:write_sample_clips",
+        "sample": "aadml.data.sample_clips:sample_data",
         **MANIFESTS.places,
     },
 )

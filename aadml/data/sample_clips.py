@@ -1,27 +1,23 @@
 """Sample clips: rendered MP4 files of ten everyday events and their manifest, without a download."""
 
-import csv
-import io
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
 
+from aadml.data.manifests.listing import ListedClip, write_manifest
 from aadml.data.samples.captions import CAPTIONS, write_captions
 from aadml.data.samples.clip import FRAME_RATE, RenderedClip, render_clip
 from aadml.data.samples.events import EVENTS
 from aadml.data.samples.mp4 import write_mp4
 from aadml.data.samples.sound import RATE
-from aadml.feature_extraction.ground.atomic import atomic_path, write_text
+from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
-
-COLUMNS = ("id", "media", "label", "split", *(f"caption_{number + 1}" for number in range(CAPTIONS)))
-"""The columns of the manifest."""
 
 _GRACE = 10.0  # seconds to finish a clip after an interruption
 _SPLIT_OF_TURN = tuple({"T": "train", "V": "valid", "E": "test"}[turn] for turn in "TETVTETTTVTETTETVTET")
@@ -61,6 +57,12 @@ class SampleClips:
         """Return the id of clip `index`."""
         return f"{self.label(index).replace(' ', '-')}-{index:04d}"
 
+    def listed(self, index: int, folder: Path, captions: Sequence[str]) -> ListedClip:
+        """Return clip `index` as an entry of the manifest in `folder`."""
+        columns = {f"caption_{number}": caption for number, caption in enumerate(captions, start=1)}
+        name, labels = self.name(index), (self.label(index),)
+        return ListedClip(name, folder / "clips" / f"{name}.mp4", labels, self.split(index), columns=columns)
+
     def render(self, index: int) -> RenderedClip:
         """Return the arrays of clip `index`."""
         return render_clip(self.label(index), index, seconds=self.seconds, seed=self.seed)
@@ -77,49 +79,25 @@ def sample_data(
 ) -> Path:
     """Render sample clips of ten everyday events (real MP4 files with sound) and their manifest.
 
-    Args:
-        folder: target folder; created if needed.
-        clips: number of clips; each event has a tenth of them.
-        seconds: length of a clip.
-        seed: seed of all randomness; equal seeds give equal clips.
-        workers: number of processes; by default one per core.
-        progress: called with the number of clips done since the last call.
-
-    Returns:
-        The path of the manifest, ready for `aadml.extract`.
-
-    Raises:
-        InputError: the folder cannot be written, or a parameter is out of its range.
-    """
-    sample = SampleClips(clips=clips, seconds=seconds, seed=seed)
-    return write_sample_clips(folder, sample, workers=workers, progress=progress)
-
-
-def write_sample_clips(
-    folder: str | os.PathLike[str],
-    sample: SampleClips | None = None,
-    *,
-    workers: int | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> Path:
-    """Render the sample clips into `folder`/clips, and then `folder`/manifest.csv.
-
     Every clip is rendered again and renamed when it is complete. An old manifest is removed first and the new one
     written last, so that a folder with a manifest is a complete set after any interruption.
 
     Args:
         folder: target folder; created if needed.
-        sample: parameters; by default 200 clips of 2 s.
+        clips: number of clips; each event has a tenth of them.
+        seconds: length of a clip.
+        seed: seed of all randomness; equal seeds give equal clips.
         workers: number of processes; by default one per core. 1 renders in this process.
         progress: called with the number of clips done since the last call.
 
     Returns:
-        The path of the manifest: `id,media,label,split,caption_1..caption_5`, with media paths relative to it.
+        The path of the manifest, ready for `aadml.extract`: `id,media,label,split,caption_1..caption_5`, with media
+        paths relative to it.
 
     Raises:
-        InputError: the folder cannot be written.
+        InputError: the folder cannot be written, or a parameter is out of its range.
     """
-    sample = sample or SampleClips()
+    sample = SampleClips(clips=clips, seconds=seconds, seed=seed)
     target = Path(folder)
     manifest = target / "manifest.csv"
     if target.exists() and not target.is_dir():
@@ -136,13 +114,7 @@ def write_sample_clips(
             captions[index] = sentences
             if progress is not None:
                 progress(1)
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for index in range(sample.clips):
-        name = sample.name(index)
-        writer.writerow((name, f"clips/{name}.mp4", sample.label(index), sample.split(index), *captions[index]))
-    write_text(manifest, table.getvalue())
+    write_manifest(manifest, [sample.listed(index, target, captions[index]) for index in range(sample.clips)])
     return manifest
 
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,26 +12,6 @@ from aadml.feature_extraction.feature_file import DRAWN, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.manifest import SPLITS
-
-
-class Shape(TypedDict):
-    """Arguments of `synthetic`."""
-
-    classes: int
-    train: int | Sequence[int]
-    valid: int | Sequence[int]
-    test: int | Sequence[int]
-    dimensions: NotRequired[tuple[int, int]]
-    shared: NotRequired[float]
-
-
-_TRAIN, _VALID, _TEST = zip(*AVE15.values(), strict=True)
-SHAPES: dict[str, Shape] = {
-    "vegas": {"classes": 10, "train": 20_234, "valid": 2_248, "test": 5_621},
-    "ave": {"classes": len(AVE15), "train": _TRAIN, "valid": _VALID, "test": _TEST},
-    "pairs": {"classes": 10, "train": 1000, "valid": 200, "test": 400, "dimensions": (64, 64), "shared": 0.5},
-}
-"""Arguments of `synthetic` by name: the sizes of published data sets, and pairs that share more than their class."""
 
 _NUMBERS = {"shared": float, "difficulty": float, "seed": int}
 """Numbers that may follow a name of `SHAPES`."""
@@ -107,6 +86,15 @@ def synthetic(
     )
 
 
+_TRAIN, _VALID, _TEST = zip(*AVE15.values(), strict=True)
+SHAPES = {
+    "vegas": partial(synthetic, classes=10, train=20_234, valid=2_248, test=5_621),
+    "ave": partial(synthetic, classes=len(AVE15), train=_TRAIN, valid=_VALID, test=_TEST),
+    "pairs": partial(synthetic, classes=10, train=1000, valid=200, test=400, dimensions=(64, 64), shared=0.5),
+}
+"""Data sets by name: with the sizes of published data sets, and pairs that share more than their class."""
+
+
 def _counts(count: int | Sequence[int], classes: int, split: str) -> list[int]:
     if isinstance(count, int):
         return [count // classes + (number < count % classes) for number in range(classes)]
@@ -124,16 +112,15 @@ def synthetic_by_name(name: str) -> FeatureFile:
         InputError: the name or one of its numbers is not known.
     """
     shape, _, settings = name.partition(":")
-    drawn = partial(synthetic, **lookup(SHAPES, shape, "synthetic data"))
-    numbers: dict[str, Any] = {}
+    drawn = lookup(SHAPES, shape, "synthetic data")
     for setting in filter(None, settings.split(",")):
         key, _, value = setting.partition("=")
         kind = lookup(_NUMBERS, key, f"number of synthetic:{shape}")
         try:
-            numbers[key] = kind(value)
+            drawn = partial(drawn, **{key: kind(value)})
         except ValueError:
             raise InputError(f"synthetic:{name}: {key} is '{value}'; pass a number, as in {key}=0") from None
-    return drawn(**numbers)
+    return drawn()
 
 
 def _draw(

@@ -53,7 +53,7 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
     return Captions(tuple(items))
 
 
-def raw_media(facts: Facts, paths: Sequence[str]) -> MediaFiles | Waveforms:
+def raw_media(facts: Facts, paths: Sequence[str]) -> MediaFiles:
     """Return files as a source, for a model that decodes them itself.
 
     Raises:

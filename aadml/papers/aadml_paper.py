@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aadml.configuration.overrides import setting_pairs
-from aadml.data import open_data
+from aadml.data.reading import open_data
 from aadml.feature_extraction.ground.strings import Note
 from aadml.papers.clock import drawn_sets
 from aadml.papers.page import write_reproduction

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from aadml.data import open_data
 from aadml.data.ave import CLOCK, CLOCK_LIMIT, with_drawn_clock
+from aadml.data.reading import open_data
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import Note

@@ -87,7 +87,8 @@ def audit(
 def _splits(data: str | Path | Splits) -> Splits:
     if isinstance(data, Splits):
         return data
-    from aadml.data import open_data, to_splits
+    from aadml.data.reading import open_data
+    from aadml.data.splitting.splits import to_splits
 
     return to_splits(open_data(data), name=str(data))
 

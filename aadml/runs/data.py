@@ -7,12 +7,11 @@ from pathlib import Path
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.relevance import LABEL, check_relevance
 from aadml.configuration.config import Common, Config
-from aadml.data import open_data, to_splits
 from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
-from aadml.data.reading import SYNTHETIC, Views
+from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.sources.media_sets import is_manifest, read_media, with_media
-from aadml.data.splitting.splits import has_one_label, require_one_label
+from aadml.data.splitting.splits import has_one_label, require_one_label, to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, open_features
 from aadml.feature_extraction.ground.errors import InputError

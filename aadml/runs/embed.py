@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
-from aadml.data import open_data
 from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.captions.several_texts import every_text
+from aadml.data.reading import open_data
 from aadml.data.splitting.splits import clips_of
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.feature_file.columns import LISTED

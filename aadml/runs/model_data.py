@@ -9,19 +9,18 @@ import torch
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Matrix, Modality
-from aadml.data import open_data
 from aadml.data.captions.captioned_sets import is_captioned
 from aadml.data.captions.several_texts import every_text
+from aadml.data.reading import open_data
 from aadml.data.sources.media_sets import read_media, with_media
 from aadml.data.splitting.splits import clips_of
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import Note
+from aadml.feature_extraction.manifest import SPLITS
 from aadml.model.facts import difference, fingerprint
 from aadml.model.model import Model
 from aadml.runs.data import each_split, read_captioned, takes_captions
-
-SPLITS = ("train", "valid", "test")
 
 
 def read_for(

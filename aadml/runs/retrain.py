@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.configuration.config import Config
-from aadml.data import open_data
 from aadml.data.captions.captioned_sets import is_captioned
+from aadml.data.reading import open_data
 from aadml.feature_extraction.feature_file import FeatureFile, write_features
 from aadml.methods.training.session import Session
 from aadml.model.model import Model

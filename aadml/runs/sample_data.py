@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aadml.configuration.config import Config
-from aadml.data import SampleClips, write_sample_clips
+from aadml.data.sample_clips import SampleClips, sample_data
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.extract import execute
@@ -35,7 +35,7 @@ def sample_manifest(say: Callable[[str], None]) -> Path:
     manifest = folder / "manifest.csv"
     if not manifest.is_file():
         say(f"rendering {clips.clips} sample clips into {folder}")
-        write_sample_clips(folder, clips)
+        sample_data(folder)
     return manifest
 
 

@@ -99,13 +99,11 @@ def _embed_missing(
     return failures
 
 
-def _decodable(
-    source: MediaFiles | Waveforms, modality: Modality, encoder: ModelEncoder
-) -> tuple[list[int], Tensor | None]:
+def _decodable(source: MediaFiles, modality: Modality, encoder: ModelEncoder) -> tuple[list[int], Tensor | None]:
     """Embed the files that can be decoded; return their positions and vectors."""
     good = list(range(len(source)))
     if isinstance(source, Waveforms):
-        source.sounds(good)
+        source.decoded(good)
     while good := [n for n in good if source.paths[n] not in source.failures]:
         before = len(source.failures)
         try:

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 import transformers as t
 
-from aadml.data.sample_clips import SampleClips, write_sample_clips
+from aadml.data.sample_clips import sample_data
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.jobs.extract import execute
@@ -47,7 +47,7 @@ def main() -> None:
         f"{len(os.sched_getaffinity(0))} processors, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}"
     )
     with tempfile.TemporaryDirectory() as place:
-        manifest = write_sample_clips(Path(place) / "clips", SampleClips(clips=arguments.clips, seconds=2.0))
+        manifest = sample_data(Path(place) / "clips", clips=arguments.clips, seconds=2.0)
         for name in arguments.networks:
             if name == "rates":
                 rates(Path(place), arguments.clips, arguments.rounds)
@@ -57,7 +57,7 @@ def main() -> None:
 
 def rates(folder: Path, clips: int, rounds: int) -> None:
     """Print how many clips of 10 s each encoder describes in a second: the best of some rounds, loading left out."""
-    manifest = write_sample_clips(folder / "long", SampleClips(clips=clips, seconds=10.0))
+    manifest = sample_data(folder / "long", clips=clips, seconds=10.0)
     for name, modality in (OWN | MODALITY | {"ast": "audio", "whisper": "audio", "siglip": "visual"}).items():
         untrained = {"weights": "untrained"} if name in ("vggish", "inception-v3") else {}
         model = name if name in OWN else f"hf:{written(name, folder / f'{name}-model')}"

@@ -15,8 +15,8 @@ import torch
 from aadml.comparison.clips import Splits
 from aadml.configuration.from_arguments import assemble
 from aadml.configuration.overrides import flag_settings
-from aadml.data import to_splits
-from aadml.data.synthetic import SHAPES, synthetic
+from aadml.data.splitting.splits import to_splits
+from aadml.data.synthetic import SHAPES
 from aadml.methods.training.session import Session
 from aadml.methods.training.train_scores import train_scores
 from aadml.runs.prepare import untrained_model
@@ -30,9 +30,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
-    shape = SHAPES[arguments.shape]
     whole = {"train": 22_482, "valid": 100} if arguments.shape == "vegas" else {}
-    splits = to_splits(synthetic(**(shape | whole)))
+    splits = to_splits(SHAPES[arguments.shape](**whole))
     config = assemble(
         config=f"aadml_{arguments.shape}", loss=arguments.loss, epochs=arguments.rounds + 1,
         settings=flag_settings({"proxy.k": arguments.k, "device": arguments.device}),

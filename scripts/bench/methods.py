@@ -26,7 +26,7 @@ from memory import forget_peak, peak_bytes, resident_bytes
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import with_setting
-from aadml.data import to_splits
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
 from aadml.methods.training.learned_method import LearnedMethod

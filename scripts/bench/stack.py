@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from aadml.configuration.from_arguments import assemble
-from aadml.data import to_splits
-from aadml.data.synthetic import SHAPES, synthetic
+from aadml.data.splitting.splits import to_splits
+from aadml.data.synthetic import SHAPES
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.optimization import Optimization, build_optimizer
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    splits = to_splits(synthetic(**SHAPES["ave"]))
+    splits = to_splits(SHAPES["ave"]())
     print(f"{arguments.cells} cells, {arguments.loss}, batch 200; load {os.getloadavg()[0]:.1f}")
     print("hidden               one by one          stacked             of which not stackable   times")
     for hidden in HIDDEN:

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.configuration.from_arguments import assemble
-from aadml.data import to_splits
-from aadml.data.synthetic import SHAPES, synthetic
+from aadml.data.splitting.splits import to_splits
+from aadml.data.synthetic import SHAPES
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.methods.training.optimization import Optimization
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=1024)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    splits = to_splits(synthetic(**SHAPES["ave"]))
+    splits = to_splits(SHAPES["ave"]())
     hidden = {"network.hidden": [arguments.hidden] * 3}
     config = assemble(config="aadml_ave", loss=arguments.loss, settings=hidden)
     model = untrained_model(config, splits, torch.device("cpu"))

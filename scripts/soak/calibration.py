@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 import aadml
-from aadml.data import open_data
+from aadml.data.reading import open_data
 from aadml.feature_extraction.feature_file import write_features
 from aadml.search import Index
 from aadml.search.calibration import auroc, band, calibration_error, wilson

@@ -27,9 +27,9 @@ from torch import Tensor, nn
 from trainings import OF_SOUND, SETTINGS
 
 from aadml.configuration.from_arguments import assemble
-from aadml.data import to_splits
 from aadml.data.sources.padding import Padded
 from aadml.data.sources.texts import Captions
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.backbones.bert import small_bert
 from aadml.feature_extraction.backbones.crnn import Crnn

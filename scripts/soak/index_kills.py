@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.data.sample_clips import SampleClips, write_sample_clips
+from aadml.data.sample_clips import sample_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.search import Index
@@ -51,7 +51,7 @@ def feature_source(folder, clips):
 
 def media_source(folder, clips):
     """Give the same of a folder of videos: in the other state a third is gone, a third changed and a third new."""
-    write_sample_clips(folder / "rendered", SampleClips(clips=2 * clips, seconds=0.5))
+    sample_data(folder / "rendered", clips=2 * clips, seconds=0.5)
     rendered = sorted((folder / "rendered").rglob("*.mp4"))
     place, third = folder / "media", clips // 3
     before = {f"{n}.mp4": rendered[n] for n in range(clips)}

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
-from aadml.data import open_data
+from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import Timeline, write_features
 from aadml.feature_extraction.ground.errors import InputError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aadml.data.sample_clips import SampleClips, write_sample_clips
+from aadml.data.sample_clips import sample_data
 
 SMALL = ["--set", "network.hidden=[8]", "--set", "training.batch=20", "--set", "training.learning_rate=0.01"]
 
@@ -176,7 +176,7 @@ def test_a_wrong_door_ends_in_one_line_and_leaves_nothing(aadml, beside, tmp_pat
 @pytest.mark.slow
 def test_an_extractor_beside_the_manifest_works_in_decoding_processes(aadml, away, tmp_path):
     clips = tmp_path / "clips"
-    write_sample_clips(clips, SampleClips(clips=10, seconds=1.0), workers=1)
+    sample_data(clips, clips=10, seconds=1.0, workers=1)
     (clips / "own_sound.py").write_text(EXTRACTOR)
     job = ["extract", clips / "manifest.csv", "-o", tmp_path / "loud.h5", "--visual", "none", "--workers", 2]
     code, _, err = aadml(*job, "--audio", "own_sound:loud", "--set", "audio.rate=16000")

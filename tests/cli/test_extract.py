@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from aadml.data.sample_clips import SampleClips, write_sample_clips
+from aadml.data.sample_clips import sample_data
 from aadml.feature_extraction.feature_file import read_features
 
 
@@ -22,7 +22,7 @@ def in_a_process(*arguments, **options):
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clips")
-    write_sample_clips(folder, SampleClips(clips=10, seconds=1.0), workers=1)
+    sample_data(folder, clips=10, seconds=1.0, workers=1)
     return folder
 
 

@@ -13,7 +13,7 @@ CALLS = {
     "index": (["f.h5", "-o", "f.idx"], "aadml.search.build_index.build", AGAIN),
     "ablate": (["--over", "proxy.k=1,2", "--data", "features.h5"], "aadml.studies.sweep.sweep", AGAIN),
     "train": (["--data", "features.h5"], "aadml.runs.fit.fit", PLAIN),
-    "sample-data": (["clips"], "aadml.data.sample_clips.write_sample_clips", AGAIN),
+    "sample-data": (["clips"], "aadml.data.sample_clips.sample_data", AGAIN),
     "inspect": (["f.h5"], "aadml.data.inspection.inspection.inspect", PLAIN),
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aadml.data.sample_clips import SampleClips, write_sample_clips
+from aadml.data.sample_clips import sample_data
 
 
 def test_from_features_to_hits(aadml, features, small_run, tmp_path):
@@ -56,7 +56,7 @@ def test_what_is_no_index_is_refused(aadml, features, tmp_path):
 
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory):
-    return write_sample_clips(tmp_path_factory.mktemp("samples"), SampleClips(clips=20, seconds=0.5)).parent / "clips"
+    return sample_data(tmp_path_factory.mktemp("samples"), clips=20, seconds=0.5).parent / "clips"
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import aadml as face
-from aadml.data.sample_clips import SampleClips, write_sample_clips
+from aadml.data.sample_clips import sample_data
 from aadml.feature_extraction.ground import consent, import_paths
 from aadml.feature_extraction.ground.checksummed_json import seal
 from aadml.feature_extraction.ground.errors import UntrustedCodeError
@@ -160,7 +160,7 @@ def test_a_planted_extractor_of_a_feature_file_is_not_imported(aadml, features, 
         origin = {"extractor": "planted:f", "parameters": {}}
         file["audio"].attrs["provenance"] = json.dumps(origin)
     Index.build(copy, "f.index").close()
-    clips = write_sample_clips(away / "clips", SampleClips(clips=10, seconds=0.5), workers=1)
+    clips = sample_data(away / "clips", clips=10, seconds=0.5, workers=1)
     sound = next((clips.parent / "clips").glob("*.mp4"))
     code, _, err = aadml("search", "f.index", "--audio", sound, "--to", "audio")
     assert code == 2
@@ -239,7 +239,7 @@ def f():
 def named(away, monkeypatch):
     """A feature file whose sound was described by an extractor of one's own, and a clip; consent is forgotten."""
     (away / "planted_of_trust.py").write_text(EXTRACTOR)
-    clips = write_sample_clips(away / "clips", SampleClips(clips=60, seconds=0.5), workers=1)
+    clips = sample_data(away / "clips", clips=60, seconds=0.5, workers=1)
     face.extract(clips, away / "own.h5", audio="planted_of_trust:f", visual="hog-color", workers=1)
     monkeypatch.setattr(consent, "_names", set())
     return away / "own.h5", str(next((clips.parent / "clips").glob("*.mp4")))

@@ -15,7 +15,7 @@ from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import with_setting
 from aadml.configuration.presets import configs_folder
 from aadml.configuration.unused_options import idle_options
-from aadml.data import to_splits
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Choice, leaves

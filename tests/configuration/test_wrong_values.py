@@ -8,7 +8,7 @@ import torch
 
 from aadml.configuration.config import resolve
 from aadml.configuration.overrides import with_setting
-from aadml.data import to_splits
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.prepare import untrained_model

@@ -4,11 +4,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from aadml.data.sample_clips import COLUMNS, SampleClips, write_sample_clips
+from aadml.data.sample_clips import SampleClips, sample_data
 from aadml.data.samples.events import EVENTS
 from aadml.feature_extraction.ground.errors import InputError
 
-SMALL = SampleClips(clips=20, seconds=0.5)
+SMALL = {"clips": 20, "seconds": 0.5}
+COLUMNS = ("id", "media", "label", "split", *(f"caption_{number}" for number in range(1, 6)))
 
 
 def rows(manifest):
@@ -19,7 +20,7 @@ def rows(manifest):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     target = tmp_path_factory.mktemp("clips")
-    write_sample_clips(target, SMALL, workers=2)
+    sample_data(target, **SMALL, workers=2)
     return target
 
 
@@ -35,7 +36,7 @@ def test_the_manifest_names_every_clip_with_label_split_and_captions(folder):
 
 def test_one_process_writes_the_same_bytes_as_two(folder, tmp_path):
     done = []
-    write_sample_clips(tmp_path, SMALL, workers=1, progress=done.append)
+    sample_data(tmp_path, **SMALL, workers=1, progress=done.append)
     assert sum(done) == 20
     for path in folder.rglob("*.*"):
         assert path.read_bytes() == (tmp_path / path.relative_to(folder)).read_bytes(), path.name
@@ -63,7 +64,7 @@ def test_an_interrupted_rendering_leaves_whole_clips_and_no_manifest(tmp_path):
 
     for workers in (1, 2):
         with pytest.raises(KeyboardInterrupt):
-            write_sample_clips(tmp_path, SMALL, workers=workers, progress=stop)
+            sample_data(tmp_path, **SMALL, workers=workers, progress=stop)
         assert not (tmp_path / "manifest.csv").exists()
         assert all(path.stat().st_size > 2000 for path in (tmp_path / "clips").iterdir())
 
@@ -72,7 +73,7 @@ def test_a_broken_clip_of_an_earlier_run_is_made_anew(folder, tmp_path):
     broken = tmp_path / "clips" / "bird-0007.mp4"
     broken.parent.mkdir()
     broken.write_bytes(b"half a file")
-    write_sample_clips(tmp_path, SMALL, workers=1)
+    sample_data(tmp_path, **SMALL, workers=1)
     assert broken.read_bytes() == (folder / "clips" / "bird-0007.mp4").read_bytes()
 
 
@@ -92,11 +93,11 @@ def test_what_cannot_be_rendered_is_refused_by_name(wrong, word):
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(InputError, match="is a file"):
-        write_sample_clips(tmp_path / "taken", SMALL)
+        sample_data(tmp_path / "taken", **SMALL)
 
 
 def test_a_failure_in_a_process_is_told_in_this_one(tmp_path):
     (tmp_path / "clips" / "bird-0007.mp4").mkdir(parents=True)
     with pytest.raises(InputError, match=r"bird-0007\.mp4"):
-        write_sample_clips(tmp_path, SMALL, workers=2)
+        sample_data(tmp_path, **SMALL, workers=2)
     assert not list((tmp_path / "clips").glob(".*"))

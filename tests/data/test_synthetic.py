@@ -16,15 +16,16 @@ def test_has_the_sizes_that_were_asked_for():
 
 
 def test_the_shape_of_ave_has_its_counts_class_by_class():
-    content = synthetic(**SHAPES["ave"], dimensions=(4, 4))
+    content = SHAPES["ave"](dimensions=(4, 4))
     for part, split in enumerate(("train", "valid", "test")):
         counts = np.bincount(content.labels[content.rows(split)])
         assert counts.tolist() == [count[part] for count in AVE15.values()]
 
 
 def test_the_shape_of_vegas_has_its_published_sizes():
-    assert SHAPES["vegas"]["train"] + SHAPES["vegas"]["valid"] == 22_482
-    assert SHAPES["vegas"]["test"] == 5_621
+    sizes = SHAPES["vegas"].keywords
+    assert sizes["train"] + sizes["valid"] == 22_482
+    assert sizes["test"] == 5_621
 
 
 def test_the_same_seed_gives_the_same_values_and_another_one_others():
@@ -84,7 +85,7 @@ def test_nothing_shared_gives_the_values_it_always_gave():
 
 def test_a_name_says_the_share_the_difficulty_and_the_seed():
     named = synthetic_by_name("pairs:shared=0.25,difficulty=0.3,seed=2")
-    made = synthetic(**{**SHAPES["pairs"], "shared": 0.25}, difficulty=0.3, seed=2)
+    made = SHAPES["pairs"](shared=0.25, difficulty=0.3, seed=2)
     assert all(np.array_equal(named.features[m], made.features[m]) for m in made.features)
     assert named.provenance["audio"]["parameters"] == {"difficulty": 0.3, "seed": 2, "shared": 0.25}
     for wrong, message in [

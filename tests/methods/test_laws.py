@@ -17,7 +17,7 @@ import torch
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.configuration.overrides import parse_setting, with_setting
-from aadml.data import to_splits
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema

@@ -165,9 +165,9 @@ def test_the_command_line_lets_them_in_where_that_is_meant(model, content, tmp_p
 
 @pytest.mark.slow
 def test_what_an_extraction_writes_is_what_the_extractor_says(tmp_path):
-    from aadml.data.sample_clips import SampleClips, write_sample_clips
+    from aadml.data.sample_clips import sample_data
 
-    manifest = write_sample_clips(tmp_path / "clips", SampleClips(clips=10, seconds=0.5))
+    manifest = sample_data(tmp_path / "clips", clips=10, seconds=0.5)
     aadml.extract(manifest, tmp_path / "clips.h5", workers=1)
     written = read_features(tmp_path / "clips.h5").provenance
     for modality, name in (("audio", "log-mel"), ("visual", "hog-color")):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.data import to_splits
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs, fit_scaling

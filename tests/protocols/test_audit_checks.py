@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from aadml.data import to_splits
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.protocols.audit import Verdict, audit
 from aadml.protocols.audit_checks import duplicates, id_blindness, label_blindness, selection

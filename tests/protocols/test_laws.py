@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from aadml.data import to_splits
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs, fit_scaling

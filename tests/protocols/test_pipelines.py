@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from aadml.data import to_splits
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import audit

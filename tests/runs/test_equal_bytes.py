@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import aadml
 from aadml.cli import cli
-from aadml.data.sample_clips import SampleClips, write_sample_clips
+from aadml.data.sample_clips import sample_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.losses import LOSSES
@@ -106,7 +106,7 @@ def test_every_method_and_loss_gives_equal_bytes(features, tmp_path, kind, name)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CAPTIONED)
 def test_methods_of_captioned_sound_give_equal_bytes(tmp_path, name):
-    manifest = write_sample_clips(tmp_path / "clips", SampleClips(clips=40, seconds=0.5))
+    manifest = sample_data(tmp_path / "clips", clips=40, seconds=0.5)
     config = {"config": name.replace("-", "_")}
     cleaning = {"cleaning": "xie"} if name == "xie" else {}
     check_python(

@@ -10,8 +10,9 @@ import aadml
 from aadml.cli import cli
 from aadml.comparison import moments, stored_rows
 from aadml.comparison.stored_rows import StoredRows
-from aadml.data import open_data, to_splits
 from aadml.data.inspection import column_statistics
+from aadml.data.reading import open_data
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import rows, write_features
 from aadml.methods import METHODS

@@ -16,7 +16,7 @@ def sample(monkeypatch, tmp_path):
     monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache" / "weights"))
     monkeypatch.setattr(sample_data, "weights_folder", lambda: tmp_path / "cache" / "weights")
 
-    def rendered(folder, wanted):
+    def rendered(folder):
         done.append("rendered")
         folder.mkdir(parents=True)
         (folder / "manifest.csv").write_text("id,media\n")
@@ -26,7 +26,7 @@ def sample(monkeypatch, tmp_path):
         features.write_bytes(b"features")
         return SimpleNamespace(failures=[])
 
-    monkeypatch.setattr(sample_data, "write_sample_clips", rendered)
+    monkeypatch.setattr(sample_data, "sample_data", rendered)
     monkeypatch.setattr(sample_data, "read_manifest", lambda path: path)
     monkeypatch.setattr(sample_data, "extract", extracted)
     return done

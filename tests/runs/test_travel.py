@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import aadml
 from aadml.cli import cli
-from aadml.data.sample_clips import SampleClips, write_sample_clips
+from aadml.data.sample_clips import sample_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.backbones.bert import small_bert
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
@@ -202,7 +202,7 @@ def test_a_model_of_sound_and_captions_needs_none_of_its_files(case, tones, tmp_
 def clips(tmp_path_factory):
     """Sample clips of four classes, a sound and a picture among them, and their manifest."""
     folder = tmp_path_factory.mktemp("clips")
-    manifest = write_sample_clips(folder, SampleClips(clips=40, seconds=0.5))
+    manifest = sample_data(folder, clips=40, seconds=0.5)
     rows = list(csv.DictReader(manifest.read_text().splitlines()))
     labels = sorted({row["label"] for row in rows})[:4]
     rows = [row for row in rows if row["label"] in labels]

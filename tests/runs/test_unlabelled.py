@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.data import open_data
+from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import UNLABELLED, write_features
 from aadml.feature_extraction.ground.errors import InputError

@@ -18,9 +18,8 @@ from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
-from aadml.feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.manifest import SPLITS, read_manifest
 
-PARTS = ("train", "valid", "test")
 _NAMES = {
     "train": ("train", "development"),
     "valid": ("val", "valid", "validation"),
@@ -64,20 +63,20 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         raise InputError(f"captions: {captions} given; pass a whole number of 1 or more")
     place = Path(path)
     parts = _parts(place)
-    absent = [name for name in PARTS if name not in parts]
+    absent = [name for name in SPLITS if name not in parts]
     if absent:
         raise InputError(
             f"{place}: has no captions of the split {absent[0]} (found: {', '.join(parts) or 'none'}); add captions"
         )
     notes: list[str] = []
     clips = {name: _clips(part, name, clean, captions, str(place), notes) for name, part in parts.items()}
-    train, valid, test = (clips[name] for name in PARTS)
+    train, valid, test = (clips[name] for name in SPLITS)
     return Splits(train, valid, test, name=str(place), notes=(*notes, *_shared_files(parts)))
 
 
 def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
     """Yield a note for each pair of splits that share sound files."""
-    for split, other in combinations(PARTS, 2):
+    for split, other in combinations(SPLITS, 2):
         known = set(parts[other].paths)
         if shared := [path for path in parts[split].paths if path and path in known]:
             yield f"{split} and {other} share sound files: {len(shared)} ({first_five(shared)})"

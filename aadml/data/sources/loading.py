@@ -1,27 +1,17 @@
-"""Options of decoding: caches and processes."""
+"""Options of decoding, and bases of sources that decode stored files."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Protocol, Self, cast
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.data.sources.array_cache import ArrayCache
 
 LogMelBy = Literal["processor", "device"]
 """Where the spectrograms of sounds are computed."""
-
-
-class ItemSource:
-    """Base of sources whose `items` (n,) int64 are the numbers of stored files."""
-
-    items: Tensor
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def select(self, index: Tensor) -> Self:
-        """Return the source with only the items `index` (m,)."""
-        return cast(Self, replace(cast(Any, self), items=self.items[index]))
 
 
 @dataclass(frozen=True)
@@ -46,14 +36,71 @@ class Loading:
         """Return the loading for the options of a method."""
         return cls(memory_mib << 20, ArrayCache(disk_mib << 20) if disk_mib else None, workers, log_mel)
 
-    def without_disk(self) -> "Loading":
-        """Return the same loading without a cache on disk."""
-        return replace(self, disk=None)
 
-    def elsewhere(self) -> "Loading":
-        """Return the loading for decoding processes, without a cache in memory."""
-        return replace(self, memory=0, workers=0)
+class ItemSource:
+    """Base of sources whose `items` (n,) int64 are the numbers of stored files."""
 
-    def fits(self, count: int, size: int) -> bool:
-        """Return whether `count` values of about `size` bytes fit into memory."""
-        return count * size <= self.memory
+    items: Tensor
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def select(self, index: Tensor) -> Self:
+        """Return the source with only the items `index` (m,)."""
+        return cast(Self, replace(cast(Any, self), items=self.items[index]))
+
+
+class Decoder(Protocol):
+    """Decoder of stored files."""
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Path -> reason why it could not be decoded."""
+
+    def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
+        """Return the arrays of the files with indices `files`; None if decoding fails."""
+
+
+class CachedItems(ItemSource, ABC):
+    """Base of sources that make items from decoded files and cache them in memory.
+
+    Attributes:
+        loading: caches and processes of decoding.
+        cached: number of a file -> what was made from it; shared by all sources selected from one source.
+        ahead: number of a file -> array that was decoded ahead for the next batch; shared like `cached`.
+    """
+
+    loading: Loading
+    cached: dict[int, Any]
+    ahead: dict[int, NDArray[Any] | None]
+
+    @property
+    @abstractmethod
+    def failures(self) -> dict[str, str]:
+        """Path -> reason why it could not be decoded."""
+
+    @abstractmethod
+    def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
+        """Return the arrays of the files with indices `files`; None if decoding fails."""
+
+    @abstractmethod
+    def elsewhere(self) -> Decoder | None:
+        """Return a decoder of the same files for another process, or None if processes would not help."""
+
+    def missing(self, index: Tensor) -> list[int]:
+        """Return the files of the items `index` (b,) that are not in memory."""
+        return [file for file in self.items[index].unique().tolist() if file not in self.cached]
+
+    def arrays(self, index: Tensor) -> dict[int, NDArray[Any] | None]:
+        """Return the arrays of the missing files of the items `index` (b,), decoded now unless decoded ahead."""
+        missing = self.missing(index)
+        rest = [file for file in missing if file not in self.ahead]
+        self.ahead.update(zip(rest, self.decoded(rest), strict=True))
+        arrays = {file: self.ahead[file] for file in missing}
+        self.ahead.clear()
+        return arrays
+
+    def keep(self, file: int, values: Any, size: int) -> None:
+        """Cache what was made from a file if it fits into memory; files of one set have similar sizes, in bytes."""
+        if (len(self.cached) + 1) * size <= self.loading.memory:
+            self.cached[file] = values

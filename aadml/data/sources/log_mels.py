@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.data.sources.loading import Loading
+from aadml.data.sources.loading import CachedItems, Loading
 from aadml.data.sources.padding import Padded, pad
 from aadml.data.sources.sound_batches import SoundBatch
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
@@ -18,7 +18,7 @@ from aadml.feature_extraction.media import Sound
 
 
 @dataclass(frozen=True)
-class LogMels:
+class LogMels(CachedItems):
     """Spectrograms of a network, computed separately from each sound, so that they do not depend on the batch.
 
     Spectrograms of packed sound are not cached on disk, because computing them takes about as long as reading them.
@@ -26,6 +26,7 @@ class LogMels:
     Attributes:
         sounds: sounds at the rate of `settings`.
         settings: settings of the front end of the network.
+        items: (n,) int64, the number of the file of each item.
         loading: caches and processes, and where spectrograms are computed.
         cached: number of a file -> its spectrogram (t, bands), or its sound (s,) if the device computes
             spectrograms; shared by all sources selected from one source.
@@ -35,75 +36,55 @@ class LogMels:
 
     sounds: Waveforms | PackedWaveforms
     settings: LogMelSettings
+    items: Tensor
     loading: Loading = field(default_factory=Loading)
     cached: dict[int, Tensor] = field(default_factory=dict)
     ahead: dict[int, NDArray[Any] | None] = field(default_factory=dict)
     cut: list[int] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.sounds)
-
-    @property
-    def items(self) -> Tensor:
-        """Number of the file of each item (n,)."""
-        return self.sounds.items
 
     @property
     def failures(self) -> dict[str, str]:
         """Path -> reason why it could not be decoded."""
         return self.sounds.failures
 
-    def select(self, index: Tensor) -> "LogMels":
-        """Return the source with only the items `index` (m,)."""
-        return replace(self, sounds=self.sounds.select(index))
-
     def elsewhere(self) -> "LogMels":
         """Return the same spectrograms without items, for another process."""
         none = torch.zeros(0, dtype=torch.int64)
-        return LogMels(replace(self.sounds, items=none), self.settings, self.loading.elsewhere())
+        return LogMels(replace(self.sounds, items=none), self.settings, none, self.loading)
 
-    def missing(self, index: Tensor) -> list[int]:
-        """Return the files of the items `index` (b,) that are not in memory."""
-        return [file for file in self.items[index].unique().tolist() if file not in self.cached]
-
-    def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
+    def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
         """Return the spectrograms (t, bands) of the files with indices `files`; None if decoding fails.
 
         If the device computes spectrograms, return the sounds (s,) instead.
         """
         if self.loading.log_mel == "device":
-            return [None if sound is None else sound.numpy() for sound in self.sounds.sounds(files)]
+            return self.sounds.decoded(files)
         disk = self.loading.disk if isinstance(self.sounds, Waveforms) else None
         keys = self._keys(files) if disk else [""] * len(files)
         key_of = dict(zip(files, keys, strict=True))
         arrays = {file: disk.get(key) if disk and key else None for file, key in key_of.items()}
         missing = [file for file in files if arrays[file] is None]
-        for file, sound in zip(missing, self.sounds.sounds(missing), strict=True):
-            arrays[file] = spectrogram = None if sound is None else log_mel(sound, self.settings).numpy()
+        for file, sound in zip(missing, self.sounds.decoded(missing), strict=True):
+            spectrogram = None if sound is None else log_mel(torch.from_numpy(sound), self.settings).numpy()
+            arrays[file] = spectrogram
             if disk and key_of[file] and spectrogram is not None:
                 disk.add(key_of[file], spectrogram)
         return [arrays[file] for file in files]
 
     def batch(self, index: Tensor) -> Padded | SoundBatch:
         """Return the spectrograms (b, t, bands) of the items `index` (b,), or sounds for the device."""
-        missing = self.missing(index)
-        rest = [file for file in missing if file not in self.ahead]
-        self.ahead.update(zip(rest, self.decoded(rest), strict=True))
-        tensors = {f: None if (array := self.ahead[f]) is None else torch.from_numpy(array) for f in missing}
-        self.ahead.clear()
+        tensors = {f: torch.from_numpy(array) for f, array in self.arrays(index).items() if array is not None}
         for file, tensor in tensors.items():
-            if tensor is not None:
-                if self.loading.fits(len(self.cached) + 1, tensor.nbytes):  # tensors of one set have similar sizes
-                    self.cached[file] = tensor
-                self._check_length(file, len(tensor))
-        batch = pad([tensors[file] if file in tensors else self.cached[file] for file in self.items[index].tolist()])
+            self.keep(file, tensor, tensor.nbytes)
+            self._check_length(file, len(tensor))
+        batch = pad([tensors.get(file, self.cached.get(file)) for file in self.items[index].tolist()])
         return SoundBatch(batch, self.settings) if self.loading.log_mel == "device" else batch
 
     def _check_length(self, file: int, length: int) -> None:
         """Warn that a sound was cut, only for the first such sound."""
         if self.cut or not isinstance(self.sounds, Waveforms):
             return
-        samples = int(self.sounds.seconds * self.settings.sample_rate)
+        samples = self.sounds.longest
         if length >= (samples if self.loading.log_mel == "device" else 1 + samples // self.settings.hop):
             self.cut.append(file)
             warnings.warn(
@@ -121,7 +102,7 @@ class LogMels:
 
 def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, loading: Loading | None = None) -> LogMels:
     """Return the spectrograms of sounds at the rate of the settings."""
-    return LogMels(sounds.at(settings.sample_rate), settings, loading or Loading())
+    return LogMels(sounds.at(settings.sample_rate), settings, sounds.items, loading or Loading())
 
 
 def at_most_once(items: Tensor) -> Tensor:

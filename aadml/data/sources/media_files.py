@@ -16,7 +16,7 @@ from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.loading import ItemSource
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 
-_THREADS = min(8, os.cpu_count() or 1)
+THREADS = min(8, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class MediaFiles(ItemSource):
         """Return the SHA-256 of the files with indices `files`; empty for an unreadable file."""
         paths = [self.paths[i] for i in files]
         missing = [path for path in dict.fromkeys(paths) if path not in self.known]
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPoolExecutor(THREADS) as pool:
             self.known.update(zip(missing, pool.map(digest, missing), strict=True))
         return [self.known[path] for path in paths]
 
@@ -65,35 +65,30 @@ class MediaFiles(ItemSource):
         """Return the samples (s,) or frames (t, h, w, 3) of the files with indices `files`; None if decoding fails."""
         used = list(dict.fromkeys(files))
         keys = [self._key(content) for content in self.sums(used)] if self.cache is not None else [""] * len(used)
-        with ThreadPoolExecutor(max(1, min(_THREADS, len(used)))) as pool:
+        with ThreadPoolExecutor(max(1, min(THREADS, len(used)))) as pool:
             arrays = dict(zip(used, pool.map(self._decoded, [self.paths[i] for i in used], keys), strict=True))
         return [arrays[i] for i in files]
 
     def _decoded(self, path: str, key: str) -> NDArray[Any] | None:
         assert self.inputs is not None
         cache = self.cache if key else None
-        if path not in self.failures and cache is not None and (cached := cache.get(key)) is not None:
+        if path in self.failures:
+            return None
+        if cache is not None and (cached := cache.get(key)) is not None:
             return cached
-        values = decode_or_warn(path, self.inputs, self.shortest, self.failures)
-        if cache is not None and values is not None:
+        try:
+            values = decode(path, self.inputs, Limits(), self.shortest).values
+        except MediaFailure as failure:
+            self.failures[path] = f"{failure.reason}: {failure.detail}"
+            warnings.warn(f"{path}: left out, {self.failures[path]}", stacklevel=2)
+            return None
+        if cache is not None:
             cache.add(key, values)
         return values
 
     def _key(self, content: bytes) -> str:
         assert self.inputs is not None
         return f"{self.inputs.edition} {self.inputs!r} {self.shortest:g} {content.hex()}" if content else ""
-
-
-def decode_or_warn(path: str, inputs: Sound | Frames, shortest: float, failures: dict[str, str]) -> NDArray[Any] | None:
-    """Return the content of a file; if it cannot be decoded, warn, add an entry to `failures` and return None."""
-    if path in failures:
-        return None
-    try:
-        return decode(path, inputs, Limits(), shortest).values
-    except MediaFailure as failure:
-        failures[path] = f"{failure.reason}: {failure.detail}"
-        warnings.warn(f"{path}: left out, {failures[path]}", stacklevel=2)
-        return None
 
 
 def digest(path: str) -> bytes:

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.data.sources.loading import ItemSource, Loading
+from aadml.data.sources.loading import CachedItems, Loading
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms
@@ -45,7 +45,7 @@ class ItemBatch:
 
 
 @dataclass(frozen=True)
-class NetworkItems(ItemSource):
+class NetworkItems(CachedItems):
     """Inputs of a network, computed separately from each stored file, so that they do not depend on the batch.
 
     Attributes:
@@ -74,21 +74,15 @@ class NetworkItems(ItemSource):
         none = torch.zeros(0, dtype=torch.int64)
         return replace(self.stored, items=none) if isinstance(self.stored, MediaFiles) else None
 
-    def missing(self, index: Tensor) -> list[int]:
-        """Return the stored numbers of the rows `index` (b,) that are not in memory."""
-        return [number for number in self.items[index].unique().tolist() if number not in self.cached]
+    def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
+        """Return the decoded content of the stored files or texts."""
+        return self.stored.decoded(files)
 
     def batch(self, index: Tensor) -> ItemBatch:
         """Return the items of the rows `index` (b,)."""
-        missing = self.missing(index)
-        rest = [number for number in missing if number not in self.ahead]
-        self.ahead.update(zip(rest, self.stored.decoded(rest), strict=True))
-        computed = {n: tuple(self.make(values)) for n in missing if (values := self.ahead[n]) is not None}
-        self.ahead.clear()
+        computed = {n: tuple(self.make(values)) for n, values in self.arrays(index).items() if values is not None}
         for number, items in computed.items():
-            size = sum(values.nbytes for item in items for values in item.values())
-            if self.loading.fits(len(self.cached) + 1, size):  # items of one set have similar sizes
-                self.cached[number] = items
+            self.keep(number, items, sum(values.nbytes for item in items for values in item.values()))
         clips = tuple(computed.get(n) or self.cached.get(n, ()) for n in self.items[index].tolist())
         return ItemBatch(clips, torch.tensor([bool(items) for items in clips], dtype=torch.bool))
 

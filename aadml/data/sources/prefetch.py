@@ -12,7 +12,7 @@ from functools import partial
 from multiprocessing import current_process
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 from numpy.typing import NDArray
 from torch import Tensor
@@ -20,7 +20,7 @@ from torch import Tensor
 from aadml.comparison.features import Features, Modality
 from aadml.comparison.processes import group
 from aadml.comparison.processes.launch import ProcessLost
-from aadml.data.sources.loading import Loading
+from aadml.data.sources.loading import CachedItems, Decoder
 from aadml.feature_extraction.ground.worker_process import RAISED, READY, Conditions, ending, start
 
 _DEATH_SECONDS = 5.0  # from the end of a connection to the end of its process
@@ -33,35 +33,6 @@ Decoded = Mapping[Modality, tuple[Mapping[int, NDArray[Any] | None], Mapping[str
 """Modality -> (number -> array or None, path -> reason why it could not be decoded)."""
 
 
-class PrefetchDecoder(Protocol):
-    """Decoder of a modality in a worker."""
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Path -> reason why it could not be decoded."""
-
-    def decoded(self, numbers: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the arrays of the files with indices `numbers`."""
-
-
-@runtime_checkable
-class Decodable(Protocol):
-    """A source whose batches may be decoded by workers."""
-
-    loading: Loading
-    ahead: dict[int, NDArray[Any] | None]
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Path -> reason why it could not be decoded."""
-
-    def missing(self, index: Tensor) -> list[int]:
-        """Return the files of the rows `index` (b,) that are not in memory."""
-
-    def elsewhere(self) -> PrefetchDecoder | None:
-        """Return a decoder of the same files for a worker, or None if workers would not help."""
-
-
 class Prefetch:
     """Workers that decode later batches; a context manager that ends them.
 
@@ -70,7 +41,7 @@ class Prefetch:
     """
 
     def __init__(self, features: Mapping[Modality, Features]) -> None:
-        self._sources = {m: f for m, f in features.items() if isinstance(f, Decodable) and f.loading.workers}
+        self._sources = {m: f for m, f in features.items() if isinstance(f, CachedItems) and f.loading.workers}
         decoders = {m: source.elsewhere() for m, source in self._sources.items()}
         self._decoders = {m: decoder for m, decoder in decoders.items() if decoder is not None}
         workers = max((self._sources[m].loading.workers for m in self._decoders), default=0)
@@ -97,7 +68,7 @@ class Prefetch:
         if not self._count:
             yield from batches
             return
-        self._sources = {m: f for m, f in features.items() if m in self._decoders and isinstance(f, Decodable)}
+        self._sources = {m: f for m, f in features.items() if m in self._decoders and isinstance(f, CachedItems)}
         waiting: deque[tuple[Tensor, _PrefetchWorker | None]] = deque()
         for number, rows in enumerate(batches):
             ready = self._received(*waiting.popleft()) if len(waiting) == self._count else None
@@ -168,7 +139,7 @@ class _PrefetchWorker:
         return ProcessLost(f"a process that decodes for the training ended ({ending(self.process.exitcode)})")
 
 
-def _decode(decoders: Mapping[Modality, PrefetchDecoder], task: Task, report: Callable[[Any], None]) -> Decoded:
+def _decode(decoders: Mapping[Modality, Decoder], task: Task, report: Callable[[Any], None]) -> Decoded:
     """Return the decoded files of a task; runs in a worker."""
     arrays = {m: dict(zip(numbers, decoders[m].decoded(numbers), strict=True)) for m, numbers in task.items()}
     return {modality: (values, dict(decoders[modality].failures)) for modality, values in arrays.items()}

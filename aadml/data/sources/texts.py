@@ -54,29 +54,24 @@ class Captions:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Ids of the tokens of n captions, concatenated.
+    """Ids of the tokens of n captions.
 
     Attributes:
-        ids: (total,) int32.
-        offsets: (n + 1,) int64; caption i has the ids offsets[i] to offsets[i + 1].
+        ids: int32 ids of each caption.
     """
 
-    ids: Tensor
-    offsets: Tensor
+    ids: tuple[NDArray[np.int32], ...]
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return len(self.ids)
 
     def select(self, index: Tensor) -> "Tokens":
         """Return only the captions `index` (m,)."""
-        return _packed([self._ids(i) for i in index.tolist()])
+        return Tokens(tuple(self.ids[i] for i in index.tolist()))
 
     def batch(self, index: Tensor) -> Padded:
         """Return the ids (b, w) int64 of the captions `index` (b,), padded with zeros."""
-        return pad([self._ids(i).long() for i in index.tolist()])
-
-    def _ids(self, item: int) -> Tensor:
-        return self.ids[int(self.offsets[item]) : int(self.offsets[item + 1])]
+        return pad([torch.from_numpy(self.ids[i]).long() for i in index.tolist()])
 
 
 def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]], *, longest: int = 512) -> Tokens:
@@ -94,10 +89,4 @@ def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]
     cut = [ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in encoded]
     if long := sum(len(ids) > longest for ids in encoded):
         warnings.warn(f"{long} of {len(cut)} captions are cut to {longest} tokens", stacklevel=2)
-    return _packed([torch.tensor(ids or [0], dtype=torch.int32) for ids in cut])
-
-
-def _packed(sequences: Sequence[Tensor]) -> Tokens:
-    lengths = torch.tensor([0, *(len(sequence) for sequence in sequences)], dtype=torch.int64)
-    ids = torch.cat(list(sequences)) if sequences else torch.zeros(0, dtype=torch.int32)
-    return Tokens(ids, lengths.cumsum(0))
+    return Tokens(tuple(np.asarray(ids or [0], dtype=np.int32) for ids in cut))

@@ -96,9 +96,11 @@ def _placed(table: Sequence["_Group"], counts: "_Counts", order: Sequence[int]) 
 
 @dataclass(frozen=True)
 class _Group:
+    """A group and its numbers of clips: of all clips (None), then of each class."""
+
     name: Hashable
     clips: int
-    labels: tuple[tuple[str, int], ...]
+    labels: tuple[tuple[str | None, int], ...]
 
 
 def _table(labels: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> list[_Group]:
@@ -106,27 +108,25 @@ def _table(labels: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> list[
     classes: dict[Hashable, Counter[str]] = {group: Counter() for group in sizes}
     for group, clip_labels in zip(groups, labels, strict=True):
         classes[group].update(clip_labels)
-    return [_Group(name, size, tuple(sorted(classes[name].items()))) for name, size in sizes.items()]
+    return [_Group(name, size, ((None, size), *sorted(classes[name].items()))) for name, size in sizes.items()]
 
 
 class _Counts:
-    """Number of clips in each split, in total and for each class, and the cost of these counts."""
+    """Number of clips in each split, in total (None) and for each class, and the cost of these counts."""
 
     def __init__(self, table: Sequence[_Group], shares: tuple[float, float, float], covered: Sequence[int]) -> None:
         self.possible = [split for split in range(3) if shares[split]]
         self._shares = shares
-        self._all = [0, 0, 0]
-        self._clips = sum(group.clips for group in table)
         groups = Counter(label for group in table for label, _ in group.labels)
-        self._wanted: Counter[str] = Counter()
+        self._wanted: Counter[str | None] = Counter()
         for group in table:
             self._wanted.update(dict(group.labels))
-        self._covered = {label: frozenset(covered[: groups[label]]) for label in groups}
+        self._covered = {label: frozenset(() if label is None else covered[: groups[label]]) for label in groups}
         self._of = {label: [0, 0, 0] for label in self._wanted}
 
     def change(self, group: _Group, old: int, new: int) -> float:
         """Return the change in the cost if a group moves from a split (-1: none yet) to another."""
-        total = self._terms(self._all, self._clips, group.clips, old, new)
+        total = 0.0
         for label, count in group.labels:
             counts, wanted = self._of[label], self._wanted[label]
             total += self._terms(counts, wanted, count, old, new)
@@ -139,11 +139,10 @@ class _Counts:
 
     def move(self, group: _Group, old: int, new: int) -> None:
         """Count a group in the split `new` instead of `old`."""
-        parts = [(self._all, group.clips), *((self._of[label], count) for label, count in group.labels)]
-        for counts, count in parts:
+        for label, count in group.labels:
             if old >= 0:
-                counts[old] -= count
-            counts[new] += count
+                self._of[label][old] -= count
+            self._of[label][new] += count
 
     def _terms(self, counts: Sequence[int], wanted: int, count: int, old: int, new: int) -> float:
         total = 0.0
@@ -182,7 +181,7 @@ def _moved(table: Sequence[_Group], counts: _Counts, place: dict[int, int], numb
 
 def _swapped(table: Sequence[_Group], counts: _Counts, place: dict[int, int], number: int, other: int) -> float:
     first, second, old, new = table[number], table[other], place[number], place[other]
-    if old == new or (first.clips, first.labels) == (second.clips, second.labels):
+    if old == new or first.labels == second.labels:
         return 0.0
     change = counts.change(first, old, new)
     counts.move(first, old, new)

@@ -1,13 +1,13 @@
 """Rows of one split that repeat rows of another, exactly or up to noise: far nearer than usual nearest neighbors."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from aadml.comparison.features import Matrix
 from aadml.comparison.moments import moments, parts
+from aadml.comparison.stored_rows import StoredRows
 
 SHARE = 0.15
 """Rows nearer than this share of the usual distance between nearest neighbors count as duplicates."""
@@ -44,9 +44,13 @@ def near_duplicates(
         return []
     center, deviation = (statistics := moments(known)).mean, statistics.deviation
     scale = torch.where(deviation > 0, deviation, 1.0) if scaled else torch.ones_like(deviation)
-    # distances far from the origin would be rounded away without the center
-    usual = _usual(_Scaled(known if among is None else among, center, scale))
-    distance, nearest = _nearest(_Scaled(rows, center, scale), _Scaled(known, center, scale))
+
+    def centered(values: Matrix) -> StoredRows:  # distances far from the origin would be rounded away otherwise
+        stored = StoredRows.of(values.numpy()) if isinstance(values, Tensor) else values
+        return stored.changed(lambda part: (part.double() - center) / scale)
+
+    usual = _usual(centered(known if among is None else among))
+    distance, nearest = _nearest(centered(rows), centered(known))
     pairs = [
         (i, int(nearest[i]), float(distance[i] / usual) if usual else 0.0)
         for i in (distance <= share * usual).nonzero()[:, 0].tolist()
@@ -54,46 +58,26 @@ def near_duplicates(
     return sorted(pairs, key=lambda pair: pair[2])
 
 
-def usual_distance(known: Matrix) -> float:
+def usual_distance(known: StoredRows) -> float:
     """Return the median distance of a row to the nearest row that differs from it; 0 if all rows are equal."""
-    zero = torch.zeros(known.shape[1], dtype=torch.float64)
-    return _usual(_Scaled(known, zero, zero + 1))
+    return _usual(known.changed(Tensor.double))
 
 
-@dataclass(frozen=True)
-class _Scaled:
-    """Rows (n, d) that are centered and scaled when they are read, in double precision."""
-
-    values: Matrix
-    center: Tensor
-    scale: Tensor
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def at(self, index: Tensor) -> Tensor:
-        rows = self.values[index] if isinstance(self.values, Tensor) else self.values.batch(index)
-        return (rows.double() - self.center) / self.scale
-
-    def blocks(self) -> Iterator[Tensor]:
-        """Yield all rows in order, some at a time."""
-        return ((part.double() - self.center) / self.scale for part in parts(self.values))
-
-
-def _usual(known: _Scaled) -> float:
-    mean = torch.stack([part.sum(0) for part in known.blocks()]).sum(0) / len(known)
+def _usual(known: StoredRows) -> float:
+    mean = torch.stack([part.sum(0) for part in parts(known)]).sum(0) / len(known)
     count = min(len(known), SAMPLE, max(_FEWEST, _DISTANCES // len(known)))
     chosen = torch.linspace(0, len(known) - 1, count).round().long()
-    distances = torch.cat([_to_another((known.at(rows) - mean).float(), known, mean) for rows in chosen.split(_BLOCK)])
+    blocks = ((known.batch(rows) - mean).float() for rows in chosen.split(_BLOCK))
+    distances = torch.cat([_to_another(block, known, mean) for block in blocks])
     finite = distances[torch.isfinite(distances)]
     return float(finite.median()) if len(finite) else 0.0
 
 
-def _to_another(rows: Tensor, known: _Scaled, mean: Tensor) -> Tensor:
+def _to_another(rows: Tensor, known: StoredRows, mean: Tensor) -> Tensor:
     """Return the distance (b,) of each row to the nearest of `known` that differs from it, or infinity."""
 
     def distances() -> Iterator[Tensor]:
-        return (torch.cdist(rows, (part - mean).float()) for part in known.blocks())
+        return (torch.cdist(rows, (part - mean).float()) for part in parts(known))
 
     average = torch.stack([distance.mean() * distance.shape[1] for distance in distances()]).sum() / len(known)
     nearest = torch.full((len(rows),), float("inf"))
@@ -102,15 +86,15 @@ def _to_another(rows: Tensor, known: _Scaled, mean: Tensor) -> Tensor:
     return nearest
 
 
-def _nearest(rows: _Scaled, known: _Scaled) -> tuple[Tensor, Tensor]:
+def _nearest(rows: StoredRows, known: StoredRows) -> tuple[Tensor, Tensor]:
     """Return the distance (n,) of each row to the nearest of `known`, and its index (n,); exact for small distances."""
     distances, indices = [], []
-    for block in rows.blocks():
+    for block in parts(rows):
         pieces = block.split(_BLOCK)
         nearest = torch.full((len(block),), float("inf"))
         index = torch.zeros(len(block), dtype=torch.int64)
         start = 0
-        for part in known.blocks():
+        for part in parts(known):
             minima = [torch.cdist(piece.float(), part.float()).min(1) for piece in pieces]
             least = torch.cat([minimum.values for minimum in minima])
             place = torch.cat([minimum.indices for minimum in minima])
@@ -119,5 +103,5 @@ def _nearest(rows: _Scaled, known: _Scaled) -> tuple[Tensor, Tensor]:
             start += len(part)
         indices.append(index)
         rest = zip(pieces, index.split(_BLOCK), strict=True)
-        distances += [(piece - known.at(place)).norm(dim=1) for piece, place in rest]
+        distances += [(piece - known.batch(place)).norm(dim=1) for piece, place in rest]
     return torch.cat(distances), torch.cat(indices)

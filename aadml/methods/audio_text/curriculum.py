@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.data.captions.curriculum import check_partition, partition
 from aadml.data.sources.network_items import NetworkItems
-from aadml.data.sources.texts import Captions
+from aadml.data.sources.texts import Captions, Tokens
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.method import Prior
 from aadml.methods.training.learner import Epoch, ResizedBuffers, Stage
@@ -132,10 +131,9 @@ def _codes_of_captions(train: Clips) -> Tensor:
         return text.items  # equal captions have the same item
     if isinstance(text, Captions):
         return _numbered(text.texts)
-    if not hasattr(text, "offsets"):
-        return torch.arange(len(train))
-    ids, offsets = text.ids.numpy(), text.offsets.tolist()
-    return _numbered(ids[a:b].tobytes() for a, b in pairwise(offsets))
+    if isinstance(text, Tokens):
+        return _numbered(ids.tobytes() for ids in text.ids)
+    return torch.arange(len(train))
 
 
 def _numbered(keys: Iterable[Hashable]) -> Tensor:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import version
@@ -18,7 +19,7 @@ from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.network_items import Item, ItemBatch, NetworkItems, text_items
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.vector_cache import open_vector_cache
-from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
+from aadml.data.sources.waveforms import PackedWaveforms
 from aadml.feature_extraction.backbones import mean_over_time
 from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.feature_extraction.hub.blocks import train_only, trained_parts
@@ -104,18 +105,19 @@ class HubInput(ResizedBuffers):
             features: features of n items.
             loading: how media are decoded and cached; for a frozen network, the disk caches vectors instead of media.
         """
-        preparation, loading = self.preparation, loading.without_disk() if self.frozen else loading
+        preparation, loading = self.preparation, replace(loading, disk=None) if self.frozen else loading
         if isinstance(features, Captions):
             return text_items(features, preparation.items, loading)
         if isinstance(features, PackedWaveforms):
             assert isinstance(preparation.inputs, Sound)
             waveforms = features.at(preparation.inputs.sample_rate)
             return NetworkItems(waveforms, preparation.items, features.items, loading)
-        if isinstance(features, Waveforms | MediaFiles):
+        if isinstance(features, MediaFiles):
             assert not isinstance(preparation.inputs, Text)
-            shortest, known = getattr(preparation, "minimum_seconds", 0.0), getattr(features, "known", {})
+            shortest = getattr(preparation, "minimum_seconds", 0.0)
             files = MediaFiles(
-                features.paths, features.items, preparation.inputs, shortest, loading.disk, features.failures, known
+                features.paths, features.items, preparation.inputs, shortest, loading.disk, features.failures,
+                features.known,
             )  # fmt: skip
             return NetworkItems(files, preparation.items, files.items, loading)
         return features

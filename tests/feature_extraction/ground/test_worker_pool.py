@@ -238,8 +238,8 @@ def test_a_limit_of_processor_time_begins_anew_with_every_report(works):
 def test_a_script_without_a_main_guard_may_start_processes(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from aadml.data.sample_clips import SampleClips, write_sample_clips\n"
-        f"write_sample_clips({str(tmp_path / 'clips')!r}, SampleClips(clips=10, seconds=0.5), workers=2)\n"
+        "from aadml.data.sample_clips import sample_data\n"
+        f"sample_data({str(tmp_path / 'clips')!r}, clips=10, seconds=0.5, workers=2)\n"
         "print(__file__, __spec__)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=600)

@@ -27,7 +27,7 @@ from aadml.search.encoders import (
     near,
     plain_encoder,
 )
-from aadml.search.fit_calibration import calibrate_index, other_clips
+from aadml.search.fit_calibration import calibrate_index, check_widths, other_clips
 from aadml.search.items import digests_of, meta_of
 from aadml.search.ivf import approximate_index
 from aadml.search.raw_media import of_raw_media
@@ -149,6 +149,8 @@ def _refuse_idle(choices: _Choices, *, of_media: bool) -> None:
 
 def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> tuple[Changes, IndexEncoder]:
     model = None if choices.model is None else model_encoder(choices.model)
+    if choices.calibrate is not None and model is not None:
+        other_clips(model, choices.calibrate)
     source = _read(path, place, choices, work, model)
     features = {m: some.features for m, some in source.present.items()}
     encoder = model or plain_encoder(source.origins, features, _fit(features))
@@ -157,7 +159,7 @@ def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> tup
         facts["media"] = near(choices.media, path.parent)
     if choices.moments:
         facts["moments"] = "kept"
-    if choices.calibrate is not None:
+    if choices.calibrate is not None and model is None:
         other_clips(encoder, choices.calibrate)
     return write(path, facts, source, encoder, {}, None), encoder
 
@@ -174,9 +176,9 @@ def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> tup
     choices = replace(choices, moments=choices.moments or "moments" in meta["source"])
     encoder = load_encoder(meta["encoder"], path.parent, choices.model)
     _same_extractors(encoder, choices, path)
-    source = _read(path, place, choices, work, encoder)
     if choices.calibrate is not None:
         other_clips(encoder, choices.calibrate)
+    source = _read(path, place, choices, work, encoder)
     origin = {**meta["source"], **({"moments": "kept"} if choices.moments else {})}
     return write(path, origin, source, encoder, digests, meta), encoder
 
@@ -218,8 +220,12 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
         return of_raw_media(place, path, encoder, job)
     if encoder is not None:
         return of_media(place, path, extractors_of(encoder), job)
-    extractors = {"audio": choices.audio, "visual": choices.visual}
-    return of_media(place, path, choose_extractors(extractors, choices.options, choices.weights), job)
+    named = {"audio": choices.audio, "visual": choices.visual}
+    extractors = choose_extractors(named, choices.options, choices.weights)
+    if choices.calibrate is not None:
+        widths = {extractor.modality: extractor.dimension for extractor in extractors}
+        check_widths(of_features(choices.calibrate, Path(choices.calibrate)), widths, choices.calibrate)
+    return of_media(place, path, extractors, job)
 
 
 def _note_left_out(source: IndexSource, choices: _Choices) -> None:

@@ -27,7 +27,7 @@ from aadml.search.encoders import (
     plain_encoder,
 )
 from aadml.search.facts import IndexFacts, SourceRecord, StateRecord, located, near, read_facts
-from aadml.search.fit_calibration import calibrate_index, other_clips
+from aadml.search.fit_calibration import calibrate_index, check_widths, other_clips
 from aadml.search.items import digests_of
 from aadml.search.ivf import approximate_index
 from aadml.search.raw_media import of_raw_media
@@ -118,16 +118,20 @@ def build(
             if media is None and facts.source.media is not None:
                 media = located(facts.source.media, path.parent)
         encoder = _encoder(path, model, extraction, facts)
+        if calibrate is not None and encoder is not None:
+            other_clips(encoder, calibrate)
         if of_media:
-            clips = _of_media(source, path, extraction, encoder, Work(folder, workers, moments, progress))
+            work = Work(folder, workers, moments, progress)
+            clips = _of_media(source, path, extraction, encoder, work, calibrate)
         else:
             clips = of_features(source, path, media, moments=moments)
             _note_left_out(clips, on_note)
             if encoder is not None:
                 clips = accepted(clips, encoder, str(source), allow=allow_other_features, on_note=on_note)
-        encoder = encoder or _fitted_encoder(clips)
-        if calibrate is not None:
-            other_clips(encoder, calibrate)
+        if encoder is None:
+            encoder = _fitted_encoder(clips)
+            if calibrate is not None:
+                other_clips(encoder, calibrate)
         manifest = None if media is None else near(media, path.parent)
         origin = SourceRecord(near(source, path.parent), manifest, "kept" if moments else None)
         if facts is None:
@@ -185,9 +189,14 @@ def _encoder(
 
 
 def _of_media(
-    place: str | Path, path: Path, extraction: _Extraction, encoder: IndexEncoder | None, work: Work
+    place: str | Path,
+    path: Path,
+    extraction: _Extraction,
+    encoder: IndexEncoder | None,
+    work: Work,
+    calibrate: str | Path | None,
 ) -> IndexSource:
-    """Read media in the form that the encoder embeds."""
+    """Read media in the form that the encoder embeds, after a check of the width of the clips of `calibrate`."""
     if isinstance(encoder, ModelEncoder) and not any(encoder.facts.dimensions.values()):
         if work.moments:
             raise InputError(
@@ -196,7 +205,11 @@ def _of_media(
         return of_raw_media(place, path, encoder, work)
     if encoder is not None:
         return of_media(place, path, extractors_of(encoder), work)
-    return of_media(place, path, choose_extractors(extraction.names, extraction.options, extraction.weights), work)
+    extractors = choose_extractors(extraction.names, extraction.options, extraction.weights)
+    if calibrate is not None:
+        widths = {extractor.modality: extractor.dimension for extractor in extractors}
+        check_widths(of_features(calibrate, Path(calibrate)), widths, calibrate)
+    return of_media(place, path, extractors, work)
 
 
 def _fitted_encoder(clips: IndexSource) -> PlainEncoder:

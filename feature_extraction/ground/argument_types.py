@@ -158,9 +158,13 @@ def _is_of(value: object, kind: object) -> bool:
         if origin is tuple and not _has_length(value, kind):
             return False
         elements = [element for hint in get_args(kind)[:1] for element in _alternatives(hint)]
-        if isinstance(value, list | tuple) and _is_checked({get_origin(each) or each for each in elements}):
-            return all(any(_is_of(element, each) for each in elements) for element in value)
-        return hasattr(value, "__iter__") and not isinstance(value, bytes)
+        if isinstance(value, str | bytes) or not isinstance(value, Collection):
+            return hasattr(value, "__iter__") and not isinstance(value, bytes)
+        try:
+            content = [*value] if _is_checked({get_origin(each) or each for each in elements}) else []
+        except TypeError:  # a tensor without dimensions
+            return False
+        return all(any(_is_of(element, each) for each in elements) for element in content)
     expected = _ABSTRACT.get(origin, origin)
     return isinstance(expected, type) and isinstance(value, expected)
 

@@ -6,11 +6,13 @@ folders; numbers that are huge, negative or not numbers; unknown names, zero byt
 of the public functions and methods are Python expressions, drawn likewise. Each runs in a new folder with fresh copies
 of small files, in a process of the user who starts the script. Root starts a second process as another user.
 
-A command may end with status 0, 1, 2 or 130, the last only at the time limit. A call may raise an error of aadml, and
-TypeError where its signature does not take the arguments. Anything else is a traceback. After status 2 and after an
-error no path may be new or missing, but for paths that the command printed, and the folder of a study without a
-finished run, which holds the reasons. Temporary files may exist after no status.
-Entry number i of a seed is the same for every user, and `--only i` repeats it.
+A command may end with status 0, 1, 2 or 130, the last only at the time limit. A call may raise an error of aadml. Not
+counted are Python's own TypeError of a signature that does not take the arguments, errors of a function of the user
+(`OWN`), and the KeyboardInterrupt of the time limit. Anything else is a traceback. After status 2 and after an error
+no path may be new or missing, but for paths that the command printed, and the folder of a study without a finished
+run, which holds the reasons. Temporary files may exist after no status.
+Entry number i of a seed is the same for every user, and `--only i` repeats it. The report is written every ten seconds
+with the entries so far, and a last time when the script is stopped (Ctrl-C or SIGTERM).
 
 Usage: PYTHONPATH=. nice -n 10 python scripts/soak/generated_calls.py [--seed 0] [-o docs/lab/soak/generated_calls.md]
 """
@@ -43,12 +45,24 @@ from typing import Any
 
 import click
 
+import aadml  # imports its parts when they are used
+from aadml.feature_extraction.ground.atomic import write_bytes
+
 LEFT_OUT = {"demo": "calls other commands for minutes", "serve": "does not end"}
 SMALL = ("network.hidden=[8]", "training.batch=20", "proxy.k=1")
-LIMIT = 20.0
+LIMIT = 8.0
 """Wall-clock seconds of one entry, after which it is interrupted as by Ctrl-C."""
 OTHER_USER = "nobody"
 DONE = ("0", "1", "returned")
+OF_SIGNATURE, OF_USER = "TypeError of the signature", "error of the user's function"
+ENTRY = "<entry>"
+"""File name of the expression in tracebacks."""
+ROOT = Path(aadml.__file__).parents[1]
+_FRAME = re.compile(r'^  File "(.+)", line \d+, in (\S+)', re.MULTILINE)
+_USERS, _AADML = re.compile(rf"^{ENTRY}$|/own\.py$"), re.compile(rf"^{ROOT}/(aadml|feature_extraction)/")
+_WRAPPER = re.compile(r"/ground/(argument_types|consent)\.py:call$")
+"""Functions that check the arguments of a public function and call it."""
+_FOLLOWED = re.compile(r"\n(During handling of the above exception|The above exception was the direct cause)")
 _NOWHERE = "http://127.0.0.1:9"
 """A proxy that no one listens on: an entry downloads nothing."""
 _VERSION = f"python3.{sys.version_info.minor}"
@@ -75,7 +89,7 @@ WRONG_NUMBERS = [
     "0", "-1", "1", "7", "1.5", "1e3", "nan", "inf", "-inf", "1e-320", "1e308", "-0.0", "0x10", "1_0", " 1", "", "x",
     "१", str(2**31), str(2**63), str(10**30), "9" * 5000,
 ]  # fmt: skip
-WRONG_TEXTS = ["", "unknown", "x\0y", "\udcff", "ü" * 3, "-x", "a,b", ",", "=", "x" * 5000, "json:dumps", "nowhere:it",
+WRONG_TEXTS = ["", "unknown", "x\0y", "\udcff", "ü" * 3, "-x", "a,b", ",", "=", "x" * 5000, "own:dumps", "nowhere:it",
                "nan", "3", "{", "[1", "null", "\n", "legacy:", "@", "features.h5", "aa-", "column:"]  # fmt: skip
 WRONG_SETTINGS = [
     "training.epochs", "training.epoch=1", "training.epochs=", "=1", "proxy.k=0", "proxy.k=1e9", "network.hidden=[0]",
@@ -83,6 +97,8 @@ WRONG_SETTINGS = [
     "training=3", "data=missing.h5", "loss.margin=x", "a.b.c=1", "method=cca", "seed=-1", "training.patience=null",
     "network.hidden=[8", "x\0=1", "loss.margin=1e308", "inputs.scaling=unknown", "training.batch=999999999999",
 ]  # fmt: skip
+OWN = "import json\n\n\ndef dumps(*arguments, **options):\n    return json.dumps(*arguments, **options)\n"
+"""A module of the user, whose function raises errors of its own."""
 RUNS = ["run", "run", "model", "media_run", "stopped"]
 MEDIA_SETTINGS = ["visual.frames_per_second=2", "audio.unknown=1", "audio=3", "visual.frames_per_second=nan", "x=1"]
 
@@ -94,7 +110,7 @@ GOOD: dict[str, list[str]] = {
     "class_names": ["text.txt"], "classes": ["15", "28"], "clip": ["clip.mp4"], "clips": ["1", "2"],
     "clock_limit": ["none", "1"], "columns": ["media=media", "label=label"], "config": ["config.yaml", "cca", "aadml"],
     "criterion": ["recall@3", "map"], "data": DATA, "device": ["cpu", "auto", "cuda"], "difficulty": ["normal", "0.5"],
-    "embeddings": ["embeddings.h5", "arrays.npz"], "encoder": ["json:dumps"], "engine": ["local"], "epochs": ["1", "2"],
+    "embeddings": ["embeddings.h5", "arrays.npz"], "encoder": ["own:dumps"], "engine": ["local"], "epochs": ["1", "2"],
     "export": ["vectors"], "features": ["features.h5", "features.h5", "media.h5"], "folder": ["new", "new/er"],
     "folds": ["folder"], "index": ["plain.index", "model.index", "media.index"], "k": ["1", "3"],
     "labels_separator": ["|"], "layout": ["feature-file", "columns", "flat"], "loss": ["triplet", "aa-triplet",
@@ -224,7 +240,7 @@ ANYTHING = [
     "np.array([['a']])", "np.zeros(6)", "torch.zeros(2, 6)", "torch.zeros(0)", "torch.zeros(2, 6, dtype=torch.int64)",
     "Path('features.h5')", "Path('missing')", "Path('folder')", "splits()", "clips()", "model()", "iter([1])",
     "Ellipsis",
-    "'json:dumps'", "datetime.date(2020, 1, 1)", "Decimal('1')", "Fraction(1, 3)", "float('-inf')", "'9' * 5000",
+    "'own:dumps'", "datetime.date(2020, 1, 1)", "Decimal('1')", "Fraction(1, 3)", "float('-inf')", "'9' * 5000",
 ]  # fmt: skip
 MATRICES = ["np.zeros((2, 6))", "np.ones((3, 6), np.float32)", "torch.ones(2, 6)", "[[1, 2, 3, 4, 5, 6]]", "np.ones(6)",
             "np.ones((2, 8))", "np.ones((2, 3), np.float16)"]  # fmt: skip
@@ -292,8 +308,6 @@ def _readers() -> dict[str, Callable[..., Any]]:
 
 def public() -> dict[str, tuple[str, inspect.Signature]]:
     """Return the functions, methods and properties to call: name -> (expression of the callee, signature)."""
-    import aadml
-
     callees = {}
     for name in sorted(set(aadml.__all__) - {"serve", *_ERRORS}):
         entry = getattr(aadml, name)
@@ -313,16 +327,13 @@ def public() -> dict[str, tuple[str, inspect.Signature]]:
     return {name: callee for name, callee in callees.items() if name not in CALLS_LEFT_OUT}
 
 
-def python_call(random: Random, callees: Mapping[str, tuple[str, inspect.Signature]]) -> tuple[str, str, bool]:
-    """Draw a call: its name, the expression, and whether the signature takes the arguments."""
+def python_call(random: Random, callees: Mapping[str, tuple[str, inspect.Signature]]) -> tuple[str, str]:
+    """Draw a call: its name and the expression."""
     name = random.choice([*callees])
     callee, signature = callees[name]
     if name in _readers():  # their arguments are typed; aadml checks those of its face
-        return (
-            name,
-            f"{callee}({random.choice(['{}', 'Path({})']).format(repr(random.choice(WRONG_FILES + DATA)))})",
-            True,
-        )
+        path = repr(random.choice(WRONG_FILES + DATA))
+        return name, f"{callee}({random.choice([path, f'Path({path})'])})"
     share_wrong = random.choice([0.0, 0.1, 0.3, 0.6])
     drawn: dict[str, str] = {**FIXED.get(name, {})} if random.random() < 0.97 else {}
     several: list[str] = []
@@ -345,11 +356,7 @@ def python_call(random: Random, callees: Mapping[str, tuple[str, inspect.Signatu
     if not several and leading and leading[0].name in drawn and random.random() < 0.5:
         first = leading[0].name
         arguments = [drawn[first], *(f"{key}={value}" for key, value in drawn.items() if key != first)]
-    try:
-        signature.bind(*several, **drawn)
-    except TypeError:
-        return name, f"{callee}({', '.join(arguments)})", False
-    return name, f"{callee}({', '.join(arguments)})", True
+    return name, f"{callee}({', '.join(arguments)})"
 
 
 def _expression(argument: str, share_wrong: float, random: Random) -> str:
@@ -372,7 +379,6 @@ def write_files(folder: Path) -> None:
     import cv2
     import numpy as np
 
-    import aadml
     from aadml.data.synthetic import synthetic
     from aadml.feature_extraction.feature_file import write_features
     from aadml.search.index import Index
@@ -419,7 +425,7 @@ def write_files(folder: Path) -> None:
     (folder / "folder").mkdir()
     for name, content in {
         "folder/thesis.tex": "Once upon a time", "empty.h5": "", "text.txt": "c0\nc1\nc2\n",
-        "broken.csv": "id,media\nx", "bad.yaml": "{",
+        "broken.csv": "id,media\nx", "bad.yaml": "{", "own.py": OWN,
     }.items():  # fmt: skip
         (folder / name).write_text(content)
 
@@ -516,8 +522,8 @@ class Generator:
             name = words[0] if words[0] in _commands() else "(another word)"
             text = f"aadml {' '.join(map(shlex.quote, words))}"
             return Entry(number, text, f"aadml {name}"), partial(_command, words)
-        name, text, fits = python_call(random, self._callees)
-        return Entry(number, text, f"{name}()"), partial(_python, text, fits, self._files)
+        name, text = python_call(random, self._callees)
+        return Entry(number, text, f"{name}()"), partial(_python, text, self._files)
 
     def run(self, number: int) -> Entry:
         """Draw an entry and run it in a new folder."""
@@ -527,18 +533,51 @@ class Generator:
         before, start = listing(folder), time.monotonic()
         with _surroundings(folder, self._path, self._limit) as late:
             entry.outcome, entry.detail = work()
+            errors = f"{_printed()}\n{entry.detail}" if entry.outcome == "traceback" else _printed()
         entry.seconds = time.monotonic() - start
-        if entry.outcome == "130":
+        if kinds := {kind_of(block, bool(late)) for block in tracebacks(errors)}:
+            entry.outcome = "traceback" if "traceback" in kinds else min(kinds)
+            entry.detail = errors[-3000:]
+        elif entry.outcome == "130":
             entry.outcome = "time limit" if late else "traceback"
         printed = (folder / "home" / "stdout").read_text(encoding="utf-8", errors="replace")
         new = {path for path in listing(folder) - before if path not in printed}
         if _NO_RUN in entry.detail:  # the message names the folder with the reason of each run
             study = entry.detail.partition(_NO_RUN)[0].split()[-1].removesuffix(":")
             new = {path for path in new if not f"{study}/".startswith(f"{path}/") and not path.startswith(f"{study}/")}
-        entry.left = _left(before, before & listing(folder) | new, entry.outcome in (*DONE, "time limit"))
+        entry.left = _left(before, before & listing(folder) | new, bool(late) or entry.outcome in (*DONE, OF_USER))
         (folder / "readonly").chmod(0o755)
         shutil.rmtree(folder)
         return entry
+
+
+def tracebacks(text: str) -> list[str]:
+    """Return the printed tracebacks in a text, without those that another error followed."""
+    return [block for block in text.split("Traceback (most recent call last):")[1:] if not _FOLLOWED.search(block)]
+
+
+def kind_of(block: str, late: bool) -> str:
+    """Return the outcome that a traceback means: "traceback" for a defect.
+
+    Args:
+        block: the traceback without its first line.
+        late: whether the time limit has interrupted the entry.
+    """
+    error = next((line for line in block.splitlines() if line and not line.startswith(" ")), "")
+    frames = [
+        frame
+        for frame in _FRAME.findall(block)
+        if _USERS.search(frame[0]) or (_AADML.search(frame[0]) and not _WRAPPER.search(":".join(frame)))
+    ]
+    if late and error.startswith("KeyboardInterrupt"):
+        return "time limit"
+    if error.startswith("TypeError") and error.endswith("unexpected keyword argument 'unknown'"):
+        return OF_SIGNATURE  # Index.build and Index.update pass their keywords on
+    if not frames or not _USERS.search(frames[-1][0]):
+        return "traceback"
+    if any(_AADML.search(file) for file, _ in frames):
+        return OF_USER
+    return OF_SIGNATURE if error.startswith("TypeError") else "traceback"
 
 
 def _left(before: set[str], after: set[str], may_write: bool) -> list[str]:
@@ -568,29 +607,22 @@ def _command(words: Sequence[str]) -> tuple[str, str]:
         code = stop.code
     except BaseException:
         return "traceback", traceback.format_exc()
-    message = _printed()
-    if "Traceback (most recent call last)" in message or code not in (0, 1, 2, 130):
-        return "traceback", f"exit status {code}: {message[-3000:]}"
-    return str(code), message.strip()[-1000:]
+    message = _printed().strip()[-1000:]
+    return (str(code), message) if code in (0, 1, 2, 130) else ("traceback", f"exit status {code}: {message}")
 
 
-def _python(text: str, fits: bool, files: Path) -> tuple[str, str]:
+def _python(text: str, files: Path) -> tuple[str, str]:
     """Evaluate a Python call; return "returned", or the class and the message of an error of aadml."""
-    import aadml
-
     try:
         with closing(_Names(files)) as names:
-            repr(eval(text, {}, names))
+            repr(eval(compile(text, ENTRY, "eval"), {}, names))
     except aadml.AadmlError as error:
         return type(error).__name__, str(error)[:1000]
     except KeyboardInterrupt:
         return "130", ""
-    except BaseException as error:
-        if isinstance(error, TypeError) and not fits:
-            return "TypeError of the signature", str(error)[:1000]
+    except BaseException:
         return "traceback", traceback.format_exc()
-    message = _printed()
-    return ("traceback", message[-3000:]) if "Traceback (most recent call last)" in message else ("returned", "")
+    return "returned", ""
 
 
 class _Names(dict[str, Any]):
@@ -608,7 +640,6 @@ class _Names(dict[str, Any]):
         import numpy as np
         import torch
 
-        import aadml
         from aadml.feature_extraction import feature_file, manifest
 
         super().__init__(
@@ -626,15 +657,11 @@ class _Names(dict[str, Any]):
 
 @cache
 def _splits(files: Path) -> Any:
-    import aadml
-
     return aadml.read(files / "features.h5")
 
 
 @cache
 def _model(files: Path) -> Any:
-    import aadml
-
     return aadml.load(files / "run")
 
 
@@ -653,7 +680,7 @@ def _surroundings(folder: Path, path: Sequence[str], limit: float) -> Iterator[l
 
     def interrupt(*_: object) -> None:
         late.append(True)
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     cache = str(folder / "home" / "cache")
     changed = {"TMPDIR": str(folder / "tmp"), "HOME": str(folder / "home"), "AADML_CACHE": cache, "HF_HOME": cache,
@@ -709,52 +736,56 @@ class User:
 
     def __init__(self, name: str, folder: Path, options: Sequence[str]) -> None:
         self.name, self._folder, self._options = name, folder, options
-        self.entries: list[Entry] = []
+        self._results = folder / "results"
         self._user = pwd.getpwnam(name) if os.geteuid() == 0 else None
-        if self._user:
-            os.chown(folder, self._user.pw_uid, self._user.pw_gid)
+        self._results.touch()
+        for path in (folder, self._results) if self._user else ():
+            os.chown(path, self._user.pw_uid, self._user.pw_gid)
         self._python = next((path for path in _PYTHONS if self._can_run(path)), None)
         if self._python is None:
             raise click.ClickException(f"user {name} cannot run any of {', '.join(_PYTHONS)} with torch and aadml")
-        self._process = self._work(0)
+        self.process = self._work(0)
 
-    def _start(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
         site = [path for path in sys.path if path.endswith("site-packages")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *site]),
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *site]),
                        "OMP_NUM_THREADS": "1", "HOME": str(self._folder), "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
         identity = {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []} if self._user else {}
         with (self._folder / "errors").open("wb") as errors:
             return subprocess.Popen(words, cwd=self._folder, env=environment, stderr=errors, **identity)  # type: ignore[call-overload]
 
     def _can_run(self, python: str) -> bool:
+        found = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ('torch', 'aadml'))))"
         with suppress(OSError):
-            return self._start([python, "-c", "import torch, aadml"]).wait() == 0
+            return self._start(python, "-c", found).wait() == 0
         return False
 
     def _work(self, first: int) -> subprocess.Popen[bytes]:
-        options = [*self._options, "--worker", str(self._folder), "--first", str(first)]
-        return self._start([str(self._python), str(Path(__file__).resolve()), *options])
+        script = str(Path(__file__).resolve())
+        worker = ("--worker", str(self._folder), "--first", str(first))
+        return self._start(str(self._python), script, *self._options, *worker)
+
+    def entries(self) -> list[Entry]:
+        """Return the entries that ended."""
+        return [Entry(**line) for line in self._lines() if "outcome" in line]
+
+    def _lines(self) -> list[dict[str, Any]]:
+        with self._results.open() as results:
+            return [json.loads(line) for line in results if line.endswith("\n")]
 
     def finished(self) -> bool:
         """Return whether all entries ended; start the process again if one killed it."""
-        code = self._process.poll()
-        if code is None:
-            return False
-        lines = [json.loads(line) for line in (self._folder / "results").read_text().splitlines()]
-        self.entries = [Entry(**line) for line in lines if "outcome" in line]
-        if code == 0:
-            return True
-        begun = lines[-1]
-        if "outcome" in begun:
-            raise click.ClickException(f"{self.name}: exit status {code} between entries: {self._errors()}")
-        with (self._folder / "results").open("a") as results:
-            died = Entry(begun["number"], begun["text"], begun["command"], "died", f"{code}: {self._errors()}")
-            results.write(json.dumps(asdict(died)) + "\n")
-        self._process = self._work(begun["number"] + 1)
+        code = self.process.poll()
+        if not code:
+            return code == 0
+        errors = (self._folder / "errors").read_text(errors="replace")[-3000:]
+        lines = self._lines()
+        if not lines or "outcome" in lines[-1]:
+            raise click.ClickException(f"{self.name}: exit status {code} between entries: {errors}")
+        with self._results.open("a") as results:
+            results.write(json.dumps(asdict(Entry(**lines[-1], outcome="died", detail=f"{code}: {errors}"))) + "\n")
+        self.process = self._work(lines[-1]["number"] + 1)
         return False
-
-    def _errors(self) -> str:
-        return (self._folder / "errors").read_text(errors="replace")[-3000:]
 
 
 def work(folder: Path, seed: int, lines: int, calls: int, first: int) -> None:
@@ -778,8 +809,16 @@ def work(folder: Path, seed: int, lines: int, calls: int, first: int) -> None:
             results.write(json.dumps(asdict(generator.run(number))) + "\n")
 
 
-def page(users: Mapping[str, Sequence[Entry]], options: str, commit: str, lines: int, minutes: float) -> str:
-    """Return the results as Markdown."""
+def page(users: Mapping[str, Sequence[Entry]], title: str, lines: int, total: int) -> str:
+    """Return the results as Markdown.
+
+    Args:
+        users: entries that ended, by user.
+        title: command, commit and time.
+        lines: number of command lines of each user.
+        total: number of entries of each user.
+    """
+    done = ", ".join(f"{len(entries):,} as {user}" for user, entries in users.items())
     everything = [(user, entry) for user, entries in users.items() for entry in entries]
     failures = [(user, entry) for user, entry in everything if entry.failed]
     tracebacks = sum(entry.outcome in ("traceback", "died") for _, entry in everything)
@@ -788,7 +827,7 @@ def page(users: Mapping[str, Sequence[Entry]], options: str, commit: str, lines:
     text = [
         "# Generated command lines and Python calls",
         "",
-        f"Written by `scripts/soak/generated_calls.py {options}` at commit {commit}, {minutes:.0f} minutes.",
+        f"{title}. Of {total:,} entries ended: {done}.",
         "",
         f"{tracebacks} tracebacks; {sum(bool(entry.left) for _, entry in everything)} entries left something behind. "
         f"Left out: the commands {left_out}; the calls {left_out_calls}; the argument `work`.",
@@ -829,31 +868,44 @@ def main(
     if worker:
         work(worker, seed, lines, calls, first)
         return
-    start, options = (
-        time.monotonic(),
-        ["--seed", str(seed), "--command-lines", str(lines), "--python-calls", str(calls)],
-    )
+    start = time.monotonic()
+    options = ["--seed", str(seed), "--command-lines", str(lines), "--python-calls", str(calls)]
     git = ["git", "describe", "--always", "--dirty"]  # before the run, in which commits may be made
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
-    with tempfile.TemporaryDirectory() as folder:
+    users: list[User] = []
+
+    def report() -> str:
+        minutes = (time.monotonic() - start) / 60
+        command = f"scripts/soak/generated_calls.py {' '.join(options)}"
+        title = f"Written by `{command}` at commit {commit}, {minutes:.0f} minutes"
+        text = page({user.name: user.entries() for user in users}, title, lines, lines + calls)
+        if output:
+            write_bytes(output, text.encode())
+        return text
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if only is not None:
             entry = Generator(Path(folder), seed, lines).run(only)
             print(entry.text, entry.outcome, entry.detail, *entry.left, sep="\n")
             sys.exit(entry.failed)
         Path(folder).chmod(0o755)
-        users = []
-        for name in dict.fromkeys([pwd.getpwuid(os.geteuid()).pw_name, *([OTHER_USER] if os.geteuid() == 0 else [])]):
-            (Path(folder) / name).mkdir()
-            users.append(User(name, Path(folder) / name, options))
-        while [user for user in users if not user.finished()]:
-            time.sleep(1)
-        text = page(
-            {u.name: u.entries for u in users}, " ".join(options), commit, lines, (time.monotonic() - start) / 60
-        )
-    print(text)
-    if output:
-        output.write_text(text)
-    sys.exit(any(entry.failed for user in users for entry in user.entries))
+        try:
+            names = [pwd.getpwuid(os.geteuid()).pw_name, *([OTHER_USER] if os.geteuid() == 0 else [])]
+            for name in dict.fromkeys(names):
+                (Path(folder) / name).mkdir()
+                users.append(User(name, Path(folder) / name, options))
+            while [user for user in users if not user.finished()]:
+                time.sleep(10)
+                report()
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+        finally:
+            for user in users:
+                user.process.kill()
+                user.process.wait()
+        print(report())
+        sys.exit(any(entry.failed for user in users for entry in user.entries()))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+import torch
 
 from aadml.feature_extraction.ground import consent
 from aadml.feature_extraction.ground.argument_types import checked, checked_call, plain
@@ -66,6 +67,10 @@ def test_numpy_values_become_python_values(value, expected):
         ({"share": "1"}, "^public: share has type str; pass a number$"),
         ({"mode": 3}, "^public: mode has type int; pass one of 'a', 'b'$"),
         ({"names": 3}, "^public: names has type int; pass names$"),
+        ({"names": torch.zeros(2, 6)}, "^public: names has type Tensor; pass names$"),
+        ({"names": torch.tensor(1.0)}, "^public: names has type Tensor; pass names$"),
+        ({"names": {1, 2}}, "^public: names has type set; pass names$"),
+        ({"names": range(3)}, "^public: names has type range; pass names$"),
         ({"kind": 3}, "^public: kind has type int; pass a kind or None$"),
         ({"pair": "ab"}, r"^public: pair has type str; pass \(a whole number, a whole number\)$"),
         ({"pair": (1, 2, 3)}, "^public: pair has type tuple"),

@@ -9,6 +9,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.grid import (
     Axis,
     applied,
+    at_most,
     axes_of,
     cells_of,
     folder_name,
@@ -130,6 +131,17 @@ def test_a_seeded_cell_is_the_config_with_that_seed():
     cell = cells("loss=triplet")[0]
     assert cell.config.seeded(7)["seed"] == 7
     assert resolve(cell.config.seeded(7).values).yaml() == cell.config.seeded(7).yaml()
+
+
+def test_epochs_are_limited_where_there_are_more():
+    config = resolve(applied(read_yaml("3cmlf") | {"data": "x"}, {"training.epochs": 5, "method.ancillary_epochs": 4}))
+    assert at_most(config, 5) is config
+    for epochs, ancillary in ((4, 4), (3, 3)):
+        limited = at_most(config, epochs)
+        assert (limited.training.epochs, limited.options.ancillary_epochs) == (epochs, ancillary)
+    longer = resolve(applied(config.values, {"training.epochs": 2, "method.ancillary_epochs": 3}))
+    assert at_most(longer, 3) is longer
+    assert at_most(longer, 2).options.ancillary_epochs == 2
 
 
 def test_settings_without_the_proxy():

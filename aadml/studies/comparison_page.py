@@ -80,9 +80,9 @@ def write_comparison(
     kind = next(row.table for row in rows if scores[row.cell.name].over_seeds("map") is not None)
     first = [row for row in rows if row.table == kind]
     against = reference(first, baseline)
-    pairs = {row.name: (row.cell.name, against.cell.name) for row in first if against and row.cell != against.cell}
+    compared = {row.name: (row.cell.name, against.cell.name) for row in first if against and row.cell != against.cell}
     named = {row.name: scores[row.cell.name] for row in first}
-    head = summary(named, scores, pairs, against.name if against else None, [about, *notes])
+    head = summary(named, scores, compared, against.name if against else None, [about, *notes])
     return tables, write_study(execution, f"{data}: methods and losses", "Comparison", head, parts)
 
 

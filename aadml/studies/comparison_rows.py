@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from aadml.configuration.config import DEFAULT_METHOD, Config, resolve, tuning_space
-from aadml.configuration.files import ConfigFile, open_config
+from aadml.configuration.config import DEFAULT_METHOD, Config, ConfigFile, resolve, tuning_space
+from aadml.configuration.files import open_config
 from aadml.configuration.overrides import expand_loss
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError

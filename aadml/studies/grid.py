@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 import yaml
 
 from aadml.configuration import strict_yaml
-from aadml.configuration.config import Config, resolve
-from aadml.configuration.files import ConfigFile
+from aadml.configuration.config import Config, ConfigFile, resolve
 from aadml.configuration.overrides import IDENTITY, proxy_prefix_of, with_setting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from mutants import Mutant
 
+Key = tuple[int, str, str]
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -21,6 +23,7 @@ class Trial:
         word: "killed", "timeout", "survives", "equivalent", or "gone": it survived, and its line is gone since.
         seconds: how long its tests took.
         by: the test that noticed it, or why it is equivalent.
+        commit: of the tree when the mutant was tried; the working tree may hold more.
     """
 
     room: str
@@ -32,13 +35,20 @@ class Trial:
     word: str
     seconds: float
     by: str
+    commit: str = ""
 
     @classmethod
-    def of(cls, mutant: Mutant, room: str, seed: int, word: str, seconds: float, by: str) -> "Trial":
+    def of(cls, mutant: Mutant, room: str, seed: int, word: str, seconds: float, by: str, commit: str = "") -> "Trial":
         """Note what became of a mutant."""
         return cls(
-            room, seed, str(mutant.path), mutant.line, mutant.operator, mutant.diff(), word, round(seconds, 1), by
-        )
+            room, seed, str(mutant.path), mutant.line, mutant.operator, mutant.diff(), word, round(seconds, 1), by,
+            commit,
+        )  # fmt: skip
+
+    @property
+    def key(self) -> Key:
+        """Identity of the mutant: its seed, file and changed lines, wherever the lines stand."""
+        return self.seed, self.path, _changed(self.diff)
 
     def mutant(self, root: Path) -> Mutant | None:
         """Make the same change in the tree as it is today; None if its lines are not there any more."""
@@ -62,8 +72,8 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._trials: dict[tuple[int, str, str], Trial] = {}
-        self._fresh: dict[tuple[int, str, str], Trial] = {}
+        self._trials: dict[Key, Trial] = {}
+        self._fresh: dict[Key, Trial] = {}
         if path.is_file():
             for line in path.read_text(encoding="utf-8").splitlines():
                 self._note(Trial(**json.loads(line)))
@@ -82,8 +92,7 @@ class Log:
 
     def keep(self, trial: Trial) -> None:
         """Add a trial at the end, unless it is there."""
-        key = (trial.seed, trial.path, _changed(trial.diff))
-        if self._trials.get(key) == trial:
+        if self._trials.get(trial.key) == trial:
             return
         self._note(trial)
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,9 +100,8 @@ class Log:
             file.write(json.dumps(asdict(trial)) + "\n")
 
     def _note(self, trial: Trial) -> None:
-        key = (trial.seed, trial.path, _changed(trial.diff))
-        self._trials[key] = trial
-        self._fresh.setdefault(key, trial)
+        self._trials[trial.key] = trial
+        self._fresh.setdefault(trial.key, trial)
 
 
 def _changed(diff: str) -> str:

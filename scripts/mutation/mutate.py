@@ -39,7 +39,7 @@ def arguments() -> argparse.Namespace:
         "--patience", type=float, default=PATIENCE, help="seconds that the tests of a mutant may take in all (60)"
     )
     parser.add_argument("--again", action="store_true", help="try those again that survived, and no others")
-    parser.add_argument("--page", type=Path, help="write the results of the log as Markdown")
+    parser.add_argument("--page", type=Path, help="Markdown page whose section of each seed of the log is written anew")
     return parser.parse_args()
 
 
@@ -64,14 +64,15 @@ def main() -> int:
             say("the quickest tests fail without any change; see why with scripts/test")
             return 2
         say(f"{len(mutants)} mutants of {given.room}, seed {given.seed}")
-        trials = [tried(scratch, mutant, known, found, log, given) for mutant in mutants]
+        commit = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True)
+        trials = [tried(scratch, mutant, known, found, log, given, commit.stdout.strip()) for mutant in mutants]
     survivors = [trial for trial in trials if trial.word == "survives"]
     for trial in survivors:
         print(f"\n{trial.path}:{trial.line} {trial.operator}\n{trial.diff}")
     print(f"\n{given.room}: {len(survivors)} of {len(trials)} mutants survive (seed {given.seed})")
     if given.page:
-        commit = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True)
-        given.page.write_text(page.markdown(log, commit.stdout.strip()), encoding="utf-8")
+        before = given.page.read_text(encoding="utf-8") if given.page.is_file() else page.HEAD
+        given.page.write_text(page.markdown(log, before), encoding="utf-8")
     return int(len(survivors) > given.most * len(trials))
 
 
@@ -116,16 +117,17 @@ def tried(
     found: dict[str, reach.Reach],
     log: Log,
     given: argparse.Namespace,
+    commit: str,
 ) -> Trial:
     """Try a mutant, unless it is in the log; say what became of it."""
     trial = log.find(given.seed, mutant)
     reason = equivalent.reason_of(mutant, known)
     if reason is not None:
-        trial = Trial.of(mutant, str(given.room), given.seed, "equivalent", 0.0, reason)
+        trial = Trial.of(mutant, str(given.room), given.seed, "equivalent", 0.0, reason, commit)
     elif trial is None or given.again:
         outcome = try_mutant(scratch, mutant, found, given.patience)
         word = {"passed": "survives", "failed": "killed"}.get(outcome.word, outcome.word)
-        trial = Trial.of(mutant, str(given.room), given.seed, word, outcome.seconds, outcome.test)
+        trial = Trial.of(mutant, str(given.room), given.seed, word, outcome.seconds, outcome.test, commit)
     log.keep(trial)
     change = "  ->  ".join(side.partition("\n")[0] for side in mutant.change())
     say(f"{trial.word:10} {trial.seconds:4.0f} s  {mutant.path}:{mutant.line}  {change}  {trial.by}")

@@ -51,9 +51,9 @@ def copy_tree(root: Path, scratch: Path) -> None:
     command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, capture_output=True, check=True).stdout.decode().split("\0")
     for name in filter(None, listed):
-        if (root / name).is_file():
+        if (root / name).is_file() or (root / name).is_symlink():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(root / name, scratch / name)
+            shutil.copyfile(root / name, scratch / name, follow_symlinks=False)
 
 
 def test_files(root: Path, folders: Iterable[Path]) -> list[Path]:

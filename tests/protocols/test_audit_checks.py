@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ import torch
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.protocols.audit import Verdict, audit
-from aadml.protocols.audit_checks import duplicates, id_blindness, label_blindness, selection
+from aadml.protocols.audit_checks import duplicates, exact_rows, id_blindness, label_blindness, selection
 from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline
 from tests.protocols import zoo
 
@@ -50,6 +51,15 @@ def test_clips_that_are_copied_with_noise_are_found(subject):
     assert f"{len(test)} audio vectors also (or nearly) in valid" in found.evidence
     (clean,) = audit(FunctionPipeline(zoo.identity), subject.splits, [duplicates])
     assert not clean.failed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [(0.4, 0.34, "FAIL"), (0.4, 0.36, "PASS"), (0.9, 0.8, "FAIL"), (0.9, 0.82, "PASS"), (0.4, 0.9, "PASS")],
+)
+def test_exact_rows_allow_the_score_to_fall_by_a_twentieth_or_by_a_tenth_of_itself(subject, before, after, verdict):
+    case = SimpleNamespace(clips=subject.splits.test, numbers=lambda scores: (before, after))
+    assert exact_rows(case)[0] == Verdict[verdict]
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,14 @@ def test_a_survivor_is_made_again_wherever_its_lines_stand_today(modules, tmp_pa
     assert trial.mutant(tmp_path) is None
 
 
+def test_the_copy_of_a_tree_keeps_its_links(modules, tree, tmp_path_factory):
+    (tree / "tests" / "link").symlink_to("../room")
+    scratch = tmp_path_factory.mktemp("scratch")
+    modules[1].copy_tree(tree, scratch)
+    assert (scratch / "tests" / "link").readlink() == Path("../room")
+    assert (scratch / "tests" / "link" / "__init__.py").read_text() == SOURCE
+
+
 @pytest.mark.slow
 def test_a_second_call_goes_on_after_the_first_and_measures_nothing_anew(tree):
     mutate(tree)
@@ -93,20 +101,33 @@ def test_the_page_counts_every_mutant_and_lists_the_survivors(modules, tmp_path)
     import log
     import page
 
-    def trial(room, word, diff):
-        return log.Trial(room, 7, f"{room}/m.py", 3, "by hand", diff, word, 1.0, "")
+    def trial(room, word, diff, by=""):
+        return log.Trial(room, 7, f"{room}/m.py", 3, "by hand", diff, word, 1.0, by)
 
     diff = "--- m.py\n+++ m.py\n@@ -1 +1 @@\n a\n-b + c\n+b - c"
     kept = log.Log(tmp_path / "7.jsonl")
-    for one in (trial("r", "survives", diff), trial("r", "killed", ""), trial("s", "equivalent", "")):
+    for one in (
+        trial("r", "survives", diff),
+        trial("r", "killed", ""),
+        trial("s", "equivalent", "", "nothing follows"),
+    ):
         kept.keep(one)
     kept.keep(trial("s", "survives", diff))
-    kept.keep(trial("s", "killed", diff))  # a test was written for it
-    text = page.markdown(log.Log(tmp_path / "7.jsonl"), "abc")
+    kept.keep(trial("s", "killed", diff, "test_s"))  # a test was written for it
+    before = "# Mutants\n\nBy hand.\n\n## Seed 8\n\nTen.\n\n## Seed 7\n\nOld.\n\n## Seed 6\n\nSix.\n"
+    text = page.markdown(log.Log(tmp_path / "7.jsonl"), before)
     assert "| `r` | 2 | 1 | 50.0 % | 1 | 0 | 0 | 0 | 1 |" in text
     assert "| `s` | 2 | 1 | 50.0 % | 1 | 0 | 1 | 0 | 0 |" in text
     assert text.index("| all | 4 | 2 | 50.0 % | 2 | 0 | 1 | 0 | 1 |") > text.index("`s`")
-    assert "`r/m.py:3` (seed 7)\n\n```diff\n-b + c\n+b - c\n```" in text
+    change = "\n\n  ```diff\n  -b + c\n  +b - c\n  ```\n"
+    assert f"### Alive\n\n- `r/m.py:3`{change}" in text
+    assert f"### Survived fresh, killed today\n\n- `s/m.py:3`; test_s{change}" in text
+    assert "### Equivalent\n\n- `s/m.py:3`; nothing follows\n" in text
+    assert text.startswith("# Mutants\n\nBy hand.\n\n## Seed 8\n\nTen.\n\n## Seed 7\n\nCommit")
+    assert text.endswith("## Seed 6\n\nSix.\n")
+    assert "Old." not in text
+    assert page.markdown(log.Log(tmp_path / "7.jsonl"), text) == text
+    assert page.markdown(log.Log(tmp_path / "7.jsonl")).startswith(page.HEAD)
 
 
 @pytest.mark.slow

@@ -1,15 +1,21 @@
 """The server of the page: what it answers, and what it refuses to everybody."""
 
+import asyncio
 import json
 import threading
+from dataclasses import replace
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from aadml.feature_extraction.feature_file import UNLABELLED, read_features, write_features
 from aadml.search import Index
+from aadml.search.app import application
+from aadml.search.uploads import ClientLimits
 
 
 def test_the_page_and_its_parts_load_nothing_from_elsewhere(site):
@@ -30,6 +36,17 @@ def test_facts(site):
     assert found["questions"] == [["audio", "audio"], ["visual", "visual"], ["clip", "audio"], ["clip", "visual"]]
     assert found["columns"][:3] == ["id", "split", "label"]
     assert found["model"] == "no model: each modality by itself"
+    assert found["example"] == "label = 'dog'"
+    assert found["most_bytes"] == 200_000
+
+
+def test_without_labels_the_example_of_a_condition_reads_another_column(features, tmp_path):
+    content = read_features(features)
+    write_features(tmp_path / "f.h5", replace(content, labels=np.full(len(content.ids), UNLABELLED)))
+    with Index.build(tmp_path / "f.h5", tmp_path / "i") as index:
+        (route,) = [route for route in application(index, None, ClientLimits()).routes if route.path == "/facts"]
+        response = asyncio.run(route.endpoint(None))
+        assert json.loads(response.body)["example"] == "id LIKE '%rain%'"
 
 
 def test_a_clip_of_the_index_asks(site):

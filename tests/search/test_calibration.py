@@ -96,6 +96,33 @@ def test_a_curve_never_falls_and_nothing_is_certain(queries, seed, kind, share):
     assert np.isfinite(held_out(found, kind)).all()
 
 
+def test_hits_that_all_fit_or_never_do_have_the_probability_of_the_rule_of_succession():
+    scores = drawn(4, 0, hits=5).scores
+    for kind in ("logistic", "logistic of log-odds"):
+        for fits, expected in ((True, 21 / 22), (False, 1 / 22)):
+            curve = curve_of(Sample(scores, np.full((4, 5), fits)), kind)
+            np.testing.assert_allclose(curve(scores), expected, rtol=1e-12)
+            assert curve.margin == 1 / 22
+
+
+def test_no_probability_is_nearer_to_certainty_than_the_margin():
+    scores = np.array([[2.0, 1.0, -1.0], [0.5, -0.5, -2.0]])
+    assert curve_of(Sample(scores, scores > 0), "posterior")(scores).tolist() == [
+        [7 / 8, 7 / 8, 1 / 8],
+        [0.5, 1 / 8, 1 / 8],
+    ]
+
+
+def test_a_score_that_speaks_against_a_hit_has_no_weight():
+    found = drawn(300, 0, steepness=-2.0)
+    curve = curve_of(found, "logistic")
+    assert curve.by_score == 0
+    assert curve.by_best < 0
+    chances = curve(found.scores)
+    assert (chances == chances[:, :1]).all()
+    assert (chances * found.weights).sum() == pytest.approx((found.fits * found.weights).sum(), rel=1e-3)
+
+
 def fitted(found, **options):
     options = {"posteriors": False, "relevance": "class", "gallery": 100, **options}
     return calibrate(("audio",), "visual", found, **options)

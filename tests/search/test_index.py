@@ -1,5 +1,7 @@
 """Building, asking and updating an index, as a person does it in Python."""
 
+import shutil
+import sqlite3
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +10,7 @@ import torch
 
 import aadml
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.feature_file import UNLABELLED, read_features, write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import score_source
 from aadml.search import Index
@@ -80,6 +82,34 @@ def test_a_replaced_index_is_opened_anew(features, tmp_path):
     assert [hit.item.id for hit in after.hits] == [f"new {hit.item.id}" for hit in before.hits]
     assert index.like(1, "audio", to="audio", k=1).hits[0].item.id.startswith("new ")
     assert index.item(1)[0].id.startswith("new ")
+
+
+def test_the_file_of_a_replaced_index_is_closed(features, tmp_path):
+    def is_closed(database):
+        try:
+            database.execute("SELECT 1")
+        except sqlite3.ProgrammingError:
+            return True
+        return False
+
+    with Index.build(features, tmp_path / "i") as index:
+        before = index._database
+        assert len(index) == 90
+        assert not is_closed(before)
+        shutil.copy(tmp_path / "i", tmp_path / "j")
+        (tmp_path / "j").replace(tmp_path / "i")
+        index.like(1, "audio", to="audio", k=1)
+        assert is_closed(before)
+        assert not is_closed(index._database)
+
+
+@pytest.mark.parametrize(("labelled", "has_labels"), [(slice(0), False), (slice(1), True), (slice(None), True)])
+def test_an_index_has_labels_if_any_item_has_one(tmp_path, labelled, has_labels):
+    labels = np.full(90, UNLABELLED)
+    labels[labelled] = content().labels[labelled]
+    write_features(tmp_path / "f.h5", content(labels=labels))
+    with Index.build(tmp_path / "f.h5", tmp_path / "i") as index:
+        assert index.has_labels() is has_labels
 
 
 def test_a_removed_index_answers_nothing(features, tmp_path):

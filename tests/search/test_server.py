@@ -10,12 +10,43 @@ pytest.importorskip("uvicorn")
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import server as server_room
+from aadml.search.uploads import ClientLimits
+
+LIMITS = ClientLimits(connections=8)
 
 
 def test_it_listens_to_this_machine_alone_and_a_taken_port_is_one_line(site):
     assert site.socket.getsockname()[0] == "127.0.0.1"
     with pytest.raises(InputError, match=r"cannot be opened.*choose another"):
         server_room.listening(site.port)
+
+
+def test_a_second_head_has_a_time_limit_too(site, monkeypatch):
+    monkeypatch.setattr(server_room, "HEADER_SECONDS", 0.3)
+    with socket.create_connection(("127.0.0.1", site.port), timeout=4) as client:
+        head = f"GET /facts HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\nCookie: {site.cookie}\r\n\r\n"
+        client.sendall(head.encode())
+        assert client.recv(4096).startswith(b"HTTP/1.1 200")
+        client.sendall(b"GET /facts HT")
+        assert b"".join(iter(lambda: client.recv(4096), b"")).count(b"HTTP/1.1") == 0  # until it is closed
+
+
+def test_the_server_has_limits_and_ends_idle_connections(monkeypatch):
+    import uvicorn
+
+    served = []
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: served.append((self.config, sockets[0])))
+    started = []
+    server_room.run(lambda: None, 0, LIMITS, lambda: started.append(True))
+    ((config, opened),) = served
+    assert started == [True]
+    assert opened.fileno() == -1  # closed with the server
+    assert config.http is server_room.Impatient
+    assert (config.ws, config.access_log, config.server_header) == ("none", False, False)
+    assert config.limit_concurrency == LIMITS.connections
+    assert config.timeout_keep_alive == 5
+    assert config.timeout_graceful_shutdown == 3
+    assert config.h11_max_incomplete_event_size == 2**14
 
 
 @pytest.mark.slow

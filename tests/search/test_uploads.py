@@ -1,5 +1,6 @@
 """Uploads: limits of size and time."""
 
+import asyncio
 import json
 import socket
 
@@ -11,7 +12,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from aadml.search import Index, access
-from aadml.search.uploads import ClientLimits
+from aadml.search.uploads import ClientLimits, uploaded
 
 LIMITS = ClientLimits(bytes=200_000, seconds=1.5, connections=8)
 
@@ -52,6 +53,28 @@ def test_who_asks_before_it_sends_too_much_is_told_at_once(site):
         head += "Content-Length: 9000000\r\nExpect: 100-continue\r\n\r\n"
         one.sendall(b"POST /search?kind=audio&to=audio HTTP/1.1\r\n" + head.encode())
         assert one.recv(4096).startswith(b"HTTP/1.1 413")
+
+
+def test_an_upload_never_takes_more_room_on_disk_than_its_limit(tmp_path, monkeypatch):
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    sizes = []
+
+    async def receive():
+        sizes.append(sum(file.stat().st_size for file in tmp_path.rglob("question*")))
+        return {"type": "http.request", "body": b"x" * 100_000, "more_body": len(sizes) < 10}
+
+    async def upload():
+        async with uploaded(Request({"type": "http", "headers": []}, receive), LIMITS):
+            pass
+
+    with pytest.raises(HTTPException) as error:
+        asyncio.run(upload())
+    assert error.value.status_code == 413
+    assert sizes[:2] == [0, 100_000]
+    assert max(sizes) == LIMITS.bytes
 
 
 @pytest.mark.slow

@@ -2,11 +2,22 @@ import re
 
 import pytest
 
-from aadml.configuration.config import resolve, tuning_space
-from aadml.configuration.files import ConfigFile, read_yaml
+from aadml.configuration.config import ConfigFile, resolve, tuning_space
+from aadml.configuration.files import read_yaml
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.studies.grid import Axis, Overrides, Point, axes_of, cells_of, folder_name, parse_axis, points, set_again
+from aadml.studies.grid import (
+    Axis,
+    Overrides,
+    Point,
+    at_most,
+    axes_of,
+    cells_of,
+    folder_name,
+    parse_axis,
+    points,
+    set_again,
+)
 
 BASE = resolve(read_yaml("aadml") | {"data": "features.h5"})
 
@@ -120,6 +131,18 @@ def test_a_seeded_cell_is_the_config_with_that_seed():
     cell = cells("loss=triplet")[0]
     assert cell.config.seeded(7)["seed"] == 7
     assert resolve(cell.config.seeded(7).values).yaml() == cell.config.seeded(7).yaml()
+
+
+def test_epochs_are_limited_where_there_are_more():
+    file = ConfigFile(read_yaml("3cmlf") | {"data": "x"})
+    config = file.changed({"training.epochs": 5, "method.ancillary_epochs": 4}).resolve()
+    assert at_most(config, 5) is config
+    for epochs, ancillary in ((4, 4), (3, 3)):
+        limited = at_most(config, epochs)
+        assert (limited.training.epochs, limited.options.ancillary_epochs) == (epochs, ancillary)
+    longer = file.changed({"training.epochs": 2, "method.ancillary_epochs": 3}).resolve()
+    assert at_most(longer, 3) is longer
+    assert at_most(longer, 2).options.ancillary_epochs == 2
 
 
 def test_settings_without_the_proxy():

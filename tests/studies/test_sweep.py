@@ -3,11 +3,13 @@ import os
 import signal
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from aadml.cli import cli
 from aadml.configuration.config import resolve
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.studies import sweep as sweeps
 from aadml.studies.ablation_grid import jobs_of
 from aadml.studies.grid import Overrides, cells_of, parse_axis, points
 from aadml.studies.job import FAILURE
@@ -22,6 +24,15 @@ def jobs(base, folder, text="proxy.k=1,2", seeds=(0, 1)):
 
 def content(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for name in KEPT for p in folder.glob(f"runs/*/{name}")}
+
+
+@pytest.mark.parametrize(
+    ("device", "workers", "count"), [("cpu", None, 3), ("cuda", None, 1), ("cpu", 2, 2), ("cuda", 9, 4), ("cpu", 0, 0)]
+)
+def test_a_card_has_one_worker_and_a_processor_one_for_each_core(base, tmp_path, monkeypatch, device, workers, count):
+    monkeypatch.setattr(sweeps, "chosen_device", lambda *_: torch.device(device))
+    monkeypatch.setattr(sweeps, "processors", lambda: 3)
+    assert sweeps.worker_count(workers, jobs(base, tmp_path)) == count
 
 
 def test_every_run_gets_a_folder_and_a_second_sweep_keeps_them(base, tmp_path):

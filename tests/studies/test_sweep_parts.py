@@ -1,9 +1,13 @@
+import pytest
+
 from aadml.configuration.config import resolve
 from aadml.reports.tables import Table
 from aadml.retrieval.significance import Difference
-from aadml.studies.grid import Cell
+from aadml.studies.ablation_grid import collected, jobs_of
+from aadml.studies.grid import Cell, cells_of, points
 from aadml.studies.results import CellScores
-from aadml.studies.sweep_parts import ResultColumns, failures, result_tables, verdict
+from aadml.studies.sweep import sweep
+from aadml.studies.sweep_parts import ResultColumns, data_name, describe, failures, result_tables, verdict
 
 
 def test_published_figures_are_shown_where_a_row_has_one():
@@ -18,6 +22,16 @@ def test_published_figures_are_shown_where_a_row_has_one():
 def test_a_figure_is_beside_the_cost():
     shown = result_tables(Table(("loss", "MAP mean", "steps"), (("triplet", 0.4, 7),)), figure="<svg></svg>")
     assert shown.index("MAP mean") < shown.index('<div class="drawings"><div><svg>') < shown.index("<h3>Cost</h3>")
+
+
+@pytest.mark.parametrize(("seeds", "ending"), [((0,), "; 1 seed;"), ((0, 1), "; mean ± sd over 2 seeds;")])
+def test_the_caption_of_a_study_names_data_protocol_and_seeds(base, tmp_path, seeds, ending):
+    cells = cells_of(points(base, []))
+    scores = collected(cells, seeds, tmp_path, list(sweep(jobs_of(cells, seeds, tmp_path), workers=0)))
+    caption = describe(scores, seeds, tmp_path)
+    assert caption.startswith("MAP on the test split of features.h5 (52 train, 8 valid, 24 test clips), protocol induc")
+    assert ending in caption
+    assert data_name(scores, tmp_path) == "features.h5"
 
 
 def test_failed_runs_and_cells_without_runs_leave_empty_columns():

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from annotated_types import Ge, Gt, Le
 
-from aadml.feature_extraction.backbones import EXTRACTORS, extractor, options_of
+from aadml.feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import leaves
 from aadml.feature_extraction.ground.options import schema
@@ -141,6 +141,16 @@ def values(option):
     if any(get_origin(kind) is Literal for kind, _ in leaves(option.kind)):
         impossible.append("nothing like this")
     return possible, impossible
+
+
+@each
+def test_the_shortest_clip_has_a_length_and_a_batch_has_clips(name):
+    assert built(name).minimum_seconds >= 0
+    assert built(name).batch_clips > 0
+
+
+def test_the_shortest_clip_of_an_extractor_is_one_sample_or_frame_by_default():
+    assert Extractor.minimum_seconds == 0
 
 
 OPTIONS = [(name, option.name) for name in EVERY for option in options(name).values()]

@@ -35,6 +35,7 @@ def test_the_crop_is_the_center_of_what_pillow_resizes():
     inputs = Pictures(shortest=40, crop=(32, 32))
     whole = np.asarray(Image.fromarray(picture).resize((60, 40), Image.Resampling.BICUBIC))
     np.testing.assert_array_equal(fitted(picture, inputs), whole[4:36, 14:46])
+    np.testing.assert_array_equal(fitted(picture, Pictures(shortest=40, crop=(20, 50))), whole[10:30, 5:55])
 
 
 def test_without_a_crop_all_pictures_of_a_clip_have_one_size():

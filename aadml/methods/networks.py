@@ -108,6 +108,22 @@ class LabelSpaceEncoder(nn.Module):
         return vectors
 
 
+def encoders(context: Context, method: str, outputs: int, options: NetworkOptions) -> PerModality[LabelSpaceEncoder]:
+    """Build an encoder for every modality: (b, d) -> (b, outputs).
+
+    Args:
+        context: dimensions of the modalities.
+        method: name of the method, for the message.
+        outputs: size of the last layer.
+        options: the `network` section.
+
+    Raises:
+        InputError: the features of a modality are not vectors.
+    """
+    context.need_vectors(method)
+    return PerModality({m: LabelSpaceEncoder(size, outputs, options) for m, size in context.dimensions.items()})
+
+
 def heads(
     context: Context, method: str, sizes: Sequence[int], *, activation: str, dropout: float = 0.0, last: bool = False
 ) -> PerModality[Layers]:

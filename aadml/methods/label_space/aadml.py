@@ -10,7 +10,6 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Margin
 from aadml.comparison.processes import group
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
@@ -107,7 +106,7 @@ class LabelSpaceLearner(Learner):
         """Similarity of the chosen read-out."""
         return self.read.similarity
 
-    def readout(self) -> JsonObject:
+    def readout(self) -> Mapping[str, str | float]:
         """Return name and temperature of the chosen read-out."""
         return {"name": self.read.name, "temperature": self.read.temperature}
 

@@ -1,6 +1,6 @@
 """Comparison, the only input of a loss: anchors against candidates, positives and negatives."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from aadml.feature_extraction.ground.errors import InputError
 SCORES_KEPT = ("squared_distance", "distance", "dot", "cosine")
 """Scores of a comparison that are computed on first access."""
 MASKS = ("positives", "negatives", "within")
+_PER_PAIR = ("positives", "negatives", "relevance", "shares")
 
 
 @dataclass(frozen=True)
@@ -177,34 +178,26 @@ class Comparison:
         """
         place = torch.full((len(self.candidates),), -1, device=self.own.device)
         place[columns] = torch.arange(len(columns), device=self.own.device)
+        per_pair = self._selected((*_PER_PAIR, "within"), (..., columns))
+        per_candidate = self._selected(("candidates", "candidate_features", "candidate_class"), columns)
         return replace(
             self,
-            candidates=self.candidates[columns],
-            positives=self.positives[:, columns],
-            negatives=self.negatives[:, columns],
             own=torch.where(self.own >= 0, place[self.own], self.own),
-            relevance=_selected(self.relevance, (..., columns)),
-            shares=_selected(self.shares, (..., columns)),
             guides={name: guide[:, columns] for name, guide in self.guides.items()},
-            within=_selected(self.within, (..., columns)),
-            candidate_features=_selected(self.candidate_features, columns),
-            candidate_class=_selected(self.candidate_class, columns),
+            **per_pair,
+            **per_candidate,
         )
 
     def _at_rows(self, rows: Tensor) -> "Comparison":
-        return replace(
-            self,
-            anchors=self.anchors[rows],
-            positives=self.positives[rows],
-            negatives=self.negatives[rows],
-            own=self.own[rows],
-            relevance=_selected(self.relevance, rows),
-            shares=_selected(self.shares, rows),
-            guides={name: guide[rows] for name, guide in self.guides.items()},
-            within=self.within[rows] if self.within is not None and self.within.ndim == 2 else self.within,
-            anchor_features=_selected(self.anchor_features, rows),
-            anchor_class=_selected(self.anchor_class, rows),
-        )
+        per_anchor = self._selected(("anchors", *_PER_PAIR, "own", "anchor_features", "anchor_class"), rows)
+        within = self.within[rows] if self.within is not None and self.within.ndim == 2 else self.within
+        guides = {name: guide[rows] for name, guide in self.guides.items()}
+        return replace(self, within=within, guides=guides, **per_anchor)
+
+    def _selected(self, names: Sequence[str], index: Any) -> dict[str, Any]:
+        """Return some entries of the named fields; None for absent fields."""
+        fields = {name: getattr(self, name) for name in names}
+        return {name: None if value is None else value[index] for name, value in fields.items()}
 
     @cached_property
     def squared_distance(self) -> Tensor:
@@ -263,7 +256,3 @@ class Comparison:
                 "uses only dot or cosine"
             )
         return pairwise.at_least_float32(self.anchors), pairwise.at_least_float32(self.candidates)
-
-
-def _selected(value: Tensor | None, index: Any) -> Tensor | None:
-    return None if value is None else value[index]

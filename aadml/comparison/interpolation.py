@@ -1,21 +1,20 @@
 """Synthetic hard negatives on lines between embeddings (Ko and Gu, Embedding Expansion, CVPR 2020)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
 
 import torch
-from annotated_types import Len
 from torch import Tensor
 
 from aadml.comparison import Comparison
-from aadml.comparison.options import Share
 from aadml.comparison.row_choice import drawn, lowest
 
-Shares = Annotated[tuple[Share, ...], Len(0, 64)]
-Lines = Annotated[tuple[Literal["same-class", "anchor-negative"], ...], Len(0, 2)]
+BOTH = ("same-class", "anchor-negative")
 
 
-def interpolated(comparison: Comparison, generator: torch.Generator, *, shares: Shares, lines: Lines) -> Comparison:
+def interpolated(
+    comparison: Comparison, generator: torch.Generator, *, shares: Sequence[float], lines: Sequence[str] = BOTH
+) -> Comparison:
     """Add points on lines between embeddings to the candidates; gradients flow into both ends.
 
         same-class:       s y_i + (1 - s) y_j,  y_j a random other candidate of the class of i; the point has that class

@@ -1,18 +1,15 @@
 """Selection of one entry per row of a mask: the nearest, the farthest, or a random one, without gradient."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison
 from aadml.comparison.pairwise import counted
-from aadml.feature_extraction.ground.errors import InputError
 
 Positive = Literal["all", "random", "own", "hardest"]
 """Positives of a selection: all, a random one, the partner, or the farthest."""
-OnePositive = Literal["random", "own", "hardest"]
-"""Single positive of a selection with scores."""
 
 
 def lowest(values: Tensor, mask: Tensor) -> Tensor:
@@ -48,35 +45,29 @@ def columns_by_lot(mask: Tensor, rows: Tensor, generator: torch.Generator) -> Te
     return columns[place.clamp_max(len(columns) - 1)] if len(columns) else torch.zeros_like(rows)
 
 
-def chosen_positives(
-    comparison: Comparison, positive: str, generator: torch.Generator, far: Tensor | None = None
-) -> Tensor:
+def own_positives(comparison: Comparison) -> Tensor:
+    """Return a mask (a, c) of each anchor's partner; empty in the row of an anchor whose partner is not a positive."""
+    column = torch.arange(comparison.positives.shape[1], device=comparison.positives.device)
+    return comparison.positives & (comparison.own[:, None] == column)
+
+
+def chosen_positives(comparison: Comparison, positive: Positive, generator: torch.Generator, far: Tensor) -> Tensor:
     """Return the selected positives of every anchor.
 
     Args:
         comparison: a anchors against c candidates.
         positive: one of `Positive`.
         generator: generator of the random choice.
-        far: (a, c) dissimilarity; required for "hardest".
+        far: (a, c) dissimilarity.
 
     Returns:
-        (a, c) bool; at most one positive per row unless `positive` is "all". With "own", an anchor whose partner is
-        absent or not a positive has no positive.
-
-    Raises:
-        InputError: `positive` is unknown, or needs `far`.
+        (a, c) bool; at most one positive per row unless `positive` is "all".
     """
-    positives = comparison.positives
-    if positive == "all":
-        return positives
     if positive == "random":
-        return drawn(positives, generator)
+        return drawn(comparison.positives, generator)
     if positive == "own":
-        return positives & (comparison.own[:, None] == torch.arange(positives.shape[1], device=positives.device))
-    if far is not None and positive == "hardest":
-        return lowest(-far, positives)
-    possible = get_args(Positive) if far is not None else ("all", "random", "own")
-    raise InputError(f"selection.positive: '{positive}' given; choose from {', '.join(possible)} in this selection")
+        return own_positives(comparison)
+    return comparison.positives if positive == "all" else lowest(-far, comparison.positives)
 
 
 def value_at(values: Tensor, mark: Tensor) -> Tensor:

@@ -186,7 +186,7 @@ class Embedder(ABC):
         """Return networks whose shape was read from files, so that a saved model can be built without those files."""
         return {}
 
-    def readout(self) -> JsonObject:
+    def readout(self) -> Mapping[str, str | float]:
         """Return name and temperature of the chosen read-out, for reports; empty if there is no choice."""
         return {}
 

@@ -13,16 +13,14 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, SomeLayers
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.option_types import Choice, OwnSection
-from aadml.feature_extraction.ground.registry import lookup
+from aadml.feature_extraction.ground.option_types import OwnSection
+from aadml.feature_extraction.ground.options import removing
 from aadml.layers.dropout import DropoutLayer
 from aadml.layers.linear import Linear
 from aadml.layers.tanh import Tanh
 from aadml.methods.method import Context
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": Tanh, "relu": nn.ReLU, "sigmoid": nn.Sigmoid, "gelu": nn.GELU}
-Activation = Annotated[str, Choice(ACTIVATIONS)]
-"""Name of the activation after a layer."""
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -51,7 +49,7 @@ def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0
     for number, (inputs, outputs) in enumerate(pairwise(sizes)):
         modules.append(Linear(inputs, outputs))
         if last or number < len(sizes) - 2:
-            modules.append(lookup(ACTIVATIONS, activation, "activation")())
+            modules.append(ACTIVATIONS[activation]())
             if dropout:
                 modules.append(DropoutLayer(dropout))
     return Layers(*modules)
@@ -63,19 +61,20 @@ class Layers(nn.Sequential):
     __call__: Callable[..., Tensor]
 
 
+@removing(activation="tanh")
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions:
     """The `network` section: an encoder into label space.
 
+    Each hidden layer is followed by tanh. The paper states no activation; the first author's other code has tanh.
+
     Attributes:
         hidden: sizes of the hidden layers (3 x 1024: AADML, section 5.2).
-        activation: activation after each hidden layer; not stated in the paper, tanh in the first author's other code.
         dropout: share of hidden units dropped (0.1: AADML, section 5.2).
         input_noise: standard deviation of noise added to the inputs while training (docs/lab/findings.md).
     """
 
     hidden: SomeLayers = (1024, 1024, 1024)
-    activation: Activation = "tanh"
     dropout: Dropout = 0.1
     input_noise: Annotated[float, Interval(ge=0, le=100)] = 0.0
 
@@ -92,7 +91,7 @@ class LabelSpaceEncoder(nn.Module):
     def __init__(self, dimension: int, outputs: int, options: NetworkOptions) -> None:
         super().__init__()
         sizes = (dimension, *options.hidden)
-        self.hidden = layers(sizes, activation=options.activation, dropout=options.dropout)
+        self.hidden = layers(sizes, activation="tanh", dropout=options.dropout)
         self.predicted = nn.Linear(sizes[-1], outputs)
         self.input_noise = options.input_noise
 
@@ -107,6 +106,22 @@ class LabelSpaceEncoder(nn.Module):
         """Return the label-space vectors (b, outputs) of inputs (b, d)."""
         vectors: Tensor = self.predicted(self.features(inputs))
         return vectors
+
+
+def encoders(context: Context, method: str, outputs: int, options: NetworkOptions) -> PerModality[LabelSpaceEncoder]:
+    """Build an encoder for every modality: (b, d) -> (b, outputs).
+
+    Args:
+        context: dimensions of the modalities.
+        method: name of the method, for the message.
+        outputs: size of the last layer.
+        options: the `network` section.
+
+    Raises:
+        InputError: the features of a modality are not vectors.
+    """
+    context.need_vectors(method)
+    return PerModality({m: LabelSpaceEncoder(size, outputs, options) for m, size in context.dimensions.items()})
 
 
 def heads(

@@ -64,7 +64,7 @@ RECIPES: dict[str, Recipe] = {
     "semi-hard-triplet": Recipe(
         "A random positive and the nearest negative farther than it, per anchor (Schroff et al., FaceNet, CVPR 2015).",
         {"name": "triplet"},
-        {"name": "semi-hard", "positive": "random"},
+        {"name": "semi-hard"},
     ),
     "triplet-sum": Recipe(
         "Cosine triplets over all negatives, margin 0.2, summed per anchor (Mei et al., audio-text retrieval, 2022).",

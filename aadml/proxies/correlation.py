@@ -12,9 +12,8 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OnlyWith
-from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.contract import TrainingSet
-from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors
+from aadml.proxies.graph import NeighborLists, agreeing_neighbors, neighbors, random_neighbors
 
 FOUND = OnlyWith("neighbors", "nearest")
 

@@ -9,6 +9,8 @@ their order is correct, and only the k neighbors are scored. Otherwise all candi
 does not depend on the position of a row: equal vectors have equal scores, and ties are broken by index. A query with
 more near-ties than the slack is searched again with float64 products. If that is not enough (coinciding vectors), the
 whole bank is scored for this query.
+
+Queries and bank may have several views, one matrix each, whose rows are the same clips. The least cosine then counts.
 """
 
 import math
@@ -26,9 +28,13 @@ from aadml.proxies.exact_sums import (
     block_of,
     budget_of,
     from_sums,
+    least,
     lengths_of_all,
     summed,
 )
+
+Views = Sequence[Tensor]
+"""Matrices (n, d), one per view, whose rows are the same clips."""
 
 # banks of up to max(NARROW, WIDE + WIDE_BY * dimension) rows are searched without groups, which is faster for them
 NARROW, WIDE, WIDE_BY = 2560, 1024, 32
@@ -42,23 +48,23 @@ class _Prepared:
     """Vectors of length 1 or 0, with the error bound of their products.
 
     Attributes:
-        queries: (a, d).
-        bank: (m, d), n rows, and copies of the last row that complete the last group.
+        queries: (a, d) for each view.
+        bank: (m, d) for each view, n rows, and copies of the last row that complete the last group.
         error: (a,) bound on the rounding error of a query's products.
         count: n.
         group: rows of a group; 1 for a search without groups.
     """
 
-    queries: Tensor
-    bank: Tensor
+    queries: Views
+    bank: Views
     error: Tensor
     count: int
     group: int
 
 
 def nearest(
-    queries: Tensor,
-    bank: Tensor,
+    queries: Views,
+    bank: Views,
     *,
     k: int,
     query_codes: Tensor | None = None,
@@ -68,8 +74,8 @@ def nearest(
     """Find the k bank rows with the largest cosine for every query; ties go to the smaller index.
 
     Args:
-        queries: (a, d).
-        bank: (n, d).
+        queries: (a, d) for each view.
+        bank: (n, d) for each view.
         k: number of neighbors.
         query_codes: (a,) codes; bank rows with the query's code are excluded.
         bank_codes: (n,) codes of the bank rows.
@@ -78,13 +84,14 @@ def nearest(
     Returns:
         Indices (a, k) int64, best first, and cosines (a, k) float64; -1 and minus infinity if fewer rows remain.
     """
-    index = torch.full((len(queries), k), -1, dtype=torch.int64, device=bank.device)
-    score = torch.full((len(queries), k), -torch.inf, dtype=torch.float64, device=bank.device)
-    if not len(queries) or not len(bank) or not k:
+    asked, count, device = len(queries[0]), len(bank[0]), bank[0].device
+    index = torch.full((asked, k), -1, dtype=torch.int64, device=device)
+    score = torch.full((asked, k), -torch.inf, dtype=torch.float64, device=device)
+    if not asked or not count or not k:
         return index, score
-    with torch.no_grad(), torch.autocast(bank.device.type, enabled=False):
-        search = _Search(queries, bank, min(k + excluded, len(bank)))
-        for rows in torch.arange(len(queries), device=bank.device).split(search.rows_at_once()):
+    with torch.no_grad(), torch.autocast(device.type, enabled=False):
+        search = _Search(queries, bank, min(k + excluded, count))
+        for rows in torch.arange(asked, device=device).split(search.rows_at_once()):
             candidates, clear = search.candidates(rows)
             for part, best_of in ((clear, search.best_of_ranked), (~clear, search.best)):
                 some = rows[part]
@@ -100,8 +107,8 @@ def nearest(
 class _Search:
     """Search for the best `wanted` rows of every query; products are prepared on first use."""
 
-    queries: Tensor
-    bank: Tensor
+    queries: Views
+    bank: Views
     wanted: int
 
     @cached_property
@@ -113,29 +120,43 @@ class _Search:
         return self._prepared(torch.float64)
 
     @cached_property
-    def lengths(self) -> Tensor:
-        return lengths_of_all(self.bank)
+    def lengths(self) -> Views:
+        return list(map(lengths_of_all, self.bank))
 
     @cached_property
-    def query_lengths(self) -> Tensor:
-        return self.lengths if self.queries is self.bank else lengths_of_all(self.queries)
+    def query_lengths(self) -> Views:
+        return self.lengths if self.queries is self.bank else list(map(lengths_of_all, self.queries))
+
+    @property
+    def width(self) -> int:
+        """Number of dimensions of the widest view."""
+        return max(view.shape[1] for view in self.bank)
 
     def _prepared(self, dtype: torch.dtype) -> _Prepared:
-        queries, bank, itself = self.queries, self.bank, self.queries is self.bank
-        b, bank_lengths = _divided(bank, self.lengths, dtype)
-        q, lengths = (b, bank_lengths) if itself else _divided(queries, self.query_lengths, dtype)
-        error = unit_error(q.shape[1], dtype, bank.device) * lengths * bank_lengths.max() + 10.0**-DECIMALS
-        is_small = len(b) <= max(NARROW, WIDE + WIDE_BY * b.shape[1])
-        group = 1 if is_small else group_size(len(b), self.wanted, b.shape[1])
-        b = torch.cat([b, b[-1:].expand(-len(b) % group, -1)]) if len(b) % group else b
-        return _Prepared(q, b, error.to(dtype), len(bank), group)
+        count, device = len(self.bank[0]), self.bank[0].device
+        bank = [_divided(*pair, dtype) for pair in zip(self.bank, self.lengths, strict=True)]
+        queries = bank
+        if self.queries is not self.bank:
+            queries = [_divided(*pair, dtype) for pair in zip(self.queries, self.query_lengths, strict=True)]
+        errors = [
+            unit_error(unit.shape[1], dtype, device) * lengths * bank_lengths.max()
+            for (unit, lengths), (_, bank_lengths) in zip(queries, bank, strict=True)
+        ]
+        group = 1
+        if count > max(NARROW, WIDE + WIDE_BY * self.width):
+            group = group_size(count, self.wanted, self.width)
+        padded = [
+            torch.cat([unit, unit[-1:].expand(-count % group, -1)]) if count % group else unit for unit, _ in bank
+        ]
+        error = torch.stack(errors).amax(0) + 10.0**-DECIMALS
+        return _Prepared([unit for unit, _ in queries], padded, error.to(dtype), count, group)
 
     def rows_at_once(self) -> int:
-        budget = block_of(self.bank.device)
+        budget = block_of(self.bank[0].device)
         if self.coarse.group > 1:
             return max(64, budget // COLUMNS)
         # for wide products, more rows at once are worth more than a block that fits the cache
-        return max(64, budget // len(self.bank), min(self.bank.shape[1], 1024))
+        return max(64, budget // len(self.bank[0]), min(self.width, 1024))
 
     def candidates(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return bank rows (r, s) with the best `wanted` of the queries `rows` (r,) and all ties.
@@ -148,7 +169,7 @@ class _Search:
             unsure = rows[~sure]
             finer, certain, _ = _candidates(self.fine, unsure, self.wanted)
             if not bool(certain.all()):
-                tied = self.queries[unsure[~certain]]
+                tied = [view[unsure[~certain]] for view in self.queries]
                 finer[~certain] = best_of_all(tied, self.bank, self.lengths, candidates.shape[1])
             candidates[~sure] = finer
         return candidates, clear
@@ -174,20 +195,23 @@ class _Search:
 
     def _scores(self, rows: Tensor, candidates: Tensor) -> Tensor:
         """Score candidates (r, s) in float64; those of wide vectors one by one, to fit a core's cache."""
-        width = self.bank.shape[1]
-        together = candidates.shape[1] if width <= LOOPED else 1
-        step = max(1, budget_of(self.bank) // width // max(together, 2))
-        parts = zip(rows.split(step), candidates.split(step), strict=True)
-        total = torch.cat([self._sums(*part, together) for part in parts])
-        return from_sums(total, self.query_lengths[rows, None], self.lengths[candidates])
+        together = candidates.shape[1] if self.width <= LOOPED else 1
+        step = max(1, budget_of(self.bank[0]) // self.width // max(together, 2))
+        scores = []
+        for queries, bank, query_lengths, lengths in zip(
+            self.queries, self.bank, self.query_lengths, self.lengths, strict=True
+        ):
+            parts = zip(rows.split(step), candidates.split(step), strict=True)
+            total = torch.cat([_sums(queries, bank, *part, together) for part in parts])
+            scores.append(from_sums(total, query_lengths[rows, None], lengths[candidates]))
+        return least(scores)
 
-    def _sums(self, rows: Tensor, candidates: Tensor, together: int) -> Tensor:
-        queries = self.queries.index_select(0, rows).double()[:, None]
-        parts = []
-        for some in candidates.split(together, 1):
-            bank = self.bank.index_select(0, some.flatten()).unflatten(0, some.shape).double()
-            parts.append(summed(queries, bank))
-        return torch.cat(parts, 1)
+
+def _sums(queries: Tensor, bank: Tensor, rows: Tensor, candidates: Tensor, together: int) -> Tensor:
+    asked, parts = queries.index_select(0, rows).double()[:, None], []
+    for some in candidates.split(together, 1):
+        parts.append(summed(asked, bank.index_select(0, some.flatten()).unflatten(0, some.shape).double()))
+    return torch.cat(parts, 1)
 
 
 def _divided(vectors: Tensor, lengths: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -231,38 +255,34 @@ def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor,
     Returns:
         These rows, and two (r,) bool: whether they certainly contain the best, and whether their order is certain.
     """
-    queries, error = prepared.queries[rows], prepared.error[rows]
+    queries, error = [view[rows] for view in prepared.queries], prepared.error[rows]
     few = min(wanted + SLACK_ITEMS, prepared.count)
     if prepared.group == 1:
-        value, candidates = (queries @ prepared.bank.T).topk(few, 1)
+        products = [part @ bank.T for part, bank in zip(queries, prepared.bank, strict=True)]
+        value, candidates = least(products).topk(few, 1)
         outside = value[:, -1]
     else:
-        value, candidates, unopened = within_groups(
-            [prepared.bank], [queries], size=prepared.group, count=prepared.count, wanted=wanted, few=few
-        )
+        value, candidates, unopened = _within_groups(prepared, queries, wanted=wanted, few=few)
         outside = torch.maximum(value[:, -1], unopened)
     sure = (outside < value[:, wanted - 1] - 2 * error) | (few == prepared.count)
     apart = value[:, : few - 1] - value[:, 1:few] > 2 * error[:, None]
     return candidates, sure, sure & apart[:, :wanted].all(1)
 
 
-def within_groups(
-    banks: Sequence[Tensor], queries: Sequence[Tensor], *, size: int, count: int, wanted: int, few: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Search the groups of the best products; with several views, the minimum of their products counts.
+def _within_groups(prepared: _Prepared, queries: Views, *, wanted: int, few: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Search the groups of the best products.
 
     Args:
-        banks: (m, e) for each view, a multiple of `size` rows.
-        queries: (r, e) for each view.
-        size: rows of a group.
-        count: number of bank rows without the padding of the last group.
+        prepared: bank in groups.
+        queries: (r, d) for each view.
         wanted: number of best rows that the searched groups must contain.
         few: number s of rows to return.
 
     Returns:
         The best products (r, s), their rows (r, s), and a bound on the products of all other groups (r,).
     """
-    groups = [bank.unflatten(0, (-1, size)) for bank in banks]  # (groups, size, e)
+    size = prepared.group
+    groups = [bank.unflatten(0, (-1, size)) for bank in prepared.bank]  # (groups, size, d)
     maxima = queries[0].new_empty(len(groups[0]), len(queries[0]))
     step = max(1, COLUMNS // size)
     for first in range(0, len(maxima), step):
@@ -274,13 +294,6 @@ def within_groups(
     rows = (chosen[:, :, None] * size + torch.arange(size, device=maxima.device)).flatten(1)
     pairs = zip(groups, queries, strict=True)
     products = least([torch.bmm(bank[chosen].flatten(1, 2), part[:, :, None])[:, :, 0] for bank, part in pairs])
-    value, place = products.masked_fill_(rows >= count, -torch.inf).topk(min(few, rows.shape[1]), 1)
+    value, place = products.masked_fill_(rows >= prepared.count, -torch.inf).topk(min(few, rows.shape[1]), 1)
     unopened = best[:, -1] if opened < len(maxima) else torch.full_like(best[:, -1], -torch.inf)
     return value, rows.gather(1, place), unopened
-
-
-def least(scores: Sequence[Tensor]) -> Tensor:
-    """Return the elementwise minimum of scores; the first tensor is overwritten."""
-    for other in scores[1:]:
-        torch.minimum(scores[0], other, out=scores[0])
-    return scores[0]

@@ -1,6 +1,7 @@
 """Cosines in float64 by sums in a fixed order, so that equal vectors have equal scores."""
 
 import functools
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -19,11 +20,6 @@ def block_of(device: torch.device) -> int:
 def budget_of(vectors: Tensor) -> int:
     """Return the number of float64 entries of a block."""
     return block_of(vectors.device) // 4
-
-
-def exact_scores(queries: Tensor, bank: Tensor) -> Tensor:
-    """Compute cosines in float64 in a fixed order of sums: (r, 1, d) and (r or 1, s, d) -> (r, s)."""
-    return from_sums(summed(queries.double(), bank.double()), _lengths(queries), _lengths(bank))
 
 
 def _lengths(vectors: Tensor) -> Tensor:
@@ -53,20 +49,33 @@ def summed(queries: Tensor, bank: Tensor) -> Tensor:
     return total
 
 
-def best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, k: int) -> Tensor:
-    """Return the first k bank rows of every query by float64 cosine, then index: (r, k), in any order.
+def least(scores: Sequence[Tensor]) -> Tensor:
+    """Return the elementwise minimum of scores; the first tensor is overwritten."""
+    for other in scores[1:]:
+        torch.minimum(scores[0], other, out=scores[0])
+    return scores[0]
+
+
+def best_of_all(queries: Sequence[Tensor], bank: Sequence[Tensor], lengths: Sequence[Tensor], k: int) -> Tensor:
+    """Return the first k bank rows of every query by least float64 cosine, then index: (r, k), in any order.
 
     Equal queries are scored once, so that a collapsed embedding does not take longer.
     """
-    distinct, inverse = torch.unique(queries, dim=0, return_inverse=True)
-    budget = budget_of(bank)
-    depth = 1 if bank.shape[1] <= LOOPED else bank.shape[1]
+    widths = [view.shape[1] for view in bank]
+    distinct, inverse = torch.unique(torch.cat(list(queries), 1), dim=0, return_inverse=True)
+    budget = budget_of(bank[0])
+    depth = 1 if max(widths) <= LOOPED else max(widths)
     rows = []
-    for some in distinct.split(max(1, budget // (len(bank) * depth))):
+    for some in distinct.split(max(1, budget // (len(bank[0]) * depth))):
         part = max(1, budget // (len(some) * depth))
-        sums = [summed(some[:, None].double(), block[None].double()) for block in bank.split(part)]
-        rows.append(_first(from_sums(torch.cat(sums, 1), _lengths(some)[:, None], lengths[None]), k))
+        views = zip(some.split(widths, 1), bank, lengths, strict=True)
+        rows.append(_first(least([_all_scores(*view, part) for view in views]), k))
     return torch.cat(rows)[inverse]
+
+
+def _all_scores(queries: Tensor, bank: Tensor, lengths: Tensor, part: int) -> Tensor:
+    sums = [summed(queries[:, None].double(), block[None].double()) for block in bank.split(part)]
+    return from_sums(torch.cat(sums, 1), _lengths(queries)[:, None], lengths[None])
 
 
 def _first(scores: Tensor, k: int) -> Tensor:

@@ -1,5 +1,6 @@
 """Correlation graph (AADML, Equation 1), as neighbor lists of fixed width."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -7,7 +8,7 @@ from torch import Tensor
 
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.proxies.exact_search import nearest
+from aadml.proxies.exact_search import Views, nearest
 
 
 @dataclass(frozen=True)
@@ -62,19 +63,49 @@ def neighbors(
     Raises:
         InputError: the shapes do not match, a vector is not finite, or k is below 1.
     """
+    return _found([bank], None if queries is None else [queries], k, labels, groups)
+
+
+def agreeing_neighbors(
+    vectors: Sequence[Tensor], *, k: int, labels: Tensor | None = None, groups: Tensor | None = None
+) -> NeighborLists:
+    """Find the k nearest clips of every clip by the minimum cosine over modalities.
+
+        s_ij = min over modalities m of cos(x_i^m, x_j^m)
+
+    Two clips agree if they are similar in every modality (AVID-CMA, Morgado et al., Audio-visual instance
+    discrimination, CVPR 2021).
+
+    Args:
+        vectors: (n, d_m) for each modality; row i of all modalities is one clip.
+        k: number of neighbors. Ties go to the smaller index.
+        labels: (n,) classes; neighbors come from the clip's own class only.
+        groups: (n,) codes; clips of one group are never neighbors. By default every clip is its own group.
+
+    Returns:
+        Lists (n, k).
+
+    Raises:
+        InputError: the counts differ, a vector is not finite, or k is below 1.
+    """
+    return _found(list(vectors), None, k, labels, groups)
+
+
+def _found(bank: Views, queries: Views | None, k: int, labels: Tensor | None, groups: Tensor | None) -> NeighborLists:
     alone, queries = queries is None, bank if queries is None else queries
     _check(bank, queries, k, same_rows=groups is not None or labels is not None)
-    labels, groups = (_on(bank.device, codes) for codes in (labels, groups))
-    codes = groups if groups is not None else torch.arange(len(bank), device=bank.device) if alone else None
+    asked, count, device = len(queries[0]), len(bank[0]), bank[0].device
+    labels, groups = (_on(device, codes) for codes in (labels, groups))
+    codes = groups if groups is not None else torch.arange(count, device=device) if alone else None
     excluded = 0 if codes is None else _largest(codes)
-    index = torch.full((len(queries), k), -1, dtype=torch.int64, device=bank.device)
-    score = torch.full((len(queries), k), -torch.inf, dtype=torch.float64, device=bank.device)
-    for rows, members in by_class(len(queries), len(bank), labels, bank.device):
-        part, share = bank[members], group.own(len(rows))
+    index = torch.full((asked, k), -1, dtype=torch.int64, device=device)
+    score = torch.full((asked, k), -torch.inf, dtype=torch.float64, device=device)
+    for rows, members in _by_class(asked, count, labels, device):
+        part, share = [view[members] for view in bank], group.own(len(rows))
         itself = queries is bank and rows is members and share == slice(0, len(rows))
         rows = rows[share]
         places, score[rows] = nearest(
-            part if itself else queries[rows],
+            part if itself else [view[rows] for view in queries],
             part,
             k=k,
             query_codes=None if codes is None else codes[rows],
@@ -134,17 +165,23 @@ def united(first: NeighborLists, second: NeighborLists) -> NeighborLists:
     )
 
 
-def _check(bank: Tensor, queries: Tensor, k: int, same_rows: bool) -> None:
+def _check(bank: Views, queries: Views, k: int, same_rows: bool) -> None:
     if k < 1:
         raise InputError(f"graph: k is {k}; pass a whole number of at least 1")
-    if bank.ndim != 2 or queries.ndim != 2 or bank.shape[1] != queries.shape[1]:
+    for view, others in zip(bank, queries, strict=True):
+        if view.ndim != 2 or others.ndim != 2 or view.shape[1] != others.shape[1]:
+            raise InputError(
+                f"graph: the bank has shape {tuple(view.shape)} and the queries {tuple(others.shape)}; pass matrices"
+                " of the same width"
+            )
+    counts = sorted({len(view) for view in bank})
+    if len(counts) > 1:
+        raise InputError(f"graph: the modalities have {counts} clips; pass one matrix per modality, of the same clips")
+    if same_rows and counts != [len(queries[0])]:
         raise InputError(
-            f"graph: the bank has shape {tuple(bank.shape)} and the queries {tuple(queries.shape)}; pass matrices"
-            " of the same width"
+            f"graph: {len(queries[0])} queries given for {counts[0]} bank rows; pass one query per bank row"
         )
-    if same_rows and len(bank) != len(queries):
-        raise InputError(f"graph: {len(queries)} queries given for {len(bank)} bank rows; pass one query per bank row")
-    if not _is_finite(bank) or (queries is not bank and not _is_finite(queries)):
+    if not all(map(_is_finite, bank)) or (queries is not bank and not all(map(_is_finite, queries))):
         raise InputError(
             "graph: the vectors contain NaN or infinity, as after a diverged training; pass finite vectors, or lower "
             "training.learning_rate"
@@ -164,7 +201,7 @@ def _largest(codes: Tensor) -> int:
     return int(torch.unique(codes, return_counts=True)[1].max()) if len(codes) else 0
 
 
-def by_class(queries: int, count: int, labels: Tensor | None, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+def _by_class(queries: int, count: int, labels: Tensor | None, device: torch.device) -> list[tuple[Tensor, Tensor]]:
     """Return the queries and the bank rows of each class, ascending; without labels, all as one pair."""
     if labels is None:
         return [(torch.arange(queries, device=device), torch.arange(count, device=device))]

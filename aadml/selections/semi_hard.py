@@ -6,34 +6,33 @@ import torch
 
 from aadml.comparison import Comparison
 from aadml.comparison.options import Margin
-from aadml.comparison.row_choice import OnePositive, chosen_positives, lowest, value_at
+from aadml.comparison.row_choice import drawn, lowest, own_positives, value_at
 from aadml.comparison.scores import Score, dissimilarity
 from aadml.feature_extraction.ground.options import removing
 
 
+@removing(positive="random")
 def semi_hard(
     comparison: Comparison,
     generator: torch.Generator,
     *,
     score: Score = "squared-euclidean",
-    positive: OnePositive = "random",
     margin: Margin = 0.0,
     keep: Literal["nearest", "all"] = "nearest",
 ) -> Comparison:
-    """Select one positive per anchor and negatives farther than it: d_ap < d_an (Schroff et al., CVPR 2015).
+    """Select a random positive per anchor and negatives farther than it: d_ap < d_an (Schroff et al., CVPR 2015).
 
     An anchor without such a negative has no terms, as in FaceNet.
 
     Args:
         comparison: a anchors against c candidates.
-        generator: generator that draws random positives.
+        generator: generator that draws the positives.
         score: measure of nearness, a key of SCORES.
-        positive: "random" (one drawn at random), "own" or "hardest".
         margin: if above 0, the negatives must also be nearer than d_ap + margin.
         keep: keep the "nearest" of these negatives, or "all" of them.
     """
     distance = dissimilarity(comparison, score).detach()
-    positives = chosen_positives(comparison, positive, generator, distance)
+    positives = drawn(comparison.positives, generator)
     reference = value_at(distance, positives)
     negatives = comparison.negatives & (distance > reference)
     if margin > 0:
@@ -53,7 +52,7 @@ def semi_hard_two_sided(comparison: Comparison, generator: torch.Generator, *, s
         score: measure of nearness, a key of SCORES.
     """
     distance = dissimilarity(comparison, score).detach()
-    positives = chosen_positives(comparison, "own", generator)
+    positives = own_positives(comparison)
     apart = (distance - value_at(distance, positives)).abs()
     negatives = comparison.negatives & positives.any(1, keepdim=True)
     return comparison.narrow(positives, lowest(apart, negatives))

@@ -13,7 +13,7 @@ import torch
 
 import aadml
 from aadml.comparison.clips import Clips, Splits
-from aadml.proxies.agreement import agreeing_neighbors
+from aadml.proxies.graph import agreeing_neighbors
 from aadml.retrieval.evaluation import mean_figure
 
 T = TypeVar("T")

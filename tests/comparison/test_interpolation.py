@@ -2,13 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
 import torch
 
 from aadml.comparison import Comparison
 from aadml.comparison.interpolation import interpolated
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.validation import checked_options
 from aadml.selections import SELECTIONS
 
 SHARES = (0.25, 0.5, 0.75)
@@ -118,12 +115,3 @@ def test_a_point_counts_for_an_anchor_as_both_its_ends_do():
 
 def test_without_lines_nothing_is_made_up():
     assert len(more(comparison(), lines=()).candidates) == 8
-
-
-@pytest.mark.parametrize(
-    ("shares", "lines", "message"),
-    [((0.5,), ("between",), "one of same-class"), ((1.5,), BOTH, "each a number from 0 to 1")],
-)
-def test_what_makes_no_sense_is_refused(shares, lines, message):
-    with pytest.raises(InputError, match=message):
-        checked_options(interpolated, {"shares": list(shares), "lines": list(lines)}, "method")

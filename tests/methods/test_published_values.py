@@ -36,16 +36,15 @@ DECIDED = {
     "c-cca": {"ridge": 1e-4},
     "dcca": {"hidden_audio": (128, 128, 64), "hidden_visual": (256, 256, 128), "dropout": 0.2},
     "c-dcca": {"hidden": (100, 100, 100), "dropout": 0.2, "ridge": 1e-3},
-    "cctl": {"margin": 1.0, "metric_weight": 1.0},
+    "cctl": {"margin": 1.0},
     "video-adviser-lite": {
         "hidden": (1024, 512),
         "dropout": 0.1,
         "teacher_share": 0.3,
-        "inner_weight": 1.0,
         "advice_weight": 1.0,
     },
     "eics": {"explicit": 256, "hidden": (1024,), "margin": 1.0},
-    "tlca": {"metric_weight": 1.0, "first_share": 0.5, "shares": (0.25, 0.5, 0.75)},
+    "tlca": {"first_share": 0.5},
     "clip": {"hidden": (1024,), "dropout": 0.1},
     "bic-net": {"dimension": 512, "tokens": 8, "depth": 2, "hidden": (1024,), "dropout": 0.1},
     "dcil": {"dimension": 512, "hidden": (1024,), "dropout": 0.5, "instance_share": 0.5},
@@ -64,6 +63,7 @@ CONSTANTS = {
     "label_space.scales:KERNELS": (3, 5, 7),
     "label_space.msnsca:WEIGHTS": {"label": 1.0, "apart": 0.1},
     "label_space.eics:WEIGHTS": {"explicit": 1.0, "correlation": 1e-3, "apart": 0.1, "triplet": 1.0},
+    "label_space.tlca:SHARES": (0.25, 0.5, 0.75),
     "pairwise.bic_net:HEADS": 4,
 }
 """Numbers of methods that are not options."""

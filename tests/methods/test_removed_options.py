@@ -33,6 +33,10 @@ REMOVED = [
     ("pairs", "method.duplicates", "mask", "keep"),
     ("pairs", "neighbors.own_share", None, 0.5),
     ("few-labels", "method.labeled", 200, 100),
+    ("cctl", "method.metric_weight", 1.0, 0.5),
+    ("tlca", "method.lines", ["same-class", "anchor-negative"], []),
+    ("video-adviser-lite", "method.inner_weight", 1.0, 0.5),
+    ("aadml", "network.activation", "tanh", "relu"),
 ]
 
 

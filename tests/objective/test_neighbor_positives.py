@@ -11,8 +11,7 @@ from aadml.losses.supcon import supcon
 from aadml.objective import Embedded, Objective, ObjectiveOptions
 from aadml.objective.embedded import Bank
 from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositives
-from aadml.proxies.agreement import agreeing_neighbors
-from aadml.proxies.graph import neighbors
+from aadml.proxies.graph import agreeing_neighbors, neighbors
 from aadml.selections import SELECTIONS
 
 COUNT, K = 20, 3

@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.proxies import agreement
-from aadml.proxies.agreement import agreeing_neighbors
+from aadml.proxies import exact_search
 from aadml.proxies.contract import TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
-from aadml.proxies.graph import neighbors
+from aadml.proxies.graph import agreeing_neighbors, neighbors
 
 
 def vectors(count, dimension, seed):
@@ -37,17 +36,22 @@ def by_definition(modalities, k, labels, groups):
     clips=st.integers(1, 40),
     distinct=st.integers(1, 40),
     slack=st.sampled_from([0, 8]),
+    narrow=st.sampled_from([-1000, 1024]),
     seed=st.integers(0, 2**31),
 )
 @settings(max_examples=60, deadline=None)
-def test_equals_the_definition_with_ties_classes_and_duplicates(count, k, classes, clips, distinct, slack, seed):
+def test_equals_the_definition_with_ties_classes_and_duplicates(
+    count, k, classes, clips, distinct, slack, narrow, seed
+):
     random = torch.Generator().manual_seed(seed)
     pick = torch.randint(distinct, (count,), generator=random)
     modalities = [vectors(distinct, 3, seed)[pick], vectors(distinct, 5, seed + 1)[pick]]
     labels = torch.randint(classes, (count,), generator=random)
     groups = torch.randint(clips, (count,), generator=random)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(agreement, "SLACK_ITEMS", slack)
+        patch.setattr(exact_search, "SLACK_ITEMS", slack)
+        patch.setattr(exact_search, "NARROW", narrow)
+        patch.setattr(exact_search, "WIDE", narrow)
         lists = agreeing_neighbors(modalities, k=k, labels=labels, groups=groups)
     assert lists.index.tolist() == by_definition(modalities, k, labels.tolist(), groups.tolist())
     assert torch.equal(lists.mask, lists.index >= 0)

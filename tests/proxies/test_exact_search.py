@@ -56,8 +56,8 @@ def test_equals_the_definition_with_ties_duplicates_and_exclusions(case):
         patch.setattr(exact_search, "SLACK_GROUPS", min(case["slack"], 2))
         patch.setattr(exact_sums, "BLOCK", {"cpu": case["block"]})
         index, value = nearest(
-            torch.from_numpy(case["queries"]).float(),
-            torch.from_numpy(case["bank"]).float(),
+            [torch.from_numpy(case["queries"]).float()],
+            [torch.from_numpy(case["bank"]).float()],
             k=case["k"],
             query_codes=None if query_codes is None else torch.from_numpy(query_codes),
             bank_codes=None if bank_codes is None else torch.from_numpy(bank_codes),
@@ -73,14 +73,14 @@ def test_equals_scikit_learn_on_vectors_without_ties(dimension):
     random = np.random.default_rng(dimension)
     bank, queries = random.normal(size=(3000, dimension)) + 1, random.normal(size=(200, dimension))
     oracle = NearestNeighbors(n_neighbors=7, algorithm="brute", metric="cosine").fit(bank)
-    index, _ = nearest(torch.from_numpy(queries), torch.from_numpy(bank), k=7)
+    index, _ = nearest([torch.from_numpy(queries)], [torch.from_numpy(bank)], k=7)
     assert np.array_equal(index.numpy(), oracle.kneighbors(queries, return_distance=False))
 
 
 def test_a_collapsed_bank_gives_the_first_rows():
     bank = torch.full((5000, 8), 0.3)
     codes = torch.arange(5000)
-    index, value = nearest(bank[:6], bank, k=3, query_codes=codes[:6], bank_codes=codes, excluded=1)
+    index, value = nearest([bank[:6]], [bank], k=3, query_codes=codes[:6], bank_codes=codes, excluded=1)
     assert index.tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2], [0, 1, 2], [0, 1, 2]]
     assert bool((value == 1).all())
 
@@ -88,16 +88,16 @@ def test_a_collapsed_bank_gives_the_first_rows():
 def test_near_ties_that_float32_cannot_tell_apart_are_ranked_rightly():
     angles = torch.linspace(0, 1e-6, 3000, dtype=torch.float64).flip(0)
     bank = torch.stack([angles.cos(), angles.sin()], 1)
-    index, _ = nearest(torch.tensor([[0.0, 1.0]], dtype=torch.float64), bank, k=4)
+    index, _ = nearest([torch.tensor([[0.0, 1.0]], dtype=torch.float64)], [bank], k=4)
     assert index.tolist() == [[0, 1, 2, 3]]  # float32 products of neighbors in the list are often equal
 
 
 def test_blocks_change_nothing(monkeypatch):
     bank = torch.randn(2500, 12, generator=torch.Generator().manual_seed(0))
-    whole = nearest(bank, bank, k=4)
+    whole = nearest([bank], [bank], k=4)
     monkeypatch.setattr(exact_sums, "BLOCK", {"cpu": 1})
     monkeypatch.setattr(exact_search, "COLUMNS", 64)
-    pieces = nearest(bank[:99], bank, k=4)
+    pieces = nearest([bank[:99]], [bank], k=4)
     assert torch.equal(pieces[0], whole[0][:99])
     assert torch.equal(pieces[1], whole[1][:99])
 
@@ -107,7 +107,7 @@ def test_a_class_gathered_around_its_one_hot_is_ranked_rightly(noise):
     bank = torch.zeros(1500, 10, dtype=torch.float64)
     bank[:, 3] = 1
     bank += noise * torch.randn(1500, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    index, _ = nearest(bank[:5], bank, k=3)
+    index, _ = nearest([bank[:5]], [bank], k=3)
     assert index.tolist() == by_definition(bank[:5].numpy(), bank.numpy(), 3)
 
 
@@ -117,7 +117,7 @@ def test_equal_vectors_are_ties_wherever_they_stand(dimension, count):
     generator = torch.Generator().manual_seed(dimension)
     distinct = torch.randn(300, dimension, generator=generator)
     kind = torch.randint(300, (count,), generator=generator)
-    index, value = nearest(distinct, distinct[kind], k=2)
+    index, value = nearest([distinct], [distinct[kind]], k=2)
     for i in range(300):
         copies = (kind == i).nonzero()[:2, 0].tolist()
         if dimension > 1 and len(copies) == 2:
@@ -130,14 +130,14 @@ def test_equal_vectors_are_ties_wherever_they_stand(dimension, count):
 def test_an_outlier_of_great_length_hides_nobody():
     bank = torch.randn(3000, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     bank[17] *= 1e6
-    index, _ = nearest(bank[:40], bank, k=3)
+    index, _ = nearest([bank[:40]], [bank], k=3)
     assert index.tolist() == by_definition(bank[:40].numpy(), bank.numpy(), 3)
 
 
 def test_empty_sides_give_empty_lists():
-    index, value = nearest(torch.zeros(0, 3), torch.ones(5, 3), k=2)
+    index, value = nearest([torch.zeros(0, 3)], [torch.ones(5, 3)], k=2)
     assert index.shape == value.shape == (0, 2)
-    index, _ = nearest(torch.ones(2, 3), torch.ones(0, 3), k=2)
+    index, _ = nearest([torch.ones(2, 3)], [torch.ones(0, 3)], k=2)
     assert index.tolist() == [[-1, -1], [-1, -1]]
 
 
@@ -162,7 +162,7 @@ def test_where_the_order_is_clear_and_where_it_is_not_the_lists_are_those_of_flo
     random = torch.Generator().manual_seed(4)
     bank = torch.randn(400, 96, generator=random)
     bank[200:] = bank[:200] + 1e-6 * torch.randn(200, 96, generator=random)  # half of all pairs are in doubt
-    index, score = nearest(bank[:250], bank, k=5, query_codes=torch.arange(250),
+    index, score = nearest([bank[:250]], [bank], k=5, query_codes=torch.arange(250),
                            bank_codes=torch.arange(400), excluded=1)  # fmt: skip
     x = bank.double()
     products = x @ x.T

@@ -72,9 +72,9 @@ def test_batch_hard_is_the_farthest_positive_and_the_nearest_negative():
 
 def test_semi_hard_is_the_nearest_negative_farther_than_the_positive():
     c = line([2.0, 1.0, 3.0, 4.0], [0, 1, 1, 1])
-    assert columns(SELECTIONS["semi-hard"](c, dice(), positive="own").negatives) == [2]
-    assert columns(SELECTIONS["semi-hard"](c, dice(), positive="own", keep="all").negatives) == [2, 3]
-    kept = SELECTIONS["semi-hard"](c, dice(), positive="own", keep="all", margin=6.0)
+    assert columns(SELECTIONS["semi-hard"](c, dice()).negatives) == [2]
+    assert columns(SELECTIONS["semi-hard"](c, dice(), keep="all").negatives) == [2, 3]
+    kept = SELECTIONS["semi-hard"](c, dice(), keep="all", margin=6.0)
     assert columns(kept.negatives) == [2]
 
 
@@ -130,26 +130,29 @@ def test_one_pair_a_class_leaves_out_classes_without_a_positive():
     assert sorted(SELECTIONS["one-pair-a-class"](c, dice()).anchor_class.tolist()) == [0, 2]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("semi-hard", "one of random, own"), ("semi-hard-two-sided", "was removed"), ("one-pair-a-class", "was removed")],
-)
-def test_selections_of_one_positive_refuse_all(name, message):
-    with pytest.raises(InputError, match=rf"selection.positive: .*{message}"):
+OF_ONE_POSITIVE = {
+    "semi-hard": "random",
+    "random": "random",
+    "semi-hard-two-sided": "own",
+    "one-pair-a-class": "random",
+}
+
+
+@pytest.mark.parametrize("name", OF_ONE_POSITIVE)
+def test_selections_of_one_positive_refuse_all(name):
+    with pytest.raises(InputError, match=r"selection.positive: .*was removed"):
         checked_options(SELECTIONS[name], {"positive": "all"}, "selection")
 
 
-@pytest.mark.parametrize(("name", "kept"), [("semi-hard-two-sided", "own"), ("one-pair-a-class", "random")])
+@pytest.mark.parametrize(("name", "kept"), OF_ONE_POSITIVE.items())
 def test_a_removed_positive_is_accepted_at_its_value(name, kept):
     entry = SELECTIONS[name]
     assert checked_options(entry, {"positive": kept}, "selection") == checked_options(entry, {}, "selection")
 
 
 def test_another_positive_is_refused_with_what_there_is():
-    with pytest.raises(InputError, match="'nearest' given; choose from all, random, own, hardest"):
-        SELECTIONS["hardest"](line([1.0, 2.0], [0, 1]), dice(), positive="nearest")
-    with pytest.raises(InputError, match=r"'hardest' given; choose from all, random, own in"):
-        SELECTIONS["random"](line([1.0, 2.0], [0, 1]), dice(), positive="hardest")
+    with pytest.raises(InputError, match='"nearest" given; pass one of all, random, own, hardest'):
+        checked_options(SELECTIONS["hardest"], {"positive": "nearest"}, "selection")
 
 
 @given(seed=st.integers(0, 2**32 - 1), margin=st.floats(0, 1))

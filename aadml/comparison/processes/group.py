@@ -22,10 +22,10 @@ from torch import Tensor, distributed, nn
 
 from aadml.comparison.processes import launch
 from aadml.comparison.processes.launch import ProcessLost
-from aadml.feature_extraction.ground.json_values import JsonObject
 
 Name = TypeVar("Name", bound=str)
 V = TypeVar("V")
+T = TypeVar("T")
 
 TIMEOUT = timedelta(minutes=30)
 """Maximum wait for other workers, including validation on rank 0, before the job ends."""
@@ -187,7 +187,7 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
         parameter.grad = part.view_as(parameter) if present else None
 
 
-def by_first(compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+def by_first(compute: Callable[[], Mapping[str, T]]) -> dict[str, T]:
     """Compute a result that is valid JSON on rank 0 only, and return the result on all workers."""
     if count() == 1:
         return dict(compute())
@@ -195,14 +195,12 @@ def by_first(compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     if is_first():
         with alone():
             data = json.dumps(dict(compute())).encode()
-    result: dict[str, Any] = json.loads(_from_first(data))
+    result: dict[str, T] = json.loads(_from_first(data))
     return result
 
 
-def tensors_of_first(
-    state: tuple[Mapping[str, Tensor], JsonObject] | None,
-) -> tuple[Mapping[str, Tensor], JsonObject] | None:
-    """Return the tensors and facts of rank 0, or None, on all workers."""
+def tensors_of_first(state: tuple[Mapping[str, Tensor], T] | None) -> tuple[Mapping[str, Tensor], T] | None:
+    """Return the tensors of rank 0 and their facts, which are valid JSON, or None, on all workers."""
     if count() == 1:
         return state
     data = b""

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
-from aadml.losses.kernels.scores import Kind, Scores
+from aadml.losses.kernels.scores import Kind, Scores, applied
 
 EXCLUDED = 1e30
 """Amount subtracted from the scores of excluded entries: more than any score, but small enough not to overflow."""
@@ -129,7 +129,7 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
         return Terms(costs.total, costs.active.long(), costs.possible.long())
     inputs = scores.left, scores.right, columns
     wanted = tuple(torch.is_grad_enabled() and tensor is not None and tensor.requires_grad for tensor in inputs)
-    total, active, possible = _applied(_Sums, *inputs, _BlockTask(comparison, scores.kind, scores.scale, cost), wanted)
+    total, active, possible = applied(_Sums, *inputs, _BlockTask(comparison, scores.kind, scores.scale, cost), wanted)
     return Terms(total, active, possible)
 
 
@@ -272,7 +272,7 @@ def exp_over_mean(values: Tensor) -> Tensor:
 
 def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: float) -> Tensor:
     """Return the log of the mean of exp(factor s_ij) over the anchors compared with each candidate (c,); 0 if none."""
-    result: Tensor = _applied(
+    result: Tensor = applied(
         _Columns, scores.left, scores.right, _BlockTask(comparison, scores.kind, scores.scale, _no_cost), factor
     )
     return result
@@ -327,7 +327,7 @@ def _once(gradients: _Inputs, above: Tensor, inputs: _Inputs) -> _Inputs:
     if not torch.is_grad_enabled():
         return gradients
     sources = [tensor for tensor in (above, *inputs) if tensor is not None]
-    return tuple(None if tensor is None else _applied(_Once, tensor, *sources) for tensor in gradients)
+    return tuple(None if tensor is None else applied(_Once, tensor, *sources) for tensor in gradients)
 
 
 class _Once(torch.autograd.Function):
@@ -340,10 +340,6 @@ class _Once(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> Tensor:
         raise RuntimeError("losses by blocks of rows have no second derivative; call backward without create_graph")
-
-
-def _applied(function: type[torch.autograd.Function], *arguments: Any) -> Any:
-    return function.apply(*arguments)
 
 
 def _is_constant(above: Tensor) -> bool:

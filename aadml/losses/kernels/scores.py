@@ -137,7 +137,7 @@ def _unit(vectors: Tensor) -> Tensor:
     """Normalize vectors (n, d) to length 1, as `normalized` does, but with half the passes for the gradient."""
     if torch.compiler.is_compiling():
         return normalized(vectors)
-    unit: Tensor = _applied(_Unit, vectors)
+    unit: Tensor = applied(_Unit, vectors)
     return unit
 
 
@@ -168,7 +168,7 @@ def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
     center = candidates.detach().mean(0) if len(candidates) else torch.zeros_like(candidates.sum(0))
     if torch.compiler.is_compiling():
         return _with_norms(anchors, center, 0), _with_norms(candidates, center, 1)
-    return _applied(_WithNorms, anchors, center, 0), _applied(_WithNorms, candidates, center, 1)
+    return applied(_WithNorms, anchors, center, 0), applied(_WithNorms, candidates, center, 1)
 
 
 def _with_norms(vectors: Tensor, center: Tensor, place: int) -> Tensor:
@@ -200,5 +200,6 @@ class _WithNorms(torch.autograd.Function):
         )
 
 
-def _applied(function: type[torch.autograd.Function], *arguments: Any) -> Any:
+def applied(function: type[torch.autograd.Function], *arguments: Any) -> Any:
+    """Return the result of an autograd function, whose `apply` has no type."""
     return function.apply(*arguments)

@@ -116,7 +116,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
             self.curriculum.build(*(self.curriculum.described or self.describe_pairs)(train), train)
         frozen = self.curriculum.frozen(epoch.stage)
         if epoch.number == 0 or set(self._frozen) != set(frozen):
-            self._frozen = {side: self._frozen_vectors(train[side], side) for side in frozen}
+            self._frozen = {side: self._vectors(train[side], side)[0].to(self.device) for side in frozen}
 
     def train(self, mode: bool = True) -> "TwoTowers":
         """Set the mode; the frozen side of a stage stays in evaluation mode."""
@@ -166,21 +166,14 @@ class TwoTowers(CachingLearner, CaptionedLearner):
 
     def describe_pairs(self, train: Clips) -> tuple[Tensor, Tensor, Tensor]:
         """Compute unit vectors (n, d) of sound and captions of all pairs, and flags (n,) of present pairs."""
-        vectors, present = {}, torch.ones(len(train), dtype=torch.bool)
-        for modality in train.modalities:
-            features = train[modality]
-            if isinstance(features, Tensor):
-                vectors[modality] = self.embed_all(features, modality)
-            else:
-                vectors[modality], decoded = self._described(features, modality)
-                present &= decoded
-        return vectors["audio"], vectors["text"], present
+        (audio, heard), (text, read) = (self._vectors(train[side], side) for side in ("audio", "text"))
+        return audio, text, heard & read
 
-    def _frozen_vectors(self, features: Features, side: Modality) -> Tensor:
-        """Compute embeddings of all training rows on a frozen side."""
-        is_described = isinstance(features, Tensor)
-        vectors = self.embed_all(features, side) if is_described else self._described(features, side)[0]
-        return vectors.to(self.device)
+    def _vectors(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
+        """Compute unit vectors (n, d) of all rows, and flags (n,) of decoded items."""
+        if isinstance(features, Tensor):
+            return self.embed_all(features, modality), torch.ones(len(features), dtype=torch.bool)
+        return self._described(features, modality)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         present = torch.ones(len(batch.index), dtype=torch.bool, device=batch.index.device)

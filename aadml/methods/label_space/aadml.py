@@ -8,10 +8,10 @@ from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
-from aadml.comparison.options import Margin, Weight
+from aadml.comparison.options import Margin
 from aadml.comparison.processes import group
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
 from aadml.methods.label_space.readouts import COSINE, Readout, ReadoutSection, choose_readout
 from aadml.methods.label_space.regression import label_space_encoders
@@ -35,7 +35,7 @@ from aadml.objective.composition import (
     Weighted,
     compose_objective,
 )
-from aadml.objective.objective import Directions, Reduction
+from aadml.objective.objective import Directions
 from aadml.proxies.contract import Proxy, TrainingSet
 
 TRIPLET = LossSection.of("triplet")
@@ -106,7 +106,7 @@ class LabelSpaceLearner(Learner):
         """Similarity of the chosen read-out."""
         return self.read.similarity
 
-    def readout(self) -> JsonObject:
+    def readout(self) -> Mapping[str, str | float]:
         """Return name and temperature of the chosen read-out."""
         return {"name": self.read.name, "temperature": self.read.temperature}
 
@@ -259,6 +259,7 @@ class LabelSpaceLearner(Learner):
 aadml = learned(LabelSpaceLearner)
 
 
+@removing(reduction="mean-of-active", metric_weight=1.0)
 def cctl(
     context: Context,
     settings: Training,
@@ -267,14 +268,12 @@ def cctl(
     label_loss: LabelLossSection = ROW_NORM,
     readout: ReadoutSection = COSINE,
     margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
-    reduction: Reduction = "mean-of-active",
-    metric_weight: Weight = 1.0,
 ) -> Method:
     """Build CCTL: triplets in label space, in which each item may have any modality (Zeng et al., 2022).
 
     The loss is the label loss of every modality plus the triplet loss over all eight combinations of modalities. An
-    item is never its own positive. The method is AADML without proxies. No code was released: network, label loss and
-    weights are those of AADML, whose paper describes the method, and are configurable.
+    item is never its own positive. The method is AADML without proxies. No code was released: network and label loss
+    are those of AADML, whose paper describes the method, and are configurable.
 
     Args:
         context: dimensions and classes.
@@ -283,14 +282,12 @@ def cctl(
         label_loss: a name of LABEL_LOSSES, `weight` and options.
         readout: see READOUTS.
         margin: margin in squared distance (about 1: AADML paper's group; not published for this loss by itself).
-        reduction: reduction of the triplet losses, see `aadml.objective.reduce`.
-        metric_weight: weight of the triplet loss beside the label loss.
     """
     learner = LabelSpaceLearner(
         context,
         network=network,
         label_loss=label_loss,
-        loss=LossSection.of("triplet", margin=margin, reduction=reduction, weight=metric_weight),
+        loss=LossSection.of("triplet", margin=margin),
         directions=("both-both",),
         readout=readout,
     )

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.methods.method import Context
-from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions, PerModality
+from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions, PerModality, encoders
 from aadml.objective.composition import LabelLossSection, Weighted
 
 
@@ -22,9 +22,7 @@ def label_space_encoders(context: Context, method: str, network: NetworkOptions)
     Raises:
         InputError: the features of a modality are not vectors, or the clips have no classes.
     """
-    context.need_vectors(method)
-    classes = context.need_classes(method)
-    return PerModality({m: LabelSpaceEncoder(size, classes, network) for m, size in context.dimensions.items()})
+    return encoders(context, method, context.need_classes(method), network)
 
 
 def summed_label_loss(section: LabelLossSection) -> Callable[[Mapping[Modality, Tensor], Tensor], Tensor]:

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from aadml.comparison import Comparison
 from aadml.comparison.features import Modality
-from aadml.comparison.interpolation import Lines, Shares, interpolated
-from aadml.comparison.options import Margin, Share, Weight
+from aadml.comparison.interpolation import BOTH, interpolated
+from aadml.comparison.options import Margin, Share
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.losses.triplet import triplet
 from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
@@ -23,8 +24,11 @@ from aadml.objective.composition import ROW_NORM, LabelLossSection
 from aadml.selections import SELECTIONS
 
 FIRST, SECOND = "semi-hard", "hard"
+SHARES = (0.25, 0.5, 0.75)
+"""Positions of the interpolated points on a line."""
 
 
+@removing(metric_weight=1.0, shares=SHARES, lines=BOTH)
 class CurriculumLearner(Learner):
     """Triplets in label space, first semi-hard, then hard among interpolated points (Zeng and Ikeda, 2023).
 
@@ -34,18 +38,15 @@ class CurriculumLearner(Learner):
 
     Stage 2 starts from the best weights of stage 1 with a new optimizer. No code was released, and the abstract names
     only the stages and the interpolation. Network, margin and label loss are those of AADML, from the same group. The
-    division into stages and the positions of the points are configurable. With "anchor-negative" lines, the nearest
-    negative is mostly the point nearest to the anchor, so that there are always hard triplets.
+    nearest negative is mostly the point on an "anchor-negative" line that is nearest to the anchor, so that there are
+    always hard triplets.
 
     Args:
         context: dimensions and classes.
         network: see `NetworkOptions`.
         label_loss: a name of LABEL_LOSSES, `weight` and options.
         margin: margin of the triplets, in squared distance (1.2: AADML, section 5.2).
-        metric_weight: weight of the triplets beside the label loss.
         first_share: share of the epochs in stage 1, 0 to 1.
-        shares: positions of the points on a line, 0 to 1 each.
-        lines: "same-class", "anchor-negative", both, or [] for hard triplets without interpolation.
     """
 
     def __init__(
@@ -55,16 +56,12 @@ class CurriculumLearner(Learner):
         network: Network = NETWORK,
         label_loss: LabelLossSection = ROW_NORM,
         margin: Annotated[Margin, Tuning(0.8, 1.2, 1.6)] = 1.2,
-        metric_weight: Weight = 1.0,
         first_share: Share = 0.5,
-        shares: Shares = (0.25, 0.5, 0.75),
-        lines: Lines = ("same-class", "anchor-negative"),
     ) -> None:
         super().__init__()
         self.encoders = label_space_encoders(context, "tlca", network)
         self.label_loss = summed_label_loss(label_loss)
-        self.metric_weight, self.share = metric_weight, first_share
-        self.shares, self.lines = shares, lines
+        self.share = first_share
         semi_hard = partial(SELECTIONS["semi-hard"], margin=margin, keep="all")
         loss, directions = partial(triplet, margin=margin), all_directions(context)
         self.objectives = {
@@ -82,16 +79,19 @@ class CurriculumLearner(Learner):
 
     def _hard(self, comparison: Comparison, generator: torch.Generator) -> Comparison:
         """Select the farthest positive and the nearest negative among candidates and interpolated points."""
-        more = interpolated(comparison, generator, shares=self.shares, lines=self.lines)
-        return SELECTIONS["batch-hard"](more, generator)
+        return SELECTIONS["batch-hard"](interpolated(comparison, generator, shares=SHARES), generator)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
         label = self.label_loss(vectors, batch.labels)
         embedded = Embedded(vectors, batch.labels, batch.index)
         metric = self.objectives[batch.epoch.stage](embedded, batch.generator)
-        loss = label + self.metric_weight * metric["loss"]
-        return {"loss": loss, "label_loss": label, "metric_loss": metric["loss"], "active": metric["active"]}
+        return {
+            "loss": label + metric["loss"],
+            "label_loss": label,
+            "metric_loss": metric["loss"],
+            "active": metric["active"],
+        }
 
 
 tlca = learned(CurriculumLearner)

@@ -12,6 +12,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Weight
 from aadml.feature_extraction.ground.option_types import Tuning
+from aadml.feature_extraction.ground.options import removing
 from aadml.methods.label_space.regression import label_space_encoders, summed_label_loss
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network, layers
@@ -28,10 +29,11 @@ def mean_squared_distance(vectors: Tensor, targets: Tensor) -> Tensor:
     return distance
 
 
+@removing(inner_weight=1.0)
 class AdvisedLearner(Learner):
     """Students of one modality each, distilled from a teacher of all modalities (VideoAdviser, Wang et al., 2023).
 
-        stage 1, teacher:   CE(z, y) + inner_weight mean |r_i - softmax(z_i)|^2
+        stage 1, teacher:   CE(z, y) + mean |r_i - softmax(z_i)|^2
                             z, r: class logits and regressed labels, linear heads of an MLP on [audio; visual]
         stage 2, students:  label loss of f + advice_weight sum over modalities of mean |f_i - r_i|^2
 
@@ -48,7 +50,6 @@ class AdvisedLearner(Learner):
         hidden: hidden layers of the teacher.
         dropout: share of the teacher's hidden units dropped in training.
         teacher_share: share of the epochs in which the teacher is trained.
-        inner_weight: weight of the distillation inside the teacher.
         advice_weight: weight of the distillation into the students; 0 for students without a teacher.
     """
 
@@ -64,7 +65,6 @@ class AdvisedLearner(Learner):
         hidden: Layers = (1024, 512),
         dropout: Dropout = 0.1,
         teacher_share: Annotated[float, Interval(ge=0, lt=1)] = 0.3,
-        inner_weight: Weight = 1.0,
         advice_weight: Annotated[Weight, Tuning(0.3, 1.0, 3.0)] = 1.0,
     ) -> None:
         super().__init__()
@@ -79,8 +79,7 @@ class AdvisedLearner(Learner):
             }
         )
         self.label_loss, self.share = summed_label_loss(label_loss), teacher_share
-        self.inner_weight, self.advice_weight = inner_weight, advice_weight
-        self.names = context.modalities
+        self.advice_weight, self.names = advice_weight, context.modalities
         self._stage = SECOND
 
     def players(self) -> Mapping[str, Player]:
@@ -124,7 +123,7 @@ class AdvisedLearner(Learner):
         logits, regressed = self._advice([batch.features[m] for m in self.names])
         label = F.cross_entropy(logits, batch.labels)
         inner = mean_squared_distance(regressed, logits.softmax(1))
-        return {"loss": label + self.inner_weight * inner, "label_loss": label, "inner_loss": inner}
+        return {"loss": label + inner, "label_loss": label, "inner_loss": inner}
 
     def _student_loss(self, batch: Batch) -> dict[str, Tensor]:
         self.teacher.eval()  # the teacher is trained, so its outputs have no dropout

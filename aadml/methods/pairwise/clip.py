@@ -1,32 +1,29 @@
 """CLIP's objective on features: contrastive learning of pairs (Radford et al., ICML 2021)."""
 
-import math
 from typing import Annotated, Any
 
-import torch
 from annotated_types import Interval
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Width
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.feature_extraction.ground.options import removing
-from aadml.losses.supcon import supcon
 from aadml.methods.method import Context
 from aadml.methods.networks import all_directions, heads
+from aadml.methods.pairwise.learned_scale import LearnedScale
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Learner
-from aadml.objective import Embedded, Objective, ObjectiveOptions
-from aadml.selections import SELECTIONS
+from aadml.objective import Embedded
+from aadml.objective.composition import LossSection, Space, compose_objective
 
-LARGEST_SCALE = math.log(100)
+SUPCON = LossSection.of("supcon", reduction="mean")
 
 
 @removing(activation="relu", label_aware=False)
-class ContrastiveLearner(Learner):
+class ContrastiveLearner(LearnedScale, Learner):
     """Projection heads under CLIP's objective, which matches clips with their partners (Radford et al., ICML 2021).
 
         L = mean over directions of  mean over i of  -log( exp(s cos(x_i, y_i)) / sum over j of exp(s cos(x_i, y_j)) )
@@ -57,34 +54,19 @@ class ContrastiveLearner(Learner):
     ) -> None:
         super().__init__()
         self.heads = heads(context, "clip", (*hidden, dimension), activation="relu", dropout=dropout)
-        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
-        directions = all_directions(context)
-        self.objective = Objective(
-            self._terms,
-            SELECTIONS["all"],
-            None,
-            directions=directions,
-            reduced=ObjectiveOptions(reduction="mean"),
-            divided=True,
-        )
+        space = Space(context.modalities, dimension)
+        self.objective = compose_objective(space, loss=SUPCON, directions=all_directions(context))
+        self.learn_scale(self.objective, temperature)
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Project a batch onto the unit sphere (b, d) -> (b, dimension)."""
         return F.normalize(self.heads[modality](features), dim=1)
 
-    def _terms(self, comparison: Comparison) -> Terms:
-        """Compute the cross-entropy of scaled cosines, with the positives as targets among all candidates."""
-        loss: Any = supcon
-        terms: Terms = loss(comparison, temperature=torch.exp(-self.log_scale))
-        return terms
-
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        with torch.no_grad():  # no clamp in the graph, whose gradient would be zero beyond the bound
-            self.log_scale.clamp_(0, LARGEST_SCALE)
-        features = batch.features
+        scale, features = self.bounded_scale(), batch.features
         vectors = group.together(len(batch.labels), lambda: {m: self.embed(f, m) for m, f in features.items()})
         embedded = Embedded(vectors, batch.index, batch.index, "id", present=batch.present)
-        return {"loss": self.objective(embedded, batch.generator)["loss"], "scale": group.portion(self.log_scale.exp())}
+        return {"loss": self.objective(embedded, batch.generator)["loss"]} | scale
 
 
 clip = learned(ContrastiveLearner)

@@ -12,7 +12,7 @@ from aadml.feature_extraction.feature_file import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import removing
 from aadml.methods.method import Context
-from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network, PerModality
+from aadml.methods.networks import NETWORK, Network, encoders
 from aadml.methods.pairwise.matching import Matching, on_sphere
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, on_device
@@ -71,13 +71,10 @@ class FewLabelsLearner(Learner):
         directions: Directions = ("all",),
     ) -> None:
         super().__init__()
-        context.need_vectors("few-labels")
-        classes, width = context.need_classes("few-labels", of_all=False), (0, *network.hidden)[-1]
-        sizes = context.dimensions.items()
-        self.encoders: PerModality[LabelSpaceEncoder] = PerModality(
-            {m: LabelSpaceEncoder(size, classes, network) for m, size in sizes}
-        )
-        self.spheres = nn.ModuleDict({m: nn.Linear(width or size, pair_dimension) for m, size in sizes})
+        classes = context.need_classes("few-labels", of_all=False)
+        self.encoders = encoders(context, "few-labels", classes, network)
+        widths = {m: self.encoders[m].predicted.in_features for m in self.encoders}
+        self.spheres = nn.ModuleDict({m: nn.Linear(width, pair_dimension) for m, width in widths.items()})
         self.label_loss, self.label_weight = label_loss.build(), label_loss.shared(Weighted).weight
         self.pair_weight = loss.shared(Weighted).weight
         self.matching = Matching(

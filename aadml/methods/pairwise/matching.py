@@ -1,8 +1,6 @@
 """Matching: the loss of a batch of pairs, with optional further positives, proxies and a bank."""
 
-import math
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +13,11 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Matrix, Modality
-from aadml.comparison.processes import group
 from aadml.comparison.stored_rows import BLOCK
 from aadml.data.inspection.column_statistics import row_hashes
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import WEIGHS_POSITIVES
+from aadml.methods.pairwise.learned_scale import LearnedScale
 from aadml.methods.pairwise.teacher import dcca_space
 from aadml.methods.training.learner import Batch, on_device
 from aadml.objective import Embedded
@@ -29,12 +27,11 @@ from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositive
 from aadml.objective.objective import Directions
 from aadml.proxies.contract import TrainingSet
 
-LARGEST_SCALE = math.log(100)
 Encode = Callable[[Any, Modality], Tensor]
 """(features of some clips, modality) -> their vectors (b, d)."""
 
 
-class Matching(nn.Module):
+class Matching(LearnedScale):
     """The loss of a batch of pairs; see `PairLearner` for the options.
 
     The temperature of a loss that has one is learned. Clips with equal features in some modality are not negatives of
@@ -69,9 +66,8 @@ class Matching(nn.Module):
         super().__init__()
         self.objective = compose_objective(space, loss=loss, selection=selection, proxy=proxy, directions=directions)
         start = getattr(loss.options, "temperature", None)
-        self.log_scale = None if start is None else nn.Parameter(torch.tensor(-math.log(start)))
-        if self.log_scale is not None:
-            self.objective.losses = tuple(partial(self._tempered, inner) for inner in self.objective.losses)
+        if start is not None:
+            self.learn_scale(self.objective, start)
         _check(neighbors, loss.name, self.objective.proxy)
         self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
         if self._taught and len(space.modalities) != 2:
@@ -142,9 +138,7 @@ class Matching(nn.Module):
         Returns:
             "loss", "active", and "scale" if the temperature is learned.
         """
-        if self.log_scale is not None:
-            with torch.no_grad():  # no clamp in the graph, whose gradient would be zero beyond the bound
-                self.log_scale.clamp_(0, LARGEST_SCALE)
+        scale = self.bounded_scale()
         index = batch.index.to(self._groups.device)
         columns = torch.arange(len(self._groups), device=index.device) if self.banked else index
         neighbors = self.neighbors
@@ -158,12 +152,7 @@ class Matching(nn.Module):
             assert self._train is not None
             return encode(on_device(self._train[modality], rows, rows.device), modality)
 
-        parts = self.objective(embedded, batch.generator, encoded)
-        return parts if self.log_scale is None else {**parts, "scale": group.portion(self.log_scale.exp())}
-
-    def _tempered(self, loss: Any, comparison: Any) -> Any:
-        assert self.log_scale is not None
-        return loss(comparison, temperature=torch.exp(-self.log_scale))
+        return {**self.objective(embedded, batch.generator, encoded), **scale}
 
 
 def on_sphere(vectors: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from aadml.comparison.options import Width
 from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.options import removing
 from aadml.methods.method import Context
-from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network, PerModality
+from aadml.methods.networks import NETWORK, Network, encoders
 from aadml.methods.pairwise.matching import Matching, on_sphere
 from aadml.methods.training.learned_method import learned
 from aadml.methods.training.learner import Batch, Epoch, Learner
@@ -76,11 +76,8 @@ class PairLearner(Learner):
         directions: Directions = ("all",),
     ) -> None:
         super().__init__()
-        context.need_vectors("pairs")
         dimension, self.average = embedding.dimension, embedding.average
-        self.encoders: PerModality[LabelSpaceEncoder] = PerModality(
-            {m: LabelSpaceEncoder(size, dimension, network) for m, size in context.dimensions.items()}
-        )
+        self.encoders = encoders(context, "pairs", dimension, network)
         self.averaged = deepcopy(self.encoders).requires_grad_(requires_grad=False) if self.average else None
         self.matching = Matching(
             Space(context.modalities, dimension, (0, *network.hidden)[-1], context.classes),

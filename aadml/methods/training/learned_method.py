@@ -87,7 +87,7 @@ class LearnedMethod(Method):
         """Return the architecture of networks whose shape was read from files."""
         return self.learner.architecture()
 
-    def readout(self) -> JsonObject:
+    def readout(self) -> Mapping[str, str | float]:
         """Return name and options of the learner's read-out."""
         return self.learner.readout()
 

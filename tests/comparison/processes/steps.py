@@ -18,7 +18,7 @@ from aadml.methods.label_space.aadml import LabelSpaceLearner
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.pairwise.clip import ContrastiveLearner
-from aadml.methods.pairwise.pairs import PairLearner
+from aadml.methods.pairwise.pairs import EmbeddingOptions, PairLearner
 from aadml.methods.training.learner import Batch, Epoch
 from aadml.objective.composition import LossSection, ProxySection, SelectionSection
 from aadml.proxies.graph import neighbors
@@ -68,7 +68,7 @@ def in_label_space(sections):
 
 LEARNERS = {
     **{name: partial(in_label_space, sections) for name, sections in CASES.items()},
-    "pairs": partial(PairLearner, CONTEXT, network=NETWORK, dimension=8),
+    "pairs": partial(PairLearner, CONTEXT, network=NETWORK, embedding=EmbeddingOptions(dimension=8)),
     "clip": partial(ContrastiveLearner, CONTEXT, dimension=8, hidden=(12,)),
 }
 GRAPHS = ("graph label-free", "graph of a class")

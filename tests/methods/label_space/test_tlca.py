@@ -1,8 +1,11 @@
 """TLCA: two stages as data, semi-hard and then hard triplets as loops."""
 
+from functools import partial
+
 import pytest
 import torch
 
+from aadml.comparison.interpolation import interpolated
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.label_losses import row_norm
@@ -59,8 +62,9 @@ def test_the_first_stage_counts_negatives_farther_than_the_positive_by_less_than
     torch.testing.assert_close(parts(learner, given)["metric_loss"].double(), sum(costs) / 2, rtol=1e-5, atol=1e-5)
 
 
-def test_the_second_stage_without_lines_is_the_hardest_triplet_of_each_anchor():
-    learner, given = built(margin=1.2, lines=()).learner, batch("hard")
+def test_the_second_stage_without_points_is_the_hardest_triplet_of_each_anchor(monkeypatch):
+    monkeypatch.setattr("aadml.methods.label_space.tlca.SHARES", ())
+    learner, given = built(margin=1.2).learner, batch("hard")
     same = given.labels[:, None] == given.labels[None]
     costs = []
     for d in distances(learner, given):
@@ -70,12 +74,14 @@ def test_the_second_stage_without_lines_is_the_hardest_triplet_of_each_anchor():
     torch.testing.assert_close(parts(learner, given)["metric_loss"].double(), sum(costs) / 2, rtol=1e-5, atol=1e-5)
 
 
-def test_points_toward_negatives_bring_them_nearer():
-    learner, given = built(margin=1.2, lines=("anchor-negative",), shares=(0.25, 0.5)).learner, batch("hard")
+def test_points_toward_negatives_bring_them_nearer(monkeypatch):
+    toward = partial(interpolated, lines=("anchor-negative",))
+    monkeypatch.setattr("aadml.methods.label_space.tlca.interpolated", toward)
+    learner, given = built(margin=1.2).learner, batch("hard")
     same = given.labels[:, None] == given.labels[None]
     costs = []
     for d in distances(learner, given):
-        terms = [max(d[i][same[i]]) - min(d[i][~same[i]]) / 4 + 1.2 for i in range(9)]
+        terms = [max(d[i][same[i]]) - min(d[i][~same[i]]) / 16 + 1.2 for i in range(9)]
         active = [term for term in terms if term > 0]
         costs.append(sum(active) / max(len(active), 1))
     torch.testing.assert_close(parts(learner, given)["metric_loss"].double(), sum(costs) / 2, rtol=1e-5, atol=1e-5)
@@ -83,7 +89,7 @@ def test_points_toward_negatives_bring_them_nearer():
 
 @pytest.mark.parametrize("stage", ["semi-hard", "hard"])
 def test_the_label_loss_is_kept_in_both_stages(stage):
-    learner, given = built(metric_weight=0.5, label_loss={"name": "row-norm", "weight": 2.0}).learner, batch(stage)
+    learner, given = built(label_loss={"name": "row-norm", "weight": 2.0}).learner, batch(stage)
     found = parts(learner, given)
     label = sum(row_norm(learner.embed(given.features[m], m), given.labels) for m in CONTEXT.modalities)
-    torch.testing.assert_close(found["loss"], 2 * label.detach() + 0.5 * found["metric_loss"])
+    torch.testing.assert_close(found["loss"], 2 * label.detach() + found["metric_loss"])

@@ -50,10 +50,10 @@ def test_the_teacher_is_trained_first_and_the_students_start_from_the_best_one()
 
 
 def test_the_teacher_distills_its_classes_into_its_regression():
-    one, given = built(inner_weight=0.5, dropout=0.0).learner, batch("teacher")
+    one, given = built(dropout=0.0).learner, batch("teacher")
     inner = one.teacher["trunk"](torch.cat([given.features["audio"], given.features["visual"]], 1))
     z, r = one.teacher["logits"](inner), one.teacher["regression"](inner)
-    expected = F.cross_entropy(z, given.labels) + 0.5 * (r - z.softmax(1)).square().sum(1).mean()
+    expected = F.cross_entropy(z, given.labels) + (r - z.softmax(1)).square().sum(1).mean()
     torch.testing.assert_close(one.players()["teacher"].loss(given)["loss"], expected)
 
 

@@ -1,0 +1,44 @@
+"""A temperature that is learned with the networks (Radford et al., ICML 2021)."""
+
+import math
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison import Comparison, Terms
+from aadml.comparison.processes import group
+from aadml.objective import Objective
+
+LARGEST = math.log(100)
+
+
+class LearnedScale(nn.Module):
+    """A module whose losses have a learned temperature: the scale s = 1 / temperature is between 1 and 100.
+
+    Attributes:
+        log_scale: log s; None if the losses have no temperature.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log_scale: nn.Parameter | None = None
+
+    def learn_scale(self, objective: Objective, temperature: float) -> None:
+        """Pass the learned temperature, which starts at `temperature`, to all losses of an objective."""
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
+        objective.losses = tuple(partial(self._scaled, loss) for loss in objective.losses)
+
+    def bounded_scale(self) -> dict[str, Tensor]:
+        """Return the scale for the log, after bounding the parameter; empty if the losses have no temperature."""
+        if self.log_scale is None:
+            return {}
+        with torch.no_grad():  # no clamp in the graph, whose gradient would be zero beyond the bound
+            self.log_scale.clamp_(0, LARGEST)
+        return {"scale": group.portion(self.log_scale.exp())}
+
+    def _scaled(self, loss: Any, comparison: Comparison) -> Terms:
+        assert self.log_scale is not None
+        terms: Terms = loss(comparison, temperature=torch.exp(-self.log_scale))
+        return terms

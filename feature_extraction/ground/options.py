@@ -137,10 +137,10 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
 
 
 def removing(**former: Json) -> Callable[[T], T]:
-    """Return a decorator that sets the attribute `removed_options` of a function, see `without_removed`."""
+    """Return a decorator that sets the attribute `removed_options` of an entry, see `without_removed`."""
 
     def decorate(entry: T) -> T:
-        vars(entry)["removed_options"] = former
+        setattr(entry, "removed_options", former)  # noqa: B010 - a function or a class
         return entry
 
     return decorate

@@ -63,15 +63,10 @@ class ModelRecord:
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
-            "facts": self.facts.to_json(),
-            "weights": vars(self.weights),
-            "audit": self.audit,
-            "evaluation": self.evaluation and self.evaluation.to_json(),
-        }
-        return seal({key: value for key, value in content.items() if value})
+        model = {"facts": self.facts.to_json(), "weights": vars(self.weights)}
+        results = {"audit": self.audit, "evaluation": self.evaluation and self.evaluation.to_json()}
+        known = {key: value for key, value in results.items() if value}
+        return seal({"format": FORMAT, "version": VERSION, **model, **known})
 
 
 def read_model_record(folder: Path) -> ModelRecord:

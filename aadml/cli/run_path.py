@@ -18,5 +18,5 @@ class RunPath(click.Path):
         """Return the path, or that of the newest finished run in it."""
         from aadml.runs.manifest import newest_run
 
-        path: Any = super().convert(value, parameter, context)
-        return newest_run(path, lambda text: click.echo(f"aadml: {text}", err=True))
+        folder: Any = super().convert(value, parameter, context)
+        return newest_run(folder, lambda text: click.echo(f"aadml: {text}", err=True))

@@ -312,7 +312,7 @@ class ConfigFile:
             return section
         if key == "selection" and score is not None and "score" in schema(section.entry):
             section = kind(name, OptionValues(**{"score": score, **options}))  # ranks in the score of the loss
-        return section.completed(checked_options)
+        return section.completed(check=True)
 
 
 def _names_identity(proxy: Any) -> bool:

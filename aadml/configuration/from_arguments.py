@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aadml.configuration.config import Config, ConfigFile
 from aadml.configuration.files import open_config
-from aadml.configuration.overrides import Settings, flag_settings, with_setting
+from aadml.configuration.overrides import Settings, flag_settings
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.registry import lookup
@@ -54,6 +54,4 @@ def starting_file(config: str | None, method: str | None, *, sample: bool) -> Co
     started = open_config(config or name)
     chosen = started.values.get("method")
     same = method == (chosen.get("name") if isinstance(chosen, dict) else chosen)
-    if not (method and config) or same:
-        return started
-    return ConfigFile(with_setting(started.values, "method", method), started.places)
+    return started.changed({"method": method}) if method and config and not same else started

@@ -1,6 +1,7 @@
 """Overrides of a config before it is resolved: dotted keys, and the shorthand of losses ("aa-hard-triplet")."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from aadml.configuration import strict_yaml
 from aadml.feature_extraction.ground.errors import InputError
@@ -15,34 +16,43 @@ IDENTITY = "identity"
 """Name of the proxy that leaves every anchor unchanged."""
 
 
-Settings = JsonObject | Sequence[str | tuple[str, Json]] | None
-"""Values of any keys of the config, as {"proxy.k": 5}, ["proxy.k=5"] or [("proxy.k", 5)]; None for no settings."""
+class Setting(NamedTuple):
+    """Value of a key of the config.
+
+    Attributes:
+        key: dotted key ("proxy.k").
+        value: plain value.
+    """
+
+    key: str
+    value: Json
 
 
-def flag_settings(flags: JsonObject) -> list[tuple[str, Json]]:
+Settings = JsonObject | Sequence[str | Setting] | None
+"""Values of any keys of the config, as {"proxy.k": 5}, ["proxy.k=5"] or [Setting("proxy.k", 5)]; None for none."""
+
+
+def flag_settings(flags: JsonObject) -> list[Setting]:
     """Return the settings of the flags that are not None."""
-    return [(key, value) for key, value in flags.items() if value is not None]
+    return [Setting(key, value) for key, value in flags.items() if value is not None]
 
 
-def setting_pairs(settings: Settings, flag: str = "--set") -> list[tuple[str, Json]]:
+def setting_pairs(settings: Settings, flag: str = "--set") -> list[Setting]:
     """Return settings as keys and values; `flag` is the name of the option, for messages.
 
     Raises:
         InputError: the settings are neither a mapping nor texts of the form "key=value".
     """
     if isinstance(settings, Mapping):
-        return list(settings.items())
+        return [Setting(key, value) for key, value in settings.items()]
     listed = () if settings is None else settings
-    if isinstance(listed, str) or not isinstance(listed, Sequence) or not all(map(_is_setting, listed)):
+    are_settings = isinstance(listed, Sequence) and all(isinstance(item, str | Setting) for item in listed)
+    if isinstance(listed, str | Setting) or not are_settings:
         raise InputError(f'settings: {settings!r} given; pass {{"proxy.k": 5}} or ["proxy.k=5"]')
     return [parse_setting(item, flag) if isinstance(item, str) else item for item in listed]
 
 
-def _is_setting(item: object) -> bool:
-    return isinstance(item, str) or (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str))
-
-
-def parse_setting(text: str, flag: str = "--set") -> tuple[str, Json]:
+def parse_setting(text: str, flag: str = "--set") -> Setting:
     """Parse "key=value" of `--set`, or of another flag; the value is YAML.
 
     Raises:
@@ -52,7 +62,7 @@ def parse_setting(text: str, flag: str = "--set") -> tuple[str, Json]:
     if not sign or not path.strip():
         raise InputError(f"{flag} {text}: does not have the form key=value; pass, for example, proxy.k=5")
     try:
-        return path.strip(), strict_yaml.load(value)
+        return Setting(path.strip(), strict_yaml.load(value))
     except InputError as error:
         raise InputError(f"{flag} {text}: {str(error).removeprefix('line 1: ')}") from error
 

@@ -4,7 +4,7 @@ Numbers and texts are those of YAML 1.2: 5e-4 is a number, `no` and `12:30` are 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,21 +31,33 @@ _WORDS: dict[str, tuple[str, str]] = {
 """Tag -> pattern of its scalars, and the possible first letters."""
 
 
-class _Words(yaml.resolver.BaseResolver):
-    """Resolver of the scalars of YAML 1.2's core schema."""
+class _Loader(yaml.SafeLoader):
+    """Composer of nodes without anchors, aliases and tags, whose scalars are those of YAML 1.2's core schema."""
 
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - those of _WORDS below, not those of YAML 1.1
+    depth = 0
 
-for _name, (_pattern, _first) in _WORDS.items():
-    _Words.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})$"), [*_first, *([""] * (_name == "null"))])
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Compose the next node.
 
-
-class _Loader(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser, yaml.composer.Composer, _Words):
-    def __init__(self, text: str) -> None:
-        yaml.reader.Reader.__init__(self, text)
-        yaml.scanner.Scanner.__init__(self)
-        yaml.parser.Parser.__init__(self)
-        yaml.composer.Composer.__init__(self)
-        _Words.__init__(self)
+        Raises:
+            InputError: the node is an alias, has an anchor or a tag, or is nested too deeply.
+        """
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent) or event.anchor:
+            raise InputError(f"line {line}: anchors and aliases (& and *) are not allowed; write the value out")
+        if event.tag:
+            raise InputError(
+                f"line {line}: tags (!{event.tag.removeprefix('!')[:40]}) are not allowed; write a plain value"
+            )
+        is_nested = isinstance(event, yaml.CollectionStartEvent)
+        if is_nested and self.depth == DEEPEST:
+            raise InputError(f"line {line}: more than {DEEPEST} nested mappings and lists; use fewer levels")
+        self.depth += is_nested
+        node = super().compose_node(parent, index)
+        self.depth -= is_nested
+        return node
 
 
 class _Dumper(yaml.SafeDumper):
@@ -57,6 +69,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 for _name, (_pattern, _first) in _WORDS.items():
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})$"), [*_first, *([""] * (_name == "null"))])
     _Dumper.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})$"), list(_first))
 
 
@@ -91,13 +104,16 @@ def read(text: str) -> Document:
     if len(text) > LARGEST:
         raise InputError(f"{len(text)} characters given; write at most {LARGEST}")
     try:
-        _refuse_structure(_Loader(text))
-        node = _Loader(text).get_single_node()
+        loader: Any = _Loader(text)
+        node = loader.get_node() if loader.check_node() else None
+        if loader.check_node():
+            line = loader.peek_event().start_mark.line + 1
+            raise InputError(f"line {line}: a second document begins; keep only one document per file")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = f"line {mark.line + 1}: " if mark else ""
+        place = f"line {mark.line + 1}: " if mark else ""
         raise InputError(
-            f"{line}the text is not YAML ({' '.join(str(error.problem or error.context).split())}); correct the syntax"
+            f"{place}the text is not YAML ({' '.join(str(error.problem or error.context).split())}); correct the syntax"
         ) from error
     except yaml.YAMLError as error:
         raise InputError(f"the text is not YAML ({' '.join(str(error).split())}); correct the syntax") from error
@@ -109,35 +125,6 @@ def dump(value: Json, **options: Any) -> str:
     """Return plain values as YAML text; `load` of this text returns the same values."""
     text: str = yaml.dump(value, Dumper=_Dumper, **options)
     return text
-
-
-def _refuse_structure(loader: Any) -> None:
-    """Check the events of a document in order, before any value is built.
-
-    Raises:
-        InputError: there are anchors, aliases, tags, a second document, or too many nested mappings and lists.
-    """
-    depth = documents = 0
-    for event in _events(loader):
-        line = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise InputError(f"line {line}: anchors and aliases (& and *) are not allowed; write the value out")
-        if getattr(event, "tag", None):
-            raise InputError(
-                f"line {line}: tags (!{event.tag.removeprefix('!')[:40]}) are not allowed; write a plain value"
-            )
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        documents += isinstance(event, yaml.DocumentStartEvent)
-        if depth > DEEPEST:
-            raise InputError(f"line {line}: more than {DEEPEST} nested mappings and lists; use fewer levels")
-        if documents > 1:
-            raise InputError(f"line {line}: a second document begins; keep only one document per file")
-
-
-def _events(loader: Any) -> Iterator[Any]:
-    while loader.check_event():
-        yield loader.get_event()
 
 
 def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
@@ -164,7 +151,7 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
     return mapping
 
 
-def _scalar(node: Any) -> Json:
+def _scalar(node: Any) -> str | float | bool | None:
     kind, line = node.tag.removeprefix(_TAG), node.start_mark.line + 1
     text: str = node.value
     if kind == "null":

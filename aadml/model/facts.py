@@ -115,8 +115,8 @@ def fingerprint(origin: JsonObject) -> JsonObject:
     ignored = () if "about" in origin else ABOUT
     parameters = {key: value for key, value in nested(origin, "parameters").items() if key not in ignored}
     source = nested(nested(origin, "about"), "source")
-    plain: JsonObject = json.loads(json.dumps(parameters))
-    return {"extractor": name, "parameters": plain, **({"source": source} if source else {})}
+    known = {"extractor": name, "parameters": json.loads(json.dumps(parameters))}
+    return known | ({"source": source} if source else {})
 
 
 def difference(expected: JsonObject, given: JsonObject) -> str:

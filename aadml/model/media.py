@@ -16,7 +16,7 @@ from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject, nested
+from aadml.feature_extraction.ground.json_values import nested
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
@@ -107,26 +107,23 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
             f"{modality}: {name} has matrices fitted on the training clips, which the model does not contain; "
             "embed arrays instead of files"
         )
-    about: JsonObject = {"extractor": built.name, "parameters": dict(built.parameters), "about": dict(built.about)}
-    other = difference(expected, fingerprint(about))
-    if other:
+    actual = fingerprint({"extractor": built.name, "parameters": built.parameters, "about": built.about})
+    if other := difference(expected, actual):
         raise InputError(
             f"{modality}: the installed extractor differs from the model's ({other}); embed arrays instead of files"
         )
     return built
 
 
-def _published(value: Json) -> Json:
+def _published(value: object) -> str:
     """Return the path of the weight file that a parameter names by its checksum; "auto" if the checksum is unknown.
 
     An unknown checksum belongs to a file of the user, or to a published file without a published checksum; the
     comparison of fingerprints decides between these. Paths and URLs count as unknown: the parameter comes from a
     file, and a SavedModel at such a path would be executed.
     """
-    if value == "untrained":
-        return value
     if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
-        return "auto"
+        return "untrained" if value == "untrained" else "auto"
     known = {weights.sha256: name for name, weights in WEIGHTS.items() if weights.sha256}
     return next((str(weights_path(name)) for digest, name in known.items() if value.startswith(digest)), "auto")
 

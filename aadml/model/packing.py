@@ -63,11 +63,10 @@ class ModelRecord:
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
-        results = ({"audit": self.audit} if self.audit else {}) | (
-            {"evaluation": self.evaluation.to_json()} if self.evaluation else {}
-        )
         model = {"facts": self.facts.to_json(), "weights": vars(self.weights)}
-        return seal({"format": FORMAT, "version": VERSION, **model, **results})
+        results = {"audit": self.audit, "evaluation": self.evaluation and self.evaluation.to_json()}
+        known = {key: value for key, value in results.items() if value}
+        return seal({"format": FORMAT, "version": VERSION, **model, **known})
 
 
 def read_model_record(folder: Path) -> ModelRecord:

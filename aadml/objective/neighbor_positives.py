@@ -180,9 +180,8 @@ class NeighborPositives:
         place[columns] = torch.arange(len(columns), device=columns.device)
         column = place[rows.clamp_min(0)].masked_fill(~mask, -1)
         weights = self._weights(lists.similarity).masked_fill(column < 0, 0)
-        spread = weights.new_zeros(
-            len(index), len(columns) + 1
-        )  # the last column holds neighbors that are not candidates
+        # the last column holds neighbors that are not candidates
+        spread = weights.new_zeros(len(index), len(columns) + 1)
         spread.scatter_(1, column.masked_fill(column < 0, len(columns)), weights)
         present = torch.zeros_like(spread, dtype=torch.bool)
         present.scatter_(1, column.masked_fill(column < 0, len(columns)), value=True)

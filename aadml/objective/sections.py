@@ -7,10 +7,11 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeGuard, TypeVar
 
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.feature_extraction.ground.options import completed, keywords, made, schema, without_removed
 from aadml.feature_extraction.ground.registry import Registry, lookup
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.objective.left_out import LeftOut, is_left_out
 
 T = TypeVar("T")
@@ -78,17 +79,15 @@ class EntrySection(OwnSection):
         entry: Callable[..., Any] = lookup(self.table, self.name, self.key.replace("_", " "))
         return entry
 
-    def completed(self: S, complete: Callable[..., JsonObject] = completed) -> S:
-        """Return the section with the defaults of all omitted options.
-
-        Args:
-            complete: `completed`, or `checked_options`, which also checks the values.
-        """
-        entry, options = self.entry, dict(vars(self.options))
-        values: dict[str, Json] = {}
-        for group in self.groups:
-            values |= complete(group, {key: options.pop(key) for key in schema(group) if key in options}, self.key)
-        return replace(self, options=OptionValues(**{**values, **complete(entry, options, self.key, name=self.name)}))
+    def completed(self: S, *, check: bool = False) -> S:
+        """Return the section with the defaults of all omitted options; `check` also checks the values."""
+        entry, options, complete = self.entry, dict(vars(self.options)), checked_options if check else completed
+        parts = [
+            complete(group, {key: options.pop(key) for key in schema(group) if key in options}, self.key)
+            for group in self.groups
+        ]
+        parts.append(complete(entry, options, self.key, name=self.name))
+        return replace(self, options=OptionValues(**{key: value for part in parts for key, value in part.items()}))
 
     def shared(self, group: Callable[..., T]) -> T:
         """Build one of the `groups` from the options."""

@@ -4,6 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import torch
+
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.relevance import LABEL, check_relevance
 from aadml.configuration.config import Common, Config
@@ -11,26 +14,31 @@ from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
 from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.sources.media_sets import is_manifest, read_media, with_media
-from aadml.data.splitting.splits import has_one_label, require_one_label, to_splits
+from aadml.data.splitting.splits import has_one_label, require_one_label, stratified, to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
-from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, open_features
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.objective.sections import OptionValues
 from aadml.retrieval.judgments import chosen_relevance
 
 
-def load_splits(config: Config) -> Splits:
+def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
     """Read the data of a config, divided into splits; a missing validation split is drawn from train.
+
+    Args:
+        config: complete config.
+        content: content of the data, if they were read already.
 
     Raises:
         InputError: the config has no data, or the data cannot be read or divided.
     """
     data, common = config.data, config.common
     if config.towers is not None:
-        content, manifest = read_media(data, list(config.towers.networks))
-        return with_media(_as_configured(_divided(config, content), common), manifest)
+        media, manifest = read_media(data, list(config.towers.networks))
+        return with_media(_as_configured(_divided(config, media), common), manifest)
     if not is_captioned(data):
-        return _as_configured(_divided(config, open_data(data)), common)
+        return _as_configured(_divided(config, open_data(data) if content is None else content), common)
     _refuse(common, _OF_CLASSES, f"{data} is captioned sound, which has no classes; {_CAPTIONS_FIT}")
     if not takes_captions(config.options):
         raise InputError(
@@ -141,49 +149,76 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
     return each_split(splits, lambda part: part if name is None else replace(part, relevance=rule), *notes)
 
 
-def starting_config(
-    data: str | Path | Splits | Clips | None, config: str | Path | None, method: str | None, say: Callable[[str], None]
-) -> str | Path | None:
-    """Return the config to start from: the user's config, or `pairs` or `few_labels` if the labels require one of them.
+class Source:
+    """Data that are passed to a training; a file is read once, for the choice of a config and for the training.
 
     Args:
-        data: training data; None for the sample clips.
-        config: config chosen by the user, if any.
-        method: method chosen by the user, if any; it has a config of its own.
-        say: called with a sentence if the labels decide.
-
-    Raises:
-        InputError: the data cannot be read.
+        data: path of the data, next to which modules may be named as module:name, or data in memory; None for the path
+            in the config.
     """
-    if config is not None or method is not None or data is None:
-        return config
-    one_each, unlabelled = _labels_of(data)
-    if one_each and not unlabelled:
-        return config
-    reason = "some clips have no label" if one_each else "the clips do not have exactly one class each"
-    chosen = "few_labels" if one_each else "pairs"
-    say(f"{reason}, so config '{chosen}' is used; choose another with --config or --method")
-    return chosen
+
+    def __init__(self, data: str | Path | Splits | Clips | None) -> None:
+        self.data = data
+        self.place = data_location(data) if isinstance(data, str | Path) else None
+        self._content: FeatureFile | None = None
+        if self.place:
+            search_beside(Path(self.place))
+
+    def starting_config(
+        self, config: str | Path | None, method: str | None, say: Callable[[str], None]
+    ) -> str | Path | None:
+        """Return the user's config, or `pairs` or `few_labels` if the labels require one of them.
+
+        Args:
+            config: config chosen by the user, if any.
+            method: method chosen by the user, if any; it has a config of its own.
+            say: called with a sentence if the labels decide.
+
+        Raises:
+            InputError: the data cannot be read.
+        """
+        if config is not None or method is not None or self.data is None:
+            return config
+        one_each, unlabelled = self._labels(self.data)
+        if one_each and not unlabelled:
+            return config
+        reason = "some clips have no label" if one_each else "the clips do not have exactly one class each"
+        chosen = "few_labels" if one_each else "pairs"
+        say(f"{reason}, so config '{chosen}' is used; choose another with --config or --method")
+        return chosen
+
+    def splits(self, config: Config) -> Splits:
+        """Return the data as a config divides them; see `load_splits`."""
+        content, self._content = self._content, None  # the content is not kept in memory during the training
+        if isinstance(self.data, Splits):
+            return configured_in_memory(self.data, config)
+        if isinstance(self.data, Clips):
+            return configured_in_memory(_with_validation(self.data, config.common), config, drawn=True)
+        return load_splits(config, content)
+
+    def _labels(self, data: str | Path | Splits | Clips) -> tuple[bool, bool]:
+        """Return whether clips have at most one class each, and whether some training clips have no class."""
+        if isinstance(data, Splits | Clips):
+            clips = data.train if isinstance(data, Splits) else data
+            return clips.one_label_each, bool(clips.unlabelled)
+        if str(data).startswith(SYNTHETIC) or is_captioned(data):
+            return True, False
+        if is_manifest(data):
+            content, _ = read_media(data, ())
+        else:
+            content = self._content = open_data(data)
+        return has_one_label(content), bool((content.labels[content.rows("train")] == UNLABELLED).any())
 
 
-def _labels_of(data: str | Path | Splits | Clips) -> tuple[bool, bool]:
-    """Return whether clips have at most one class each, and whether some training clips have no class.
-
-    The features of a feature file are not read.
-    """
-    if isinstance(data, Splits | Clips):
-        clips = data.train if isinstance(data, Splits) else data
-        return clips.one_label_each, bool(clips.unlabelled)
-    if str(data).startswith(SYNTHETIC) or is_captioned(data):
-        return True, False
-    if is_feature_file(data):
-        with open_features(data) as (content, _):
-            return _labels_in(content)
-    return _labels_in(read_media(data, ())[0] if is_manifest(data) else open_data(data))
-
-
-def _labels_in(content: FeatureFile) -> tuple[bool, bool]:
-    return has_one_label(content), bool((content.labels[content.rows("train")] == UNLABELLED).any())
+def _with_validation(clips: Clips, common: Common) -> Splits:
+    """Set a share of clips aside for validation."""
+    rows = np.arange(len(clips), dtype=np.int64)
+    valid = stratified(clips.labels.numpy(), rows, common.validation, common.seed)
+    parts = np.setdiff1d(rows, valid), valid, rows[:0]
+    train, chosen, test = (clips.select(torch.from_numpy(part)) for part in parts)
+    draw = "stratified" if clips.class_names else "at random"
+    note = f"{len(valid)} clips were set aside for validation ({draw}, seed {common.seed})"
+    return Splits(train, chosen, test, notes=(note,))
 
 
 def takes_captions(options: OptionValues) -> bool:
@@ -205,9 +240,6 @@ def read(
     path: str | Path,
     *,
     layout: str | None = None,
-    audio: str | None = None,
-    visual: str | None = None,
-    text: str | None = None,
     views: Views = (),
     validation: float = 0.1,
     seed: int = 0,
@@ -219,10 +251,7 @@ def read(
     Args:
         path: a feature file of any known layout, "synthetic:ave", or captioned sound.
         layout: layout of the file; recognized by default.
-        audio: view for the modality audio, if the layout does not name it.
-        visual: view for the modality visual, if the layout does not name it.
-        text: view for the modality text, if the layout does not name it.
-        views: views for further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
+        views: views for the modalities that the layout does not name: `{"audio": VIEW}`, or `["audio=VIEW"]`.
         validation: share of each class's training clips for validation, if the data have no validation split.
         seed: seed of the draw of validation clips.
         cleaning: cleaning of captions, that of the method to train ("mei", "xie").
@@ -242,12 +271,12 @@ def read(
     if seed < 0:
         raise InputError(f"seed: {seed} given; pass a whole number of at least 0")
     if is_captioned(path):
-        if view := next((option for option in (layout, audio, visual, text, views) if option), None):
+        if view := next((option for option in (layout, views) if option), None):
             raise InputError(f"{path}: is captioned sound, which has no layout and no views; leave out {view}")
         return captioned_splits(path, cleaning=cleaning, captions=captions)
     if (cleaning, captions) != ("mei", 5):
         raise InputError(
             f"{path}: contains features; leave out cleaning and captions, which are options of captioned sound"
         )
-    content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
+    content = open_data(path, layout=layout, views=views)
     return to_splits(content, validation=validation, seed=seed, name=str(path))

@@ -6,15 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import torch
-
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.processes import group, launch
-from aadml.configuration.config import Config
-from aadml.configuration.from_arguments import assemble
-from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
-from aadml.data.splitting.splits import stratified
+from aadml.configuration.from_arguments import starting_file
+from aadml.configuration.overrides import Settings, flag_settings
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import Note
@@ -23,8 +18,8 @@ from aadml.model.model import Model
 from aadml.model.packing import FACTS
 from aadml.retrieval.judgments import relevance_name
 from aadml.runs.config_warnings import config_warnings, training_warnings
-from aadml.runs.data import configured_in_memory, data_location, starting_config
-from aadml.runs.loading import load, read_config
+from aadml.runs.data import Source
+from aadml.runs.loading import load_trained, read_config
 from aadml.runs.manifest import CONFIG, read_manifest
 from aadml.runs.prepare import Prepared, prepare
 from aadml.runs.run_names import new_run_folder
@@ -110,18 +105,25 @@ def fit(
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     if data is None and launch.started():
         raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
-    config = starting_config(data, config, method, note)
-    flags = {"proxy.k": k, "relevance": relevance_name(relevance), "device": device, "modalities": modalities}
-    flags["training.criterion"] = criterion
-    complete = assemble(
-        data=data_location(data) if isinstance(data, str | Path) else None, method=method, loss=loss, seed=seed,
-        config=str(config) if config else None, epochs=epochs, sample=data is None,
-        settings=[*flag_settings(flags), *setting_pairs(settings)],
-    )  # fmt: skip
+    source = Source(data)
+    config = source.starting_config(config, method, note)
+    flags = {
+        "loss": loss,
+        "proxy.k": k,
+        "data": source.place,
+        "seed": seed,
+        "relevance": relevance_name(relevance),
+        "device": device,
+        "modalities": modalities,
+        "training.epochs": epochs,
+        "training.criterion": criterion,
+    }
+    started = starting_file(str(config) if config else None, method, sample=data is None)
+    complete = started.changed(flag_settings(flags)).changed(settings).resolve()
     complete = with_sample_data(complete, note) if data is None else complete
     for message in config_warnings(complete):
         note(message)
-    prepared = prepare(complete, _in_memory(data, complete))
+    prepared = prepare(complete, source.splits(complete))
     with group.joined():
         check_processes(prepared)
         callbacks = callbacks if group.is_first() else SILENT
@@ -182,20 +184,20 @@ def resume_run(
     if CONFIG not in manifest.files:
         raise InputError(f"{place}: was stopped before training began; start a new run")
     config = read_config(manifest)
-    prepared = None if manifest.is_finished else prepare(config, _in_memory(data, config))
+    prepared = None if manifest.is_finished else prepare(config, Source(data).splits(config))
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     with group.joined():
         if prepared is not None:
             check_processes(prepared)
         if not group.is_first():
             if prepared is None or FACTS in manifest.files:
-                return load(place)
+                return load_trained(manifest)
             return follow(prepared, place)
         with open_run(place) as store:  # opened for a finished run too: a killed process may have left files
             if prepared is not None and not store.manifest.is_finished:
                 return train_run(prepared, store, callbacks=callbacks, on_note=note)
     note(f"{place} is finished, so there is nothing to resume")
-    return load(place)
+    return load_trained(store.manifest)
 
 
 def _fit_in_memory(prepared: Prepared, note: Note, callbacks: Callbacks) -> Model:
@@ -210,22 +212,6 @@ def _fit_in_memory(prepared: Prepared, note: Note, callbacks: Callbacks) -> Mode
     for verdict in record.verdicts or ():
         note(f"warning: {verdict}")
     return replace(model, record=record)
-
-
-def _in_memory(data: object, config: Config) -> Splits | None:
-    """Return data in memory as configured splits; None if the data are read from the path in the config."""
-    if isinstance(data, Splits):
-        return configured_in_memory(data, config)
-    if not isinstance(data, Clips):
-        return None
-    labels, rows = data.labels.numpy(), np.arange(len(data), dtype=np.int64)
-    chosen = stratified(labels, rows, config.common.validation, config.common.seed)
-    train, valid, test = (
-        data.select(torch.from_numpy(part)) for part in (np.setdiff1d(rows, chosen), chosen, rows[:0])
-    )  # fmt: skip
-    draw = "stratified" if data.class_names else "at random"
-    note = f"{len(chosen)} clips were set aside for validation ({draw}, seed {config.common.seed})"
-    return configured_in_memory(Splits(train, valid, test, notes=(note,)), config, drawn=True)
 
 
 def check_processes(prepared: Prepared) -> None:

@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 
-import torch
-
 from aadml.comparison.clips import Splits
 from aadml.configuration.config import Config
 from aadml.configuration.files import parsed
@@ -87,18 +85,20 @@ def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) ->
         >>> aadml.load(folder)
         <Model cca: audio 128-d, visual 1024-d, 15 classes, cosine, test MAP 0.110>
     """
-    folder, target = newest_run(Path(path)), chosen_device(device, "load")
-    return _loaded(read_manifest(folder), target) if is_run(folder) else load_model(folder, target)
+    folder = newest_run(Path(path))
+    if not is_run(folder):
+        return load_model(folder, chosen_device(device, "load"))
+    return load_trained(read_manifest(folder), device)
 
 
-def _loaded(manifest: RunManifest, device: torch.device) -> Model:
-    """Load the model of a run."""
+def load_trained(manifest: RunManifest, device: str = "auto") -> Model:
+    """Load the model of a run; see `load`."""
     folder = manifest.folder
     if FACTS not in manifest.files:
         command = f"aadml train --resume {quote(str(folder))}"
         raise InputError(f"{folder}: the training was not finished; continue it with `{command}`")
     manifest.read(FACTS)  # the manifest must agree with the checksums of the model
-    model = load_model(folder, device)
+    model = load_model(folder, chosen_device(device, "load"))
     if not manifest.is_finished:
         return model
     audit = read_audit(manifest)
@@ -120,7 +120,7 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
         raise InputError(f"{folder}: is a model without its run; pass --data F.h5, or pass the run folder")
     manifest = read_manifest(folder)
     config = read_config(manifest)
-    model = _loaded(manifest, chosen_device(device or config.common.device, "load"))
+    model = load_trained(manifest, device or config.common.device)
     try:
         splits = load_splits(config)
     except InputError as error:

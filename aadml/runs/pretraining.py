@@ -6,7 +6,6 @@ from pathlib import Path
 
 from aadml.configuration.config import Config, resolve
 from aadml.feature_extraction.frontends.inference import chosen_device
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import schema, sections
 from aadml.methods import METHODS
 from aadml.methods.method import Prior
@@ -25,8 +24,7 @@ def prior_config(config: Config, prior: Prior) -> Config:
     known, foreign = schema(build), set(sections(METHODS[config.method])) - set(sections(build))
     options = {key: value for key, value in vars(config.options).items() if key in known}
     values = {key: value for key, value in config.values.items() if key not in foreign}
-    changed: JsonObject = {"method": {**options, "name": prior.method}, "training": vars(prior.training)}
-    return resolve({**values, **changed})
+    return resolve(values | {"method": {**options, "name": prior.method}, "training": vars(prior.training)})
 
 
 def prior_folder(place: Path, config: Config, prior: Prior) -> Path:

@@ -32,23 +32,18 @@ def audit_model(folder: Path, data: str | Path | Splits, protocol: str, split: s
 def audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float, note: Note) -> AuditReport:
     """Audit a run on its own data, and add the findings to the run; see `aadml.audit`."""
     run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
-    report = AuditReport(_findings(run, protocol, split, retrain=retrain, seconds=seconds))
-    if (protocol, split) == (run.model.facts.protocol, "test"):
-        content = AuditRecord(protocol, split, report.summary, tuple(report))
-        card = replace(run.model, audit=content.verdict).card().encode()
-        add_to_run(run.folder, {AUDIT: to_bytes(asdict(content)), CARD: card}, note)
-    return report
-
-
-def _findings(run: Run, protocol: str, split: str, *, retrain: bool, seconds: float) -> list[Finding]:
     pipeline = ProtocolPipeline(subject_of(run), protocol)
     findings = run_checks(pipeline, run.splits, CHECKS, split=split, seconds=seconds)
     findings += [_kept_epoch(run), _stored_score(run)]
-    if not retrain:
-        return findings
-    # the comparison with a retraining replaces a selection check that was not possible
-    checked = [f for f in findings if (f.check, f.verdict) != ("selection", Verdict.NOT_CHECKABLE)]
-    return [*checked, fitted_without_test(run, split)]
+    if retrain:  # the comparison with a retraining replaces a selection check that was not possible
+        findings = [f for f in findings if (f.check, f.verdict) != ("selection", Verdict.NOT_CHECKABLE)]
+        findings.append(fitted_without_test(run, split))
+    report = AuditReport(findings)
+    if (protocol, split) == (run.model.facts.protocol, "test"):
+        record = AuditRecord(protocol, split, report.summary, tuple(report))
+        card = replace(run.model, audit=record.verdict).card().encode()
+        add_to_run(run.folder, {AUDIT: to_bytes(asdict(record)), CARD: card}, note)
+    return report
 
 
 def _kept_epoch(run: Run) -> Finding:

@@ -18,7 +18,7 @@ from aadml.model.packing import CARD, FACTS
 from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.config_warnings import training_warnings
 from aadml.runs.environment import Environment, environment, read_environment
-from aadml.runs.loading import load, read_config
+from aadml.runs.loading import load_trained, read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, RunManifest, is_finished, is_run, read_manifest
 from aadml.runs.prepare import Prepared, clips_to_fit, prepare
 from aadml.runs.pretraining import prior_config, prior_folder
@@ -87,7 +87,7 @@ def train_run(
     session = _run_session(prepared, store, scoring, callbacks)
     if FACTS in store.manifest.files:  # stopped between training and scoring
         session.history = list(map(without_diagnosis, read_records(store.manifest)))
-        model = load(store.folder, device=prepared.config.common.device)
+        model = load_trained(store.manifest, prepared.config.common.device)
     else:
         for message in training_warnings(prepared, with_forecast=True) if on_note else []:
             note(message)
@@ -195,7 +195,7 @@ def train_into(
             )
         if store.manifest.is_finished:
             _check_same_data(prepared, store)
-            return load(folder, device=config.common.device)
+            return load_trained(store.manifest, config.common.device)
         return train_run(prepared, store, scoring, callbacks=callbacks, priors=priors, on_note=on_note)
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.validation import checked_options
 from aadml.objective.composition import LossSection, ProxySection, SelectionSection, Weighted
 from aadml.objective.sections import OptionValues, plain, stored_section
 
@@ -35,7 +34,7 @@ def test_a_wrong_name_is_refused(kind, name, options, message):
 
 def test_values_are_checked_where_a_config_is_resolved():
     with pytest.raises(InputError, match=r"loss\.margin: -1 given"):
-        LossSection("triplet", OptionValues(margin=-1)).completed(checked_options)
+        LossSection("triplet", OptionValues(margin=-1)).completed(check=True)
 
 
 def test_options_cannot_be_changed_and_are_compared_by_value():

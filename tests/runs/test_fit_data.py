@@ -10,14 +10,25 @@ import aadml
 from aadml.comparison.clips import Clips
 from aadml.comparison.processes import launch
 from aadml.configuration.from_arguments import assemble
+from aadml.data import open_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.runs import data as run_data
 from aadml.runs import fit
 from aadml.runs.manifest import CONFIG, read_manifest
 from aadml.runs.prepare import prepare
 from aadml.runs.scoring import TEST, Scoring
 from aadml.runs.train import train_into
+
+
+def test_a_file_that_decides_the_config_is_read_once(monkeypatch, tmp_path):
+    write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8)))
+    opened = []
+    monkeypatch.setattr(run_data, "open_data", lambda path: opened.append(path) or open_data(path))
+    model = aadml.fit(tmp_path / "f.h5", loss="triplet", epochs=1, settings={"network.hidden": [4]})
+    assert opened == [tmp_path / "f.h5"]
+    assert model.facts.method.name == "aadml"
 
 
 def test_of_several_processes_none_makes_the_sample_clips(monkeypatch, tmp_path):

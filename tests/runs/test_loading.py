@@ -9,7 +9,9 @@ import pytest
 
 import aadml
 from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.checksummed_json import read_sealed
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.runs import manifest
 from aadml.runs.loading import load_run, read_evaluation
 from aadml.runs.manifest import LOG, MANIFEST, is_finished, is_run
 from aadml.runs.store import new_run
@@ -25,6 +27,13 @@ def test_a_run_is_opened_with_its_data_as_they_were(random_model, random_run):
     assert (
         aadml.load(random_run).evaluation == random_model.evaluation
     )  # the log of a closed form is empty, whatever is appended
+
+
+def test_a_run_is_opened_with_one_reading_of_its_manifest(random_run, monkeypatch):
+    read = []
+    monkeypatch.setattr(manifest, "read_sealed", lambda path, *form: read.append(path.name) or read_sealed(path, *form))
+    assert load_run(random_run).folder == random_run
+    assert read == [MANIFEST]
 
 
 def test_a_run_whose_data_changed_or_went_is_told(tmp_path):

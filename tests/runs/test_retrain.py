@@ -61,15 +61,16 @@ def test_a_method_that_reads_the_test_clips_from_the_file_itself_is_caught(featu
     monkeypatch.syspath_prepend(tmp_path)
     import peeking
 
-    from aadml.runs import prepare
+    from aadml.runs import data, prepare
 
     load_splits = prepare.load_splits
 
-    def remembering(config):
+    def remembering(config, content=None):
         peeking.PLACE.append(config.data)
-        return load_splits(config)
+        return load_splits(config, content)
 
-    monkeypatch.setattr(prepare, "load_splits", remembering)
+    for module in (data, prepare):
+        monkeypatch.setattr(module, "load_splits", remembering)
     model = aadml.fit(features, method="peeking:peek", runs=tmp_path / "runs")
     found = fitted_without_test(load_run(model.folder), "test")
     assert found.verdict is Verdict.FAIL

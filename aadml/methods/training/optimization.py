@@ -17,12 +17,15 @@ class Optimization:
 
     def __init__(self, players: Mapping[str, Player], settings: Training) -> None:
         self._players = players
-        self._settings = {name: player.settings(settings) for name, player in players.items()}
+        self._settings = settings
         self.reset()
 
     def reset(self) -> None:
         """Rebuild the optimizers, without momentum or step counts."""
-        self._optimizers = {n: build_optimizer(p.parameters, self._settings[n]) for n, p in self._players.items()}
+        self._optimizers = {
+            name: build_optimizer(player.parameters, player.settings(self._settings))
+            for name, player in self._players.items()
+        }
 
     def set_epoch(self, epoch: int, factor: float) -> float:
         """Set the learning rates for an epoch of a stage, and return the first player's rate, for the log.
@@ -33,7 +36,7 @@ class Optimization:
         """
         rates = []
         for name, optimizer in self._optimizers.items():
-            settings = self._settings[name]
+            settings = self._players[name].settings(self._settings)
             steps = epoch // settings.schedule_every if settings.schedule == "step" else 0
             floor = min(settings.schedule_floor, settings.learning_rate)
             rates.append(max(floor, settings.learning_rate * factor * settings.schedule_factor**steps))
@@ -63,8 +66,8 @@ class Optimization:
             group.sum_gradients(player.parameters)
         parts = dict(zip(parts, group.summed(list(parts.values())), strict=True)) | dict(probe)
         if loss.requires_grad:
-            if self._settings[name].clip_norm:
-                nn.utils.clip_grad_norm_(player.parameters, self._settings[name].clip_norm)
+            if clip_norm := player.settings(self._settings).clip_norm:
+                nn.utils.clip_grad_norm_(player.parameters, clip_norm)
             if bool(torch.isfinite(parts["loss"])):
                 optimizer.step()
         return parts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aadml.cli.settings import GENERAL, config_options, key_flag
+from aadml.cli.settings import set_option
 from aadml.cli.sweeps import SHARDS
 from aadml.cli.trust import trust_option
 
@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Number of seeds per row.  [default: 5; 2 with --quick]",
 )
-@config_options
+@set_option
 @click.option("--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row.")
-@key_flag("--device", "device", GENERAL)
 @click.option(
     "--workers",
     type=click.IntRange(min=0),

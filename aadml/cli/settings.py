@@ -42,13 +42,15 @@ def key_flag(flag: str, key: str, declared: str, kind: type | None = None) -> Ca
     return click.option(flag, cls=KeyFlag, key=key, declared=declared, type=kind)
 
 
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a configuration key, for example proxy.k=5; see `aadml list sections` and `aadml list methods NAME`.",
+)
+
+
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--config` and `--set` to a command."""
-    command = click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Set a configuration key, for example proxy.k=5; see `aadml list sections` and `aadml list methods NAME`.",
-    )(command)
-    return click.option("--config", help="YAML file, or a preset of `aadml list configs`.")(command)
+    return click.option("--config", help="YAML file, or a preset of `aadml list configs`.")(set_option(command))

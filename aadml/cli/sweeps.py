@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aadml.cli.progress import continues, note
-from aadml.cli.settings import GENERAL, key_flag
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
@@ -28,11 +27,10 @@ SHARDS = (
 
 
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--metric`, `--seeds`, `--workers`, `--device`, `--shard`, `--merge` and `--json` to a command."""
+    """Add `--metric`, `--seeds`, `--workers`, `--shard`, `--merge` and `--json` to a command."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
         *SHARDS,
-        key_flag("--device", "device", GENERAL),
         click.option(
             "--workers",
             type=click.IntRange(min=0),

@@ -2,6 +2,9 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
+from aadml.studies.comparison import _name
+from aadml.studies.comparison_rows import RowSettings
+from aadml.studies.grid import Overrides
 
 AA_LOSS = "names a loss with AA proxies; pass triplet, because every loss is run with and without AA proxies"
 
@@ -21,3 +24,9 @@ def test_a_comparison_of_nothing_or_with_a_config_for_nothing_is_refused(feature
     done = CliRunner().invoke(cli, ["compare", "--data", str(features), *words, "-o", str(tmp_path / "out")])
     assert str(done.exception) == message
     assert not (tmp_path / "out").exists()
+
+
+def test_folders_of_earlier_versions_keep_their_names():
+    settings = RowSettings("x.h5", Overrides({"loss.margin": 0.5}), 3, None, with_controls=True, with_rivals=True)
+    assert _name(["cca"], ["triplet"], settings, 1) == "methods-losses-2632d14c"
+    assert _name([], ["triplet"], RowSettings("x.h5"), 2) == "losses-7e6e99a1"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aadml.cli.progress import note
-from aadml.cli.settings import config_options
+from aadml.cli.settings import set_option
 from aadml.cli.sweeps import MAX_EPOCHS, command_line, machine_options, show, work
 from aadml.cli.trust import trust_option
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Number of seeds per row.  [default: 5; 2 with --quick]",
 )
-@config_options
+@set_option
 @MAX_EPOCHS
 @machine_options
 @click.option("--yes", is_flag=True, help="Start a job of more than an hour without confirmation.")

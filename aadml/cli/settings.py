@@ -42,16 +42,18 @@ def key_flag(key: str, kind: type | None = None) -> Callable[[Any], Any]:
     return click.option(f"--{key.rpartition('.')[2]}", cls=KeyFlag, key=key, type=kind)
 
 
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a configuration key, for example proxy.k=5; see `aadml list sections` and `aadml list methods NAME`.",
+)
+
+
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--config` and `--set` to a command."""
-    command = click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Set a configuration key, for example proxy.k=5; see `aadml list sections` and `aadml list methods NAME`.",
-    )(command)
-    return click.option("--config", help="YAML file, or a preset of `aadml list configs`.")(command)
+    return click.option("--config", help="YAML file, or a preset of `aadml list configs`.")(set_option(command))
 
 
 def typed_beside(context: click.Context, *names: str) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aadml.cli.progress import continues, note
-from aadml.cli.settings import key_flag
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
@@ -25,13 +24,12 @@ MAX_EPOCHS = click.option(
 
 
 def machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--workers`, `--device`, `--shard` and `--merge` to a command."""
+    """Add `--workers`, `--shard` and `--merge` to a command."""
     for option in (
         click.option("--merge", is_flag=True, help="Train nothing; write the page, or list the missing runs."),
         click.option(
             "--shard", metavar="I/N", help="Train only shard I (from 0) of N; copy the folders into one afterwards."
         ),
-        key_flag("device"),
         click.option(
             "--workers",
             type=click.IntRange(min=0),

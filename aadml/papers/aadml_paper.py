@@ -1,14 +1,16 @@
 """Reproduction of the AADML paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from aadml.configuration.overrides import setting_pairs
+from aadml.data.ave import CLOCK, CLOCK_LIMIT, with_drawn_clock
 from aadml.data.reading import open_data
+from aadml.feature_extraction.feature_file import FeatureFile, write_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.ground.strings import Note
-from aadml.papers.clock import drawn_sets
 from aadml.papers.page import write_reproduction
-from aadml.papers.paper_data import chosen_parts, other_size
 from aadml.papers.reproduction_plan import ReproductionPlan, shortened
 from aadml.papers.rows import PaperRuns, paper_runs
 from aadml.papers.tables import Group, leaks_of
@@ -17,9 +19,13 @@ from aadml.studies.ablation_grid import collected
 from aadml.studies.comparison_rows import RowSettings
 from aadml.studies.execution import SweepResult
 from aadml.studies.folder import sole_owner
+from aadml.studies.grid import Overrides
 from aadml.studies.job import Job
 from aadml.studies.sweep import SweepOutcome
 from aadml.studies.sweep_parts import describe
+
+DRAWS = range(5)
+"""Seeds of the draws of Clock: the paper's AVE set has 100 of its 160 clips; the tables use the first."""
 
 
 def reproduce_paper(data: Mapping[str, str], only: str | None, plan: ReproductionPlan) -> SweepResult:
@@ -64,9 +70,9 @@ def _runs(name: str, place: str, parts: Sequence[str], plan: ReproductionPlan, n
     for message in other_size(name, content):
         note(f"{Path(place).name}: {message}")
     clips = len(content.rows("train"))
-    changes = setting_pairs(plan.settings) + ([("device", plan.device)] if plan.device else [])
-    base = plan.config or PAPER.data_sets[name].config
-    shared = RowSettings(place, tuple(changes), plan.max_epochs, base, with_controls=False)
+    base = PAPER.data_sets[name].config
+    changes = Overrides(dict(setting_pairs(plan.settings)))
+    shared = RowSettings(place, changes, plan.max_epochs, base, with_controls=False)
     runs = paper_runs(
         name, shared, draws=draws, shorten=lambda config: shortened(config, clips) if plan.quick else config
     )
@@ -83,3 +89,83 @@ def _group(
     cells = list({cell.name: cell for part in parts for cell in runs.cells(part)}.values())
     scores = collected(cells, plan.seeds, folder, outcomes)
     return Group(runs, scores, leaks_of(scores, jobs, folder), describe(scores, plan.seeds, folder))
+
+
+def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str], list[str]]:
+    """Return parts in the order of the paper, and notes on parts that are left out.
+
+    Args:
+        only: names of parts, separated by commas; None is all.
+        data_sets: names of the available data sets.
+
+    Raises:
+        InputError: a part is unknown, or no part uses these data sets.
+    """
+    names = [name.strip() for name in (only or ",".join(PAPER.parts)).split(",") if name.strip()]
+    for name in names:
+        lookup(PAPER.parts, name, "part of the paper")
+    parts, notes = [], []
+    for name, part in PAPER.parts.items():
+        absent = [data_set for data_set in part.data_sets if data_set not in data_sets]
+        if name not in names:
+            continue
+        if len(absent) < len(part.data_sets):
+            parts.append(name)
+        if absent:
+            without = f"without {' and '.join(PAPER.data_sets[data_set].name for data_set in absent)}"
+            flags = " and no ".join(f"--{data_set}" for data_set in absent)
+            notes.append(f"{name}: {without if name in parts else 'left out'} (no {flags} given)")
+    if not parts:
+        possible = sorted({data_set for name in names for data_set in PAPER.parts[name].data_sets})
+        flags = " or ".join(f"--{data_set} F.h5" for data_set in possible)
+        raise InputError(f"--only {only}: the data set of these parts is missing; pass {flags}")
+    return parts, notes
+
+
+def other_size(data_set: str, content: FeatureFile) -> list[str]:
+    """Return a note if the size of the data differs from that in the paper.
+
+    Args:
+        data_set: "vegas" or "ave".
+        content: features of the data set.
+    """
+    clips, classes = len(content.ids), len(content.class_names)
+    expected = PAPER.data_sets[data_set]
+    if (clips, classes) == (expected.clips, expected.classes):
+        return []
+    same = [other.name for other in PAPER.data_sets.values() if (other.clips, other.classes) == (clips, classes)]
+    guess = f" (the size of {same[0]})" if same else ""
+    return [
+        f"{clips:,} clips of {classes} classes{guess}; the paper's {expected.name} has {expected.clips:,} of "
+        f"{expected.classes}, so its values were measured on other data"
+    ]
+
+
+def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tuple[str, dict[int, str]]:
+    """Write the data of the tables, and of further draws.
+
+    Args:
+        data: features of AVE in any layout.
+        folder: folder for the drawn sets, which are feature files.
+        note: called with the number of clips, or with the reason why no clips are drawn.
+        with_others: whether further draws are written.
+
+    Returns:
+        Path of the data of the tables, and seed -> path of further draws. If Clock has too few clips to draw from, the
+        path is that of the unchanged data and there are no draws.
+    """
+    content = open_data(data)
+    try:
+        first = with_drawn_clock(content, DRAWS[0])
+    except InputError as error:
+        if with_others:
+            note(f"clock-draw: not measured: {error}")
+        return data, {}
+    counts = f"{len(first.ids)} of {len(content.ids)} clips are kept"
+    note(f"{Path(data).name}: {CLOCK} has more than {CLOCK_LIMIT} clips, so {CLOCK_LIMIT} are drawn by seed ({counts})")
+    places = {seed: folder / f"clock-draw={seed}.h5" for seed in (DRAWS if with_others else DRAWS[:1])}
+    for seed, place in places.items():
+        if not place.is_file():
+            write_features(place, with_drawn_clock(content, seed))
+    table, *others = map(str, places.values())
+    return table, dict(zip(DRAWS[1:], others, strict=False))

@@ -1,39 +1,99 @@
-"""Reproduction of the audio-text papers."""
+"""Reproduction of the audio-text papers: runs of every row, and our results next to the published results."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aadml.configuration.config import Config
 from aadml.configuration.files import open_config
 from aadml.configuration.overrides import flag_settings, setting_pairs
-from aadml.feature_extraction.ground.options import made
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import made, schema
+from aadml.methods import METHODS
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
-from aadml.papers.audio_text_tables import (
-    DATASETS,
-    PAPER_TABLES,
-    PaperRow,
-    laid_out,
-    planned,
-    refuse_overridden,
-    slug,
-    starting_config,
-)
 from aadml.papers.reproduction_plan import ReproductionPlan, shortened
 from aadml.reports import page
-from aadml.reports.tables import Table
+from aadml.reports.published import read_paper
+from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.loading import read_evaluation
 from aadml.runs.pretraining import prior_config, prior_folder
 from aadml.runs.run_names import evaluation_file
 from aadml.runs.sample_data import with_sample_data
+from aadml.studies.comparison_rows import NAMED
 from aadml.studies.execution import SweepResult
 from aadml.studies.folder import sole_owner
-from aadml.studies.grid import at_most
+from aadml.studies.grid import Overrides, at_most
 from aadml.studies.job import Job, is_done
+from aadml.studies.results import mean_count, spread_of
 from aadml.studies.sweep_parts import StudyPart, write_study
+
+DATASETS = {"audiocaps": "AudioCaps", "clotho": "Clotho"}
+"""Name of a data set in aadml -> name in the papers."""
+
+OptionValue = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of a paper's table.
+
+    Attributes:
+        cells: text of each naming column.
+        method: name in METHODS.
+        changes: keys and values that differ from the starting config.
+        changes_on: data set -> further changes.
+        published: data set -> published results, in the order of the columns, separated by spaces.
+        weights: whether the row has published weights; it is left out if no weights are configured.
+        stage: stage whose best weights are scored, if several rows share one run; "" is the last stage.
+    """
+
+    cells: tuple[str, ...]
+    method: str
+    changes: Mapping[str, OptionValue]
+    changes_on: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
+    published: Mapping[str, str] = field(default_factory=dict)
+    weights: bool = False
+    stage: str = ""
+
+    def changed(self, dataset: str) -> Mapping[str, OptionValue]:
+        """Return all changes on a data set."""
+        return {**self.changes, **self.changes_on.get(dataset, {})}
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """The table of a paper, as stored in its YAML file.
+
+    Attributes:
+        title: short title of the paper.
+        source: paper, tables and unit, as text.
+        configs: data set with published results -> preset of the published sizes.
+        narrow: preset of narrow networks.
+        naming: columns that name a row.
+        digits: decimal places.
+        figures: column -> direction, metric, factor from the metric to the unit of the paper.
+        rows: rows of the table.
+    """
+
+    title: str
+    source: str
+    configs: Mapping[str, str]
+    narrow: str
+    naming: tuple[str, ...]
+    digits: int
+    figures: Mapping[str, tuple[str, str, float]]
+    rows: tuple[PaperRow, ...]
+
+    def printed_on(self, dataset: str) -> str:
+        """Return the data set of the published results: `dataset`, or else the first data set of the paper."""
+        return dataset if dataset in self.configs else next(iter(self.configs))
+
+
+PAPER_TABLES = {name: read_paper(PaperTable, name) for name in ("mei", "3cmlf", "xie")}
 
 SAMPLE = "sample"
 
@@ -82,8 +142,8 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
 def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) -> Config:
     """Return the starting config of the runs on a data set."""
     narrow = place is None or plan.quick
-    preset = open_config(plan.config or starting_config(name, None if narrow else dataset))
-    flags = flag_settings({"data": place, "device": plan.device})
+    preset = open_config(starting_config(name, None if narrow else dataset))
+    flags = flag_settings({"data": place})
     base = with_sample_data(preset.changed(flags).changed(plan.settings).resolve(), plan.note)
     if plan.max_epochs is not None:
         base = at_most(base, plan.max_epochs)
@@ -170,3 +230,91 @@ def _cost_of_needed(runs: Sequence[PaperRun]) -> list[str]:
         f"rows; its {epochs} epochs and {steps} steps are not included in those of the rows. Stages 1 to 3 are one "
         "run, scored at the end of each stage."
     ]
+
+
+def starting_config(name: str, dataset: str | None) -> str:
+    """Return the starting preset of the rows: published sizes, or narrow networks if `dataset` is None."""
+    table = PAPER_TABLES[name]
+    return table.narrow if dataset is None else table.configs[table.printed_on(dataset)]
+
+
+def planned(name: str, base: Config, dataset: str) -> list[tuple[PaperRow, Config]]:
+    """Return the rows of a table with their configs.
+
+    Args:
+        name: a key of PAPER_TABLES.
+        base: starting config; options that the method of a row does not have are left out.
+        dataset: "AudioCaps" or "Clotho".
+    """
+    networks = base.options.plain()
+    pairs = []
+    for row in PAPER_TABLES[name].rows:
+        if row.weights and networks.get("audio_weights", "untrained") == "untrained":
+            continue
+        known = schema(METHODS[row.method])
+        options = {key: value for key, value in networks.items() if key in known}
+        if row.method == "3cmlf":  # one model mines the batches of all rows, whose own batch sizes may differ
+            options["ancillary_batch"] = networks.get("ancillary_batch") or base.training.batch
+        changes = Overrides({"method": {"name": row.method, **options}, **row.changed(dataset)})
+        pairs.append((row, changes.applied(base)))
+    return pairs
+
+
+def refuse_overridden(name: str, keys: Iterable[str], dataset: str) -> None:
+    """Raise InputError if every row of a table sets one of `keys` itself.
+
+    Args:
+        name: a key of PAPER_TABLES.
+        keys: keys that were set for all rows.
+        dataset: "AudioCaps" or "Clotho".
+    """
+    changes = [row.changed(dataset) for row in PAPER_TABLES[name].rows]
+    for key in keys:
+        if key in NAMED or all(any(f"{key}.".startswith(f"{other}.") for other in changed) for changed in changes):
+            raise InputError(f"--set {key}: every row of {name} has its own {key}; leave out this setting")
+
+
+def laid_out(
+    name: str, rows: Sequence[PaperRow], results: Sequence[Sequence[EvaluationRecord]], *, dataset: str, data: str
+) -> Table:
+    """Return a table: our results over the seeds, epochs and steps, and the published results.
+
+    Args:
+        name: a key of PAPER_TABLES.
+        rows: rows of the table.
+        results: evaluations of each row, one per seed.
+        dataset: data set of the runs, by its name in the papers.
+        data: location of the data of the runs.
+    """
+    table = PAPER_TABLES[name]
+    printed_on = table.printed_on(dataset)
+    lines: list[tuple[Cell, ...]] = []
+    for row, records in zip(rows, results, strict=True):
+        ours = [
+            spread_of(_scaled(record.figure(metric, direction), factor) for record in records)
+            for direction, metric, factor in table.figures.values()
+        ]
+        steps = [mean_count(record.epochs for record in records), mean_count(record.steps for record in records)]
+        printed: Sequence[Cell] = row.published.get(printed_on, "").split() or [None] * len(table.figures)
+        lines.append((*row.cells, *ours, *steps, len(records), *printed))
+    chances = [record.chance for records in results for record in records]
+    level = f" The chance level of mAP in our runs is {sum(chances) / len(chances):.3f}." if chances else ""
+    seeds = max(map(len, results), default=0)
+    published = (f"published {column}" for column in table.figures)
+    return Table(
+        columns=(*table.naming, *table.figures, "epochs", "steps", "seeds", *published),
+        rows=tuple(lines),
+        caption=f"{table.source}. Ours: {data}, test split, protocol inductive, {seeds} seed(s).",
+        notes=(f"The published columns are results on {printed_on}, ours are results on the data named above, with "
+               f"each item embedded on its own.{level}",),
+        digits=table.digits,
+    )  # fmt: skip
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else factor * value
+
+
+def slug(cells: Sequence[str]) -> str:
+    """Return the name of a row in file names."""
+    return re.sub("[^a-z0-9]+", "-", " ".join(cells).lower()).strip("-")

@@ -36,8 +36,7 @@ def scope_figure(group: Group) -> Figures:
             band = scope_band(group.of(row), direction, color, widest=PAPER.widest_scope)
             if band is None:
                 continue
-            columns = band.y.T.tolist()
-            lines += [(row.item, direction, k, spread(values)) for k, values in zip(band.x, columns, strict=True)]
+            lines += _over_seeds(band, row.item, direction)
             if row.item in PAPER.scope_methods:
                 bands[row.item] = band
         if bands:
@@ -79,8 +78,7 @@ def epoch_figures(group: Group) -> Figures:
                 band = epoch_band(runs, key, color, dashed=split == "test")
                 if band is None:
                     continue
-                columns = band.y.T.tolist()
-                lines += [(name, split, title, n, spread(values)) for n, values in zip(band.x, columns, strict=True)]
+                lines += _over_seeds(band, name, split, title)
                 if split != "valid":
                     bands[f"{name}, {split}{' (diagnosis)' * (split == 'test')}"] = band
                 elif title == "MAP":
@@ -91,6 +89,11 @@ def epoch_figures(group: Group) -> Figures:
     }
     named = ("loss", "split", "figure", "epoch", "value")
     return figures, Table(named, tuple(lines), f"Loss and MAP by epoch; test is a diagnosis. {group.about}")
+
+
+def _over_seeds(band: Band, *names: str) -> list[tuple[Cell, ...]]:
+    """Return a line of a table for each point of a band."""
+    return [(*names, x, spread(values)) for x, values in zip(band.x, band.y.T, strict=True)]
 
 
 @figure

@@ -13,8 +13,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.ground.strings import Note
 from aadml.papers.aadml_paper import reproduce_paper
-from aadml.papers.audio_text import reproduce_audio_text
-from aadml.papers.audio_text_tables import DATASETS, PAPER_TABLES
+from aadml.papers.audio_text import DATASETS, PAPER_TABLES, reproduce_audio_text
 from aadml.papers.reproduction_plan import Confirm, ReproductionPlan
 from aadml.reports.published import PAPER
 from aadml.runs.data import data_location
@@ -23,7 +22,7 @@ from aadml.studies.folder import refuse_foreign
 from aadml.studies.sweep import sweep
 
 
-@with_consent("config", "output")
+@with_consent("output")
 def reproduce(
     paper: str,
     *,
@@ -34,10 +33,8 @@ def reproduce(
     only: str | None = None,
     quick: bool = False,
     seeds: int | None = None,
-    config: str | None = None,
     settings: Sequence[str] = (),
     max_epochs: int | None = None,
-    device: str | None = None,
     trust_code: bool = False,
     workers: int | None = None,
     shard: str | None = None,
@@ -61,12 +58,9 @@ def reproduce(
         only: parts of the AADML paper, separated by commas; None is all.
         quick: shorten schedules (and use narrow audio-text networks) and train two seeds, as a first check.
         seeds: number of seeds per row; 5 by default.
-        config: config in which each loss replaces the metric loss; by default the preset of each data set.
         settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
-        device: "auto", "cpu" or "cuda".
-        trust_code: import the code from outside aadml that the config file, or a run of the folder, names
-            as `module:name`.
+        trust_code: import the code from outside aadml that a run of the folder names as `module:name`.
         workers: number of worker processes; 0 runs in this process, None starts one per core.
         shard: "i/n": train only every n-th run, so that other machines can train the others.
         merge: only collect finished runs; a missing run is an error.
@@ -91,8 +85,8 @@ def reproduce(
     plan = ReproductionPlan(
         folder=Path(output) if output else Path("reproductions") / (f"{paper}-quick" if quick else paper),
         workers=workers, shard=shards, merge=merge, work=work, note=on_note or log, command=command,
-        seeds=range(seeds if seeds is not None else 2 if quick else 5), confirm=confirm, quick=quick, config=config,
-        settings=settings, max_epochs=max_epochs, device=device,
+        seeds=range(seeds if seeds is not None else 2 if quick else 5), confirm=confirm, quick=quick,
+        settings=settings, max_epochs=max_epochs,
     )  # fmt: skip
     refuse_foreign(plan.folder)
     if paper == "paper":

@@ -33,19 +33,15 @@ class ReproductionPlan(Execution):
         seeds: seeds of every row.
         confirm: called with the forecast.
         quick: whether schedules are shortened.
-        config: config in which each loss replaces the metric loss; None is the preset of each data set.
         settings: config keys and values, as "key=value".
         max_epochs: upper limit on the training epochs.
-        device: "auto", "cpu" or "cuda".
     """
 
     seeds: range
     confirm: Confirm
     quick: bool = False
-    config: str | None = None
     settings: Sequence[str] = ()
     max_epochs: int | None = None
-    device: str | None = None
 
     @property
     def warnings(self) -> list[str]:

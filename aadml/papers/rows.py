@@ -97,10 +97,9 @@ def paper_runs(
     Raises:
         InputError: a setting applies to no row.
     """
-    changed = {key for key, _ in shared.changes}
 
     def prepare(table: str, item: str, config: Config) -> Config:
-        if table == "losses" and item in PAPER.best_k and "proxy.k" not in changed:
+        if table == "losses" and item in PAPER.best_k and "proxy.k" not in shared.changes.values:
             with suppress(InputError):  # the user's config has another proxy
                 config = Overrides({"proxy.k": PAPER.best_k[item]}).applied(config)
         return shorten(config)

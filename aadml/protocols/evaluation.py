@@ -12,8 +12,9 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
-from aadml.retrieval.evaluation import evaluate, running_average_precisions
+from aadml.retrieval.evaluation import evaluate, per_query
 from aadml.retrieval.galleries import sides_of
+from aadml.retrieval.legacy_running_map import running_average_precision
 from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
 from aadml.retrieval.results import Evaluation
 from aadml.retrieval.sampling import drawn
@@ -93,7 +94,7 @@ def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
         sides = sides_of(embeddings, direction, evaluation.gallery)
         queries = drawn(sides, direction, sample.queries) if sample else None
         running = partial(
-            running_average_precisions, embeddings, direction, queries=queries, similarity=evaluation.similarity
+            per_query, embeddings, direction, running_average_precision, rows=queries, similarity=evaluation.similarity
         )
         values = running(gallery=evaluation.gallery)
         others = {place_of(metric): gallery for metric, gallery in OTHER_GALLERIES.items()}

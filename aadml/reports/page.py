@@ -138,11 +138,6 @@ def notes(sentences: Sequence[str]) -> str:
     return _part("notes", sentences)
 
 
-def facts(shown: Sequence[Fact]) -> str:
-    """Render the numbers of a summary, the most important one first."""
-    return _part("facts", shown)
-
-
 def table(shown: Table, columns: Sequence[str] | None = None) -> str:
     """Render a table of results.
 

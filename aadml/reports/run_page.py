@@ -20,10 +20,10 @@ from aadml.protocols.audit import Finding
 from aadml.reports import figures, page, players
 from aadml.reports import queries as queries_part
 from aadml.reports.page import Fact, Section
-from aadml.reports.tables import Cell, Table
+from aadml.reports.tables import Table
 from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.record import EvaluationRecord
-from aadml.retrieval.results import DirectionResult, Evaluation
+from aadml.retrieval.results import Evaluation
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.loading import failed_checks, load, load_run, read_evaluation
@@ -179,20 +179,14 @@ def _epoch(facts: Facts) -> str:
 def _scores(evaluation: Evaluation) -> Table:
     cutoffs = sorted({k for result in evaluation.directions for k in result.cutoffs})  # galleries may differ in size
     names = ["MAP", "MAP, worst order of ties", "MAP, best order of ties", "chance", "queries", "gallery"]
-    columns: list[list[Cell]] = [
-        [result.map, *result.map_bounds, float(result.chance.mean()), len(result.ids), result.gallery,
-         *_precisions(result, cutoffs)]
-        for result in evaluation.directions
-    ]  # fmt: skip
-    rows = zip([*names, *(f"precision@{k}" for k in cutoffs)], *columns, strict=True)
-    titles = ("metric", *(result.name for result in evaluation.directions))
-    return Table(titles, tuple(rows), "Scores of each direction")
-
-
-def _precisions(result: DirectionResult, cutoffs: Sequence[int]) -> list[Cell]:
-    """Return precision@k of a direction for each cutoff; None beyond the size of its gallery."""
-    precisions = dict(zip(result.cutoffs, map(float, result.curves.at(result.cutoffs).precision), strict=True))
-    return [precisions.get(k) for k in cutoffs]
+    precisions = [f"precision@{k}" for k in cutoffs]
+    directions = evaluation.record().directions
+    columns = [
+        [of.map, *of.map_bounds, of.chance, of.queries, of.gallery, *(of.figure(name) for name in precisions)]
+        for of in directions.values()
+    ]
+    rows = zip([*names, *precisions], *columns, strict=True)
+    return Table(("metric", *directions), tuple(rows), "Scores of each direction")
 
 
 def _training(records: Sequence[Record], facts: Facts) -> Section:

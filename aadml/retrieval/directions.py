@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Direction
-from aadml.comparison.relevance import Grouped, Relevant
+from aadml.comparison.relevance import Relevant
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.first_ranks import FirstRanks
@@ -23,24 +23,6 @@ from aadml.retrieval.scores import Indices, ScoreSource
 from aadml.retrieval.ties import Values
 
 CUTOFFS = (1, 5, 10, 50, 100)
-
-
-def score_direction(
-    source: ScoreSource, query_groups: NDArray[Any], gallery_groups: NDArray[Any], **options: Any
-) -> DirectionResult:
-    """Score one direction where an item is relevant to the queries of its group; see `score_relevance`.
-
-    Args:
-        source: scores of q queries against n items.
-        query_groups: (q,) integers: class labels, or clip numbers for instance retrieval.
-        gallery_groups: (n,) integers of the same kind.
-        options: keyword arguments of `score_relevance`.
-
-    Raises:
-        InputError: no query has a relevant item, a score is NaN, or a metric is unknown.
-    """
-    groups = np.asarray(query_groups)
-    return score_relevance(source, Grouped(groups, np.asarray(gallery_groups)), Queries(groups=groups), **options)
 
 
 @dataclass(frozen=True)
@@ -60,17 +42,17 @@ class Queries:
     names: Mapping[int, str] = field(default_factory=dict)
 
 
-def score_relevance(
+def score_direction(
     source: ScoreSource,
     relevant: Relevant,
-    named: Queries,
+    named: Queries = Queries(),
     *,
     extra: Collection[str] = (),
     cutoffs: Sequence[int] = CUTOFFS,
     partner: Indices | None = None,
     exclude_partner: bool = False,
 ) -> DirectionResult:
-    """Score one direction with any scores and any relevance.
+    """Score one direction: any scores of queries against items, and any relevance.
 
     Args:
         source: scores of q queries against n items.

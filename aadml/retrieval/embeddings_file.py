@@ -1,7 +1,7 @@
 """Embeddings of other programs: npz or HDF5 files with `audio`, `visual` or `text`, and optional labels and ids."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +119,16 @@ def _vectors(
         raise InputError(
             f"{place}: {widths} dimensions, so they share no space; if these are features, run `aadml embed` first"
         )
-    count = len(vectors[modalities[0]])
-    for modality, matrix in vectors.items():
-        if len(matrix) != count:
-            raise InputError(
-                f"{place}: has {len(matrix)} {modality} rows, but {count} {modalities[0]} rows; pass as many of both"
-            )
+    _check_rows(vectors, place)
     return vectors
+
+
+def _check_rows(arrays: Mapping[str, NDArray[Any]], place: str | Path) -> None:
+    """Check that all arrays have as many rows as the first."""
+    first, count = next((key, len(values)) for key, values in arrays.items())
+    for key, values in arrays.items():
+        if len(values) != count:
+            raise InputError(f"{place}: has {len(values)} {key} rows, but {count} {first} rows; pass as many of both")
 
 
 def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:
@@ -155,11 +158,7 @@ def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tup
             "class for each clip; remove 'label'"
         )
     clips = {key: arrays[key] for key in (*others, "id", "split") if key in arrays} | {"label": labels}
-    for key, values in clips.items():
-        if len(values) != count:
-            raise InputError(
-                f"{columns.path}: has {len(values)} {key} rows, but {count} {others[0]} rows; pass as many of both"
-            )
+    _check_rows(clips, columns.path)
     return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
 
 

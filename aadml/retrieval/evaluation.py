@@ -14,10 +14,9 @@ from aadml.comparison.relevance import LABEL, Relevant
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import require_entry
 from aadml.retrieval import metrics
-from aadml.retrieval.directions import CUTOFFS, Queries, score_relevance
+from aadml.retrieval.directions import CUTOFFS, Queries, score_direction
 from aadml.retrieval.galleries import Sides, of_others, sides_of
 from aadml.retrieval.label_space import label_space_quality
-from aadml.retrieval.legacy_running_map import running_average_precision
 from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
@@ -42,7 +41,7 @@ def mean_average_precision(
         queries: rows to use as queries; by default all.
         similarity: similarity to use instead of that of the embeddings.
     """
-    values = _over_direction(embeddings, direction, metrics.average_precision, rows=queries, similarity=similarity)
+    values = per_query(embeddings, direction, metrics.average_precision, rows=queries, similarity=similarity)
     return float(values.mean())
 
 
@@ -56,7 +55,7 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
     gallery: Gallery = OTHER_GALLERIES.get(metric, "full")
     for direction in directions:
         check_cutoff(metric, len(sides_of(embeddings, direction, "full")[0].gallery))
-    means = [float(_over_direction(embeddings, direction, function, gallery).mean()) for direction in directions]
+    means = [float(per_query(embeddings, direction, function, gallery).mean()) for direction in directions]
     return sum(means) / len(means)
 
 
@@ -142,7 +141,7 @@ class _Task:
         groups, ids = relevance.groups(self.embeddings), [self.embeddings.ids[i] for i in sides.queries]
         groups = None if groups is None else groups[sides.queries]
         named = Queries(direction, ids, groups, dict(enumerate(self.embeddings.class_names)))
-        return score_relevance(
+        return score_direction(
             self.scores(direction, sides),
             relevant,
             named,
@@ -205,21 +204,7 @@ def _label_space(embeddings: Embeddings) -> dict[str, tuple[float, float]]:
     return {m: label_space_quality(embeddings.there(m).cpu(), known[m].cpu()) for m in spaces if len(known[m])}
 
 
-def running_average_precisions(
-    embeddings: Embeddings,
-    direction: Direction,
-    *,
-    gallery: Gallery = "full",
-    queries: Indices | None = None,
-    similarity: str | None = None,
-) -> Values:
-    """Compute the running variant of AP for each query (q,), see `aadml.retrieval.legacy_running_map`."""
-    return _over_direction(
-        embeddings, direction, running_average_precision, gallery, rows=queries, similarity=similarity
-    )
-
-
-def _over_direction(
+def per_query(
     embeddings: Embeddings,
     direction: Direction,
     metric: Function,
@@ -228,7 +213,16 @@ def _over_direction(
     rows: Indices | None = None,
     similarity: str | None = None,
 ) -> Values:
-    """Compute a metric for each query of a direction that has a relevant item (q,)."""
+    """Compute a metric for each query of a direction that has a relevant item (q,).
+
+    Args:
+        embeddings: embeddings of both modalities.
+        direction: (queries, gallery).
+        metric: function of a ranking.
+        gallery: gallery of each query.
+        rows: rows to use as queries; by default all.
+        similarity: similarity to use instead of that of the embeddings.
+    """
 
     def measured(_: Indices, ranking: Ranking) -> Values:
         return metric(ranking)

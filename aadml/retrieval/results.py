@@ -13,11 +13,11 @@ from aadml.comparison.relevance import LABEL
 from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.retrieval.first_ranks import FirstRanks
-from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.metric_names import CHANCE_OF, Gallery
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, Figures, PerQuery, ScopeCurve
 from aadml.retrieval.sampling import QuerySample
 from aadml.retrieval.scores import Indices
+from aadml.retrieval.significance import bootstrap_interval
 from aadml.retrieval.ties import Values
 
 SCOPE = tuple(range(10, 1001, 10))
@@ -258,11 +258,6 @@ class Evaluation:
         classes = [class_table(result) for result in self.directions] if by_class else []
         return "\n\n".join([summary(self, everything=everything), *classes])
 
-    def _repr_html_(self) -> str:
-        from aadml.retrieval.summary import html_table
-
-        return html_table(self)
-
     @property
     def map(self) -> float:
         """Mean of the MAP of all directions."""
@@ -306,9 +301,8 @@ class Evaluation:
         """Return every metric by name, ready for `json.dumps`; with `queries`, also the AP of each query."""
         return self.record(queries=queries).to_json()
 
-    def to_dict(self) -> JsonObject:
-        """Return every metric by name, as printed by `aadml evaluate --json`."""
-        return self.to_json()
+    to_dict = to_json
+    """Every metric by name, as printed by `aadml evaluate --json`."""
 
     def to_pandas(self) -> Any:
         """Return all metrics as a `pandas.DataFrame`, one row per metric and one column per direction.

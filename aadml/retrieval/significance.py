@@ -1,4 +1,4 @@
-"""Tests of whether two methods differ by more than the variation of seeds and queries."""
+"""Statistics over seeds and queries: spread, intervals, and tests of whether two methods differ."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +15,8 @@ LEVEL = 0.05
 NEGLIGIBLE = 0.01
 """Difference of mean MAP that counts as no difference."""
 DRAWS = 2000
+RESAMPLES = 1000
+_DRAWN = 1 << 22  # maximum number of drawn indices in memory
 NORMAL = float(ndtri(1 - LEVEL / 2))
 
 
@@ -88,6 +90,26 @@ def spread(values: ArrayLike) -> Spread:
     return Spread(float(array.mean()), sd, len(array))
 
 
+def bootstrap_interval(values: Values) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of `values` (q,) by the percentile bootstrap over queries.
+
+    The interval covers the variation between queries of the same kind, not the variation between trainings, which
+    requires several seeds.
+
+    Args:
+        values: (q,) one value per query.
+
+    Returns:
+        Lower and upper end; both equal the value if there is one query.
+    """
+    generator = np.random.default_rng(0)
+    count = max(1, _DRAWN // len(values))
+    parts = [min(count, RESAMPLES - start) for start in range(0, RESAMPLES, count)]
+    means = [values[generator.integers(0, len(values), (part, len(values)))].mean(axis=1) for part in parts]
+    low, high = np.quantile(np.concatenate(means), [LEVEL / 2, 1 - LEVEL / 2])
+    return float(low), float(high)
+
+
 def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
     """Compare pairs of values by Student's t test, which is valid for few pairs, such as seeds.
 
@@ -158,7 +180,7 @@ def _shape(d: Values, draws: int) -> tuple[float, float]:
     """
     s, q = d.shape
     generator, means = np.random.default_rng(0), []
-    step = max(1, (1 << 22) // q)
+    step = max(1, _DRAWN // q)
     for start in range(0, draws, step):
         count = min(step, draws - start)
         seeds = generator.multinomial(s, np.full(s, 1 / s), count)

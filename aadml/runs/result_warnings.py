@@ -8,8 +8,8 @@ from aadml.comparison.features import Matrix
 from aadml.comparison.stored_rows import BLOCK
 from aadml.methods.training.session import Record, numbers
 from aadml.model.facts import Facts
-from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.results import Evaluation
+from aadml.retrieval.significance import bootstrap_interval
 
 RAN_AWAY = 10.0
 """Largest ratio of the last loss to the loss of the first batch without a warning that the training diverged."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aadml.configuration.from_arguments import assemble
-from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
+from aadml.configuration.overrides import Settings, setting_pairs
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.strings import Note
@@ -28,7 +28,6 @@ def ablate(
     config: str | None = None,
     settings: Settings = (),
     epochs: int | None = None,
-    device: str | None = None,
     trust_code: bool = False,
     baseline: Settings = (),
     seeds: int = 5,
@@ -53,7 +52,6 @@ def ablate(
         config: a YAML file, or the name of a preset.
         settings: values of any keys of the config.
         epochs: `training.epochs`.
-        device: "auto", "cpu" or "cuda".
         trust_code: import the code from outside aadml that the config file, or a run of the folder, names
             as `module:name`.
         baseline: config keys and values that turn a cell into its baseline; "none" makes no comparisons. The default
@@ -78,7 +76,7 @@ def ablate(
     base = with_sample_data(
         assemble(
             data=data_location(data) if data else None, method=method, config=str(start) if start else None,
-            settings=[*flag_settings({"device": device}), *setting_pairs(settings)], epochs=epochs, sample=data is None,
+            settings=settings, epochs=epochs, sample=data is None,
         ),
         note,
     )  # fmt: skip

@@ -22,6 +22,7 @@ from aadml.studies.comparison_page import write_comparison
 from aadml.studies.comparison_rows import RowSettings, cells_of_rows, named_rows
 from aadml.studies.execution import Execution, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
+from aadml.studies.grid import Overrides
 from aadml.studies.sweep import sweep
 from aadml.studies.trials import tuned_rows, write_records
 
@@ -44,7 +45,6 @@ def compare(
     workers: int | None = None,
     shard: str | None = None,
     merge: bool = False,
-    device: str | None = None,
     trust_code: bool = False,
     output: str | Path | None = None,
     command: str = "aadml.compare",
@@ -72,7 +72,6 @@ def compare(
         workers: number of worker processes; 0 runs in this process, None starts one per core.
         shard: "i/n": train only every n-th run, so that other machines can train the others.
         merge: only collect finished runs; a missing run is an error.
-        device: "auto", "cpu" or "cuda".
         trust_code: import the code from outside aadml that the config file, or a run of the folder, names
             as `module:name`.
         output: folder of the study; by default `comparisons/NAME-HASH`.
@@ -95,9 +94,10 @@ def compare(
         raise InputError(
             f"--config {config}: applies only to losses, as each method has a config of its own; pass --losses as well"
         )
-    changes = setting_pairs(settings) + ([("device", device)] if device else [])
     place = data_location(data) if data else _sample(note)
-    shared = RowSettings(place, tuple(changes), max_epochs, config, with_controls, with_rivals)
+    shared = RowSettings(
+        place, Overrides(dict(setting_pairs(settings))), max_epochs, config, with_controls, with_rivals
+    )
     execution = Execution(
         folder=Path(output) if output else Path("comparisons") / _name(*names, shared, trials),
         workers=workers, shard=shards, merge=merge, work=work, note=note, command=command,
@@ -158,7 +158,9 @@ def _sample(note: Note) -> str:
 def _name(methods: list[str], losses: list[str], shared: RowSettings, trials: int) -> str:
     """Return the name of the folder; equal comparisons have equal names, so that a repeated call continues."""
     kinds = [kind for kind, names in (("methods", methods), ("losses", losses)) if names]
-    # earlier versions hashed the class under the name Settings: their folders keep their names
-    text = repr((methods, losses, shared, trials)).replace("RowSettings(", "Settings(")
-    text += " rivals" * shared.with_rivals
+    settings = (
+        f"data={shared.data!r}, changes={tuple(shared.changes.values.items())!r}, max_epochs={shared.max_epochs!r}, "
+        f"config={shared.config!r}, with_controls={shared.with_controls!r}"
+    )
+    text = f"({methods!r}, {losses!r}, Settings({settings}), {trials!r})" + " rivals" * shared.with_rivals
     return f"{'-'.join(kinds)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

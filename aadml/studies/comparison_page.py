@@ -75,8 +75,8 @@ def write_comparison(
     tables = [table for part in parts for table in part.tables.values()]
     methods = [row for row in rows if row.table == "methods" and not row.control]
     if len(methods) > 2:
-        pairs = pair_table(methods, scores, about)
-        parts.append(_part("pairs", pairs, [pairs.caption, *pairs.notes]))
+        every_pair = pair_table(methods, scores, about)
+        parts.append(_part("pairs", every_pair, [every_pair.caption, *every_pair.notes]))
     kind = next(row.table for row in rows if scores[row.cell.name].over_seeds("map") is not None)
     first = [row for row in rows if row.table == kind]
     against = reference(first, baseline)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 ZERO_SHOT = "zero-shot"
 T = TypeVar("T")
 Space = Mapping[str, Sequence[Json]]
-Setting = tuple[str, Json]
 Refused = dict[str, list[str]]
 """Key of a setting -> rows whose config rejects the key."""
 
@@ -72,7 +71,7 @@ class RowSettings:
 
     Attributes:
         data: path of the features.
-        changes: config keys and values, set in each row that has the key.
+        changes: values that are set in each row that has the key.
         max_epochs: upper limit on the training epochs.
         config: config in which each loss replaces the metric loss, also used as the row of its method; None is the
             default.
@@ -81,11 +80,11 @@ class RowSettings:
     """
 
     data: str
-    changes: tuple[Setting, ...] = ()
+    changes: Overrides = field(default_factory=Overrides)
     max_epochs: int | None = None
     config: str | None = None
     with_controls: bool = True
-    with_rivals: bool = field(default=False, repr=False)
+    with_rivals: bool = False
 
     @cached_property
     def base(self) -> ConfigFile:
@@ -152,7 +151,7 @@ def named_rows(
     Raises:
         InputError: a setting applies to no row, or differs between rows by definition.
     """
-    for key, _ in settings.changes:
+    for key in settings.changes.values:
         if key in NAMED or (losses and key in NAMED_BY_LOSS):
             raise InputError(f"--set {key}: every row has its own {key.partition('.')[0]}; leave out this setting")
     refused: Refused = {}
@@ -257,7 +256,7 @@ def fitted_config(
     """
     base = Overrides({"data": settings.data}).within(base)
     config = resolve(base.values)
-    for key, value in settings.changes:
+    for key, value in settings.changes.values.items():
         with suppress(InputError):  # the row lacks the key
             if key not in own_keys:
                 changed = Overrides({key: value}).within(base)

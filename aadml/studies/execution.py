@@ -150,16 +150,13 @@ def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> 
     Returns:
         One outcome per job, including the needed jobs.
     """
-    first = {str(job.needs.folder): job.needs for job in jobs if job.needs}
+    first = {job.needs.folder: job.needs for job in jobs if job.needs}
     outcomes = work(list(first.values()), workers) if first else []
-    failed = {str(outcome.job.folder): outcome.reason for outcome in outcomes if outcome.reason}
-    rest, lost = [], []
-    for folder, job in {str(job.folder): job for job in jobs}.items():
-        if folder in first:
-            continue
-        reason = failed.get(str(job.needs.folder)) if job.needs else None
-        if job.needs and reason:
-            lost.append(SweepOutcome(job, f"{job.needs.folder.name}, which it needs, failed: {reason}"))
-        else:
-            rest.append(job)
-    return [*outcomes, *work(rest, workers), *lost]
+    reasons = {outcome.job.folder: outcome.reason for outcome in outcomes}
+    rest = [job for job in with_needed(jobs) if job.folder not in first]
+    lost = {
+        job.folder: SweepOutcome(job, f"{job.needs.folder.name}, which it needs, failed: {reasons[job.needs.folder]}")
+        for job in rest
+        if job.needs and reasons[job.needs.folder]
+    }
+    return [*outcomes, *work([job for job in rest if job.folder not in lost], workers), *lost.values()]

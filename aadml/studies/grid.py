@@ -139,8 +139,8 @@ def parse_axis(text: str) -> Axis:
     except InputError as error:
         problem = str(error).removeprefix("line 1: ")
         raise InputError(f"--over {text}: {problem}; separate the values by commas") from error
-    listed_values = content if isinstance(content, list) else [content]
-    return Axis(key, tuple(value for part in listed_values for value in _spanned(part, text)))
+    parts = content if isinstance(content, list) else [content]
+    return Axis(key, tuple(value for part in parts for value in _range(part, text) or [part]))
 
 
 def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
@@ -227,10 +227,11 @@ def _on_one_line(value: object) -> str:
     return " ".join(yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n...\n").split())
 
 
-def _spanned(value: Json, text: str) -> Sequence[Json]:
+def _range(value: object, text: str) -> range | None:
+    """Return the numbers of "FIRST..LAST..STEP"; None for another value."""
     match = _RANGE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        return [value]
+        return None
     first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
     if last < first or step < 1:
         raise InputError(

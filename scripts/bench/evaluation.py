@@ -22,6 +22,7 @@ import torch
 from memory import peak_bytes
 
 from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.relevance import Grouped
 from aadml.retrieval.directions import score_direction
 from aadml.retrieval.evaluation import evaluate, mean_average_precision
 from aadml.retrieval.scores import score_source
@@ -163,7 +164,7 @@ def large_child(count, queries, dimension):
     source = score_source(given.vectors["audio"][:queries], given.vectors["visual"])
     labels = given.labels.numpy()
     start = time.perf_counter()
-    result = score_direction(source, labels[:queries], labels)
+    result = score_direction(source, Grouped(labels[:queries], labels))
     seconds = time.perf_counter() - start
     peak = peak_bytes()
     print(json.dumps({"seconds": seconds, "peak_bytes": peak, "bare_bytes": bare, "map": result.map}))

@@ -183,7 +183,7 @@ def reproduced_audio_text(folder: Path) -> dict[str, Any]:
     """Reproduce a table of audio and text by `--quick`."""
     tones = write_tones(folder / "tones" / "manifest.csv")
     return {"tables": answer(
-        "reproduce", "xie", "--clotho", tones, "--config", "xie", "--quick", "--seeds", 1, "--max-epochs", 1,
+        "reproduce", "xie", "--clotho", tones, "--quick", "--seeds", 1, "--max-epochs", 1,
         "--workers", 0, "--yes", *sets([*SETTINGS["xie"], "training.batch=6"]), "-o", folder / "reproduction",
     )}  # fmt: skip
 

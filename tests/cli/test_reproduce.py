@@ -36,9 +36,9 @@ def two_rows(monkeypatch):
     """Two rows of each table instead of all."""
     from aadml.papers import rows
 
-    whole = rows.published
     few = {"losses": ("triplet", "aa-triplet"), "methods": ("cca", "aadml")}
-    monkeypatch.setattr(rows, "published", lambda kind: {name: whole(kind)[name] for name in few[kind]})
+    printed = {kind: {name: rows.PAPER.published[kind][name] for name in names} for kind, names in few.items()}
+    monkeypatch.setattr(rows, "PAPER", replace(rows.PAPER, published=printed))
     monkeypatch.setattr(rows, "published_losses", lambda: ["triplet"])
     monkeypatch.setattr(rows, "published_methods", lambda: ["cca", "aadml"])
 

@@ -12,7 +12,7 @@ from aadml.methods import METHODS
 from aadml.methods.audio_text.negative_sampling import STRATEGIES
 from aadml.methods.method import Context
 from aadml.model.files import build_method
-from aadml.papers.audio_text_tables import PAPER_TABLES, planned
+from aadml.papers.audio_text import PAPER_TABLES, planned
 
 EXACT = 1e-6
 BASES = {

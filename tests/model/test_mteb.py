@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import aadml
+from aadml.comparison.relevance import Grouped
 from aadml.retrieval.directions import score_direction
 from aadml.retrieval.scores import score_source
 
@@ -95,7 +96,7 @@ def test_mteb_scores_a_served_model_as_this_toolkit_does(served, clips, tmp_path
     ndcg = found.task_results[0].scores["test"][0]["ndcg_at_10"]
     vectors = (model.embed(**{m: shown[m][rows]}) for m, rows in (("audio", asking), ("visual", ranked)))
     source = score_source(*vectors, model.method.similarity)
-    ours = score_direction(source, labels[asking], labels[ranked], extra=["ndcg@10"])
+    ours = score_direction(source, Grouped(labels[asking], labels[ranked]), extra=["ndcg@10"])
     figure = ours.figures["metrics", "ndcg@10"]
     share = len(ours.ids) / len(asking)  # mteb counts a query to which nothing is relevant as 0
     assert ndcg == pytest.approx(figure * share, abs=2e-5)

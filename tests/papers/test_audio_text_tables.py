@@ -5,14 +5,15 @@ import pytest
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.papers.audio_text import runs_of, table_of
-from aadml.papers.audio_text_tables import (
+from aadml.papers.audio_text import (
     PAPER_TABLES,
     laid_out,
     planned,
     refuse_overridden,
+    runs_of,
     slug,
     starting_config,
+    table_of,
 )
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread

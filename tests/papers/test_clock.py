@@ -7,7 +7,7 @@ from aadml.data.ave import AVE15, with_drawn_clock
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.papers.clock import drawn_sets
+from aadml.papers.aadml_paper import drawn_sets
 
 
 def with_clock(count):

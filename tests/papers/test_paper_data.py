@@ -2,7 +2,7 @@ import pytest
 
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.papers.paper_data import chosen_parts, other_size
+from aadml.papers.aadml_paper import chosen_parts, other_size
 from aadml.reports.published import PAPER
 
 

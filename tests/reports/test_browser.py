@@ -89,9 +89,10 @@ def reproduced(data, folder, settings):
     from aadml.papers import rows
     from aadml.papers.reproduction import reproduce
 
-    whole, few = rows.published, {"losses": ("triplet", "aa-triplet"), "methods": ("random", "aadml")}
+    few = {"losses": ("triplet", "aa-triplet"), "methods": ("random", "aadml")}
+    printed = {kind: {name: rows.PAPER.published[kind][name] for name in names} for kind, names in few.items()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "published", lambda kind: {name: whole(kind)[name] for name in few[kind]})
+        patch.setattr(rows, "PAPER", replace(rows.PAPER, published=printed))
         patch.setattr(rows, "published_losses", lambda: ["triplet"])
         patch.setattr(rows, "published_methods", lambda: list(few["methods"]))
         made = reproduce(

@@ -8,8 +8,9 @@ import torch
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import Grouped
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval.directions import Queries, score_direction, score_relevance
-from aadml.retrieval.evaluation import evaluate, mean_average_precision, running_average_precisions
+from aadml.retrieval.directions import Queries, score_direction
+from aadml.retrieval.evaluation import evaluate, mean_average_precision, per_query
+from aadml.retrieval.legacy_running_map import running_average_precision
 from aadml.retrieval.scores import MatrixScores, score_source
 
 
@@ -92,7 +93,7 @@ def test_cutoffs_beyond_the_gallery_are_left_out_and_a_tiny_gallery_still_has_on
 
 def test_a_cutoff_beyond_the_scope_curve_stands_in_the_table_alone():
     scores = MatrixScores(np.random.default_rng(0).random((4, 1100), dtype=np.float32))
-    found = score_direction(scores, np.arange(4) % 2, np.arange(1100) % 2, cutoffs=(1, 1050)).record()
+    found = score_direction(scores, Grouped(np.arange(4) % 2, np.arange(1100) % 2), cutoffs=(1, 1050)).record()
     assert found.scope.k == list(range(10, 1001, 10))
     assert [place[1] for place in found.figures if place[0] == "precision_at"] == ["1", "1050"]
 
@@ -108,12 +109,12 @@ def test_the_table_by_class_averages_to_the_map():
 def test_queries_with_nothing_relevant_are_left_out_and_counted():
     scores = MatrixScores(np.array([[0.9, 0.1], [0.2, 0.3], [0.5, 0.4]]))
     relevant = Grouped(np.array([1, 8, 2]), np.array([1, 2]))
-    found = score_relevance(scores, relevant, Queries(ids=["a", "b", "c"]))
+    found = score_direction(scores, relevant, Queries(ids=["a", "b", "c"]))
     assert found.ids == ("a", "c")
     assert found.without_relevant == 1
     assert found.map == pytest.approx((1 + 1 / 2) / 2)
     with pytest.raises(InputError, match="no query has a relevant item"):
-        score_direction(scores, np.array([7, 8, 9]), np.array([1, 2]))
+        score_direction(scores, Grouped(np.array([7, 8, 9]), np.array([1, 2])))
 
 
 def test_five_captions_a_clip_are_ranked_as_audio_text_retrieval_does():
@@ -205,7 +206,7 @@ def test_no_clips_at_all_are_refused():
 
 def test_scores_and_groups_of_different_counts_are_refused():
     with pytest.raises(InputError, match=r"the scores have shape \(2, 3\), but the relevance has \(3, 3\)"):
-        score_direction(MatrixScores(np.zeros((2, 3))), np.arange(3), np.arange(3))
+        score_direction(MatrixScores(np.zeros((2, 3))), Grouped(np.arange(3), np.arange(3)))
 
 
 @pytest.mark.parametrize("own", ["cosine", "dot"])
@@ -217,7 +218,7 @@ def test_one_number_of_a_direction_is_that_of_the_whole_evaluation(own, asked, o
     for direction in (("audio", "visual"), ("visual", "audio")):
         result = whole["-".join(direction)]
         assert mean_average_precision(given, direction, similarity=asked) == pytest.approx(result.map)
-        running = running_average_precisions(given, direction, similarity=asked)
+        running = per_query(given, direction, running_average_precision, similarity=asked)
         assert len(running) == len(result.ids)
         assert running.mean() == pytest.approx(result.figures[("running_map",)])
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aadml.comparison.relevance import Grouped
 from aadml.retrieval.directions import score_direction
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.ranking import rank
@@ -61,8 +62,14 @@ def test_a_random_scorer_has_chance_of_every_rank_and_a_constant_one_has_it_exac
     generator = np.random.default_rng(0)
     groups = generator.integers(4, size=400)
     places = (("median_rank",), ("mean_rank",), ("running_map",))
-    blind = score_direction(MatrixScores(np.zeros((400, 400))), groups, groups, extra=("running",)).record().figures
-    drawn = score_direction(MatrixScores(generator.random((400, 400))), groups, groups, extra=("running",)).record()
+    blind = (
+        score_direction(MatrixScores(np.zeros((400, 400))), Grouped(groups, groups), extra=("running",))
+        .record()
+        .figures
+    )
+    drawn = score_direction(
+        MatrixScores(generator.random((400, 400))), Grouped(groups, groups), extra=("running",)
+    ).record()
     for place in places:
         assert blind[place] == pytest.approx(blind["chance_of", *place], rel=1e-9)
         assert drawn.figures[place] == pytest.approx(blind["chance_of", *place], rel=0.25)

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.relevance import LABEL, OWN
+from aadml.comparison.relevance import LABEL, OWN, Grouped
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.directions import score_direction
-from aadml.retrieval.evaluation import evaluate, mean_figure, running_average_precisions
+from aadml.retrieval.evaluation import evaluate, mean_figure, per_query
 from aadml.retrieval.galleries import halves, without_partner
+from aadml.retrieval.legacy_running_map import running_average_precision
 from aadml.retrieval.ranking import rank
 from aadml.retrieval.scores import MatrixScores, score_source
 from aadml.retrieval.significance import seeds_and_queries
@@ -71,14 +72,14 @@ def test_without_the_partner_map_and_chance_are_those_of_the_definition(data):
     partner, source = np.arange(count), MatrixScores(scores)
     if not precision:
         with pytest.raises(InputError, match="no two clips share a class"):
-            score_direction(source, labels, labels, partner=partner, exclude_partner=True)
+            score_direction(source, Grouped(labels, labels), partner=partner, exclude_partner=True)
         return
-    found = score_direction(source, labels, labels, partner=partner, exclude_partner=True)
+    found = score_direction(source, Grouped(labels, labels), partner=partner, exclude_partner=True)
     np.testing.assert_allclose(found.average_precision, precision, atol=1e-12)
     np.testing.assert_allclose(found.chance, chance, atol=1e-12)
     assert found.gallery == count - 1
     assert found.without_relevant == count - len(precision)
-    beside = score_direction(source, labels, labels, partner=partner).figures
+    beside = score_direction(source, Grouped(labels, labels), partner=partner).figures
     assert beside["without_partner", "map"] == pytest.approx(np.mean(precision), abs=1e-12)
     assert beside["without_partner", "chance"] == pytest.approx(np.mean(chance), abs=1e-12)
     assert beside["without_partner", "queries"] == len(precision)
@@ -116,8 +117,7 @@ def test_every_figure_without_the_partner_is_that_of_rankings_without_it():
         each = [
             score_direction(
                 MatrixScores(np.delete(scores[i], i)[None]),
-                labels[[i]],
-                np.delete(labels, i),
+                Grouped(labels[[i]], np.delete(labels, i)),
                 extra=("recall@3", "running"),
             ).record()
             for i in range(40)
@@ -131,7 +131,7 @@ def test_every_figure_without_the_partner_is_that_of_rankings_without_it():
         assert record.scope.precision == pytest.approx(
             np.mean([one.scope.precision for one in each], axis=0), abs=1e-12
         )
-        running = running_average_precisions(given, (query, gallery), gallery="without-partner")
+        running = per_query(given, (query, gallery), running_average_precision, "without-partner")
         assert running.mean() == pytest.approx(record.figure("running"), abs=1e-12)
 
 
@@ -180,7 +180,7 @@ def test_disjoint_halves_are_scored_as_by_hand(count):
         for own in (0, 1):
             asks, ranked = half == own, half != own
             source = score_source(given.vectors[query][asks], given.vectors[gallery][ranked])
-            ways.append(score_direction(source, labels[asks], labels[ranked], extra=("recall@3",)))
+            ways.append(score_direction(source, Grouped(labels[asks], labels[ranked]), extra=("recall@3",)))
         result = found[f"{query}-{gallery}"]
         by_hand = np.concatenate([way.average_precision for way in ways])
         np.testing.assert_allclose(result.average_precision, by_hand, atol=1e-12)
@@ -245,7 +245,7 @@ def test_other_galleries_and_partners_are_refused():
     with pytest.raises(InputError, match="cannot be halved"):
         evaluate(embeddings(1), gallery="disjoint")
     with pytest.raises(InputError, match="the own clip of a query is not relevant to it"):
-        score_direction(MatrixScores(np.eye(2)), np.array([0, 1]), np.array([0, 1]), partner=np.array([1, 0]))
+        score_direction(MatrixScores(np.eye(2)), Grouped(np.array([0, 1]), np.array([0, 1])), partner=np.array([1, 0]))
 
 
 @pytest.mark.slow
@@ -282,7 +282,7 @@ def test_who_lacks_a_modality_neither_asks_nor_is_ranked(relevance):
     for result, (query, gallery) in zip(found.directions, DIRECTIONS, strict=True):
         rows = [np.flatnonzero(made.present[m].numpy()) for m in (query, gallery)]
         vectors = (made.vectors[m][own] for m, own in zip((query, gallery), rows, strict=True))
-        expected = score_direction(score_source(*vectors, "cosine"), groups[rows[0]], groups[rows[1]])
+        expected = score_direction(score_source(*vectors, "cosine"), Grouped(groups[rows[0]], groups[rows[1]]))
         assert np.array_equal(result.average_precision, expected.average_precision)
         assert np.array_equal(result.chance, expected.chance)
         assert result.without_relevant == expected.without_relevant

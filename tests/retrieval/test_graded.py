@@ -15,7 +15,7 @@ from aadml.comparison.relevance import RULES, Judged, Judgments, Sharing
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import REQUIRED, schema
 from aadml.retrieval import METRICS
-from aadml.retrieval.directions import Queries, score_relevance
+from aadml.retrieval.directions import Queries, score_direction
 from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.metric_names import OTHER_GALLERIES, SMALLER_IS_BETTER
 from aadml.retrieval.scores import MatrixScores
@@ -75,7 +75,7 @@ def over_all_orders(scores, grades):
 @given(seed=seeds)
 def test_every_metric_is_the_mean_over_all_orders_of_ties(seed):
     scores, grades = drawn(seed)
-    found = score_relevance(MatrixScores(scores), judged(grades), Queries(), extra=NAMES, cutoffs=(3,)).record()
+    found = score_direction(MatrixScores(scores), judged(grades), Queries(), extra=NAMES, cutoffs=(3,)).record()
     expected = [over_all_orders(*case) for case in zip(scores, grades.astype(np.float64), strict=True)]
     for name in NAMES:
         assert found.figure(name) == pytest.approx(np.mean([one[name] for one in expected]), abs=1e-7)
@@ -87,7 +87,7 @@ def test_a_scorer_that_knows_nothing_has_chance_of_every_metric(seed):
     _, grades = drawn(seed)
     constant = MatrixScores(np.zeros(grades.shape))
     names = [*NAMES, "map", "map-at-r"]
-    found = score_relevance(constant, judged(grades), Queries(), extra=names, cutoffs=(3,)).record()
+    found = score_direction(constant, judged(grades), Queries(), extra=names, cutoffs=(3,)).record()
     chance = {place[1:]: value for place, value in found.figures.items() if place[0] == "chance_of"}
     assert found.map == pytest.approx(found.chance)
     assert chance["metrics", "ndcg@3"] == pytest.approx(found.figure("ndcg@3"))
@@ -109,8 +109,8 @@ def test_every_metric_of_the_table_has_its_chance_beside_it():
         cutoff = schema(METRICS[name]).get("cutoff")
         names.append(f"{name}@2" if cutoff is not None and cutoff.default is REQUIRED else name)
     source = MatrixScores(generator.standard_normal((4, 8)))
-    real = score_relevance(source, judged(grades), Queries(), extra=names, cutoffs=(2,)).figures
-    blind = score_relevance(
+    real = score_direction(source, judged(grades), Queries(), extra=names, cutoffs=(2,)).figures
+    blind = score_direction(
         MatrixScores(np.zeros((4, 8))), judged(grades), Queries(), extra=names, cutoffs=(2,)
     ).figures
     asked = [path for path in real if ("chance_of", *path) in real]
@@ -126,7 +126,7 @@ def test_multi_label_figures_equal_scikit_learn():
     gallery[0] = True
     scores = generator.standard_normal((7, 20))
     grades = np.array([[(q & g).sum() / (q | g).sum() for g in gallery] for q in queries])
-    found = score_relevance(
+    found = score_direction(
         MatrixScores(scores), Sharing(queries, gallery, graded=True), Queries(), extra=("ndcg", "ndcg@5")
     )
     assert found.figures["metrics", "ndcg"] == pytest.approx(ndcg_score(grades, scores))
@@ -137,7 +137,7 @@ def test_multi_label_figures_equal_scikit_learn():
 
 def test_tied_grades_equal_scikit_learn():
     scores, grades = drawn(5)
-    found = score_relevance(MatrixScores(scores), judged(grades), Queries(), extra=("ndcg", "ndcg@3"), cutoffs=(3,))
+    found = score_direction(MatrixScores(scores), judged(grades), Queries(), extra=("ndcg", "ndcg@3"), cutoffs=(3,))
     assert found.figures["metrics", "ndcg"] == pytest.approx(ndcg_score(grades, scores))
     assert found.figures["metrics", "ndcg@3"] == pytest.approx(ndcg_score(grades, scores, k=3))
 
@@ -153,7 +153,7 @@ def test_judged_figures_equal_trec_eval():
     measures = {"map", "recip_rank", "ndcg", "ndcg_cut.10", "P.5", "recall.5"}
     theirs = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(runs)
     extra = ("mrr", "ndcg", "ndcg@10", "precision@5", "recall@5")
-    found = score_relevance(MatrixScores(scores), judged(grades.astype(np.float32)), Queries(), extra=extra).record()
+    found = score_direction(MatrixScores(scores), judged(grades.astype(np.float32)), Queries(), extra=extra).record()
     pairs = {"map": "map", "mrr": "recip_rank", "ndcg": "ndcg", "ndcg@10": "ndcg_cut_10"}
     pairs |= {"precision@5": "P_5", "recall@5": "recall_5"}
     for ours, name in pairs.items():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aadml.retrieval.intervals import bootstrap_interval
+from aadml.retrieval.significance import bootstrap_interval
 
 
 def test_it_is_as_wide_as_the_normal_approximation_and_lies_around_the_mean():

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aadml.comparison.relevance import Grouped
 from aadml.feature_extraction.ground.options import REQUIRED, schema
 from aadml.retrieval import METRICS
 from aadml.retrieval.directions import score_direction
@@ -127,7 +128,9 @@ def figures(scores, queries, gallery, metric):
     cutoff = schema(METRICS[metric]).get("cutoff")
     plain = [] if cutoff is not None and cutoff.default is REQUIRED else [metric]
     names = plain if cutoff is None else [*plain, f"{metric}@1", f"{metric}@2"]
-    found = score_direction(MatrixScores(np.asarray(scores)), queries, gallery, extra=names, cutoffs=(1,)).record()
+    found = score_direction(
+        MatrixScores(np.asarray(scores)), Grouped(queries, gallery), extra=names, cutoffs=(1,)
+    ).record()
     return {name: found.figure(name) for name in names}
 
 

@@ -15,8 +15,8 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.evaluation import evaluate
-from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.record import EvaluationRecord
+from aadml.retrieval.significance import bootstrap_interval
 from aadml.retrieval.summary import summary
 
 

@@ -2,7 +2,9 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
-from aadml.studies.comparison import _wanted
+from aadml.studies.comparison import _name, _wanted
+from aadml.studies.comparison_rows import RowSettings
+from aadml.studies.grid import Overrides
 
 OTHER_PROXY = "names a loss with another proxy; pass triplet, because every loss is run with and without AA proxies"
 
@@ -26,3 +28,9 @@ def test_a_comparison_of_nothing_or_with_a_config_for_nothing_is_refused(feature
 @pytest.mark.parametrize("losses", ["triplet,aa-triplet", "aa-triplet", ["aa-triplet", "triplet"]])
 def test_a_loss_may_have_the_prefix_of_the_anchor_aware_proxy(losses):
     assert _wanted(None, losses) == ([], ["triplet"])
+
+
+def test_folders_of_earlier_versions_keep_their_names():
+    settings = RowSettings("x.h5", Overrides({"loss.margin": 0.5}), 3, None, with_controls=True, with_rivals=True)
+    assert _name(["cca"], ["triplet"], settings, 1) == "methods-losses-2632d14c"
+    assert _name([], ["triplet"], RowSettings("x.h5"), 2) == "losses-7e6e99a1"

@@ -7,6 +7,7 @@ import pytest
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.comparison_rows import RowSettings, chosen, named_rows
 from aadml.studies.control_rows import AFFINE, CLASS_MEAN, MEMORY, UNIFORM
+from aadml.studies.grid import Overrides
 
 SETTINGS = RowSettings("x.h5", with_controls=False)
 KNOWN = {"cca": 1, "dcca": 2, "random": 3}
@@ -41,13 +42,13 @@ def test_an_unknown_row_is_refused():
     ],
 )
 def test_what_rows_are_named_by_is_not_set_for_all(methods, losses, key):
-    shared = replace(SETTINGS, changes=((key, "hinge"),))
+    shared = replace(SETTINGS, changes=Overrides({key: "hinge"}))
     with pytest.raises(InputError, match=rf"--set {key}: every row has its own"):
         named_rows(methods, losses, shared)
 
 
 def test_a_recipe_keeps_the_selection_that_it_has_its_name_from():
-    shared = replace(SETTINGS, changes=(("selection", "semi-hard"), ("training.batch", 7)))
+    shared = replace(SETTINGS, changes=Overrides({"selection": "semi-hard", "training.batch": 7}))
     rows, notes = named_rows((), ("triplet", "hard-triplet"), shared)
     selections = {row.item: row.cell.config["selection"]["name"] for row in rows if row.item}
     assert selections["triplet"] == selections["aa-triplet"] == "semi-hard"
@@ -57,7 +58,7 @@ def test_a_recipe_keeps_the_selection_that_it_has_its_name_from():
 
 
 def test_options_of_a_loss_are_set_where_a_row_has_them():
-    rows, notes = named_rows((), ("triplet", "supcon"), replace(SETTINGS, changes=(("loss.margin", 0.5),)))
+    rows, notes = named_rows((), ("triplet", "supcon"), replace(SETTINGS, changes=Overrides({"loss.margin": 0.5})))
     assert {row.cell.config["loss"].get("margin") for row in rows if "triplet" in row.item} == {0.5}
     assert notes == ["loss.margin was not set for rows that lack the key or set their own value: supcon"]
 
@@ -69,4 +70,3 @@ def test_rivals_are_rows_beside_the_row_itself():
     (plain, anchored, *beside), _ = named_rows([], ["triplet"], settings)
     assert (plain.name, anchored.name) == ("triplet", "aa-triplet")
     assert [row.name for row in beside] == [f"aa-triplet, {name}" for name in (MEMORY, CLASS_MEAN, UNIFORM, AFFINE)]
-    assert repr(settings) == repr(RowSettings("x.h5", with_controls=False))

@@ -83,7 +83,7 @@ def test_a_folder_without_runs_is_free_for_other_data(features, tmp_path):
         pass
 
 
-@pytest.mark.parametrize("more", [["--merge"], ["--device", "cuda:99"]], ids=["merge", "device"])
+@pytest.mark.parametrize("more", [["--merge"], ["--set", "device=cuda:99"]], ids=["merge", "device"])
 @pytest.mark.parametrize("words", SWEEPS.values(), ids=SWEEPS)
 def test_a_sweep_that_is_refused_leaves_no_folder(features, tmp_path, words, more):
     before = sorted(tmp_path.iterdir())

@@ -13,10 +13,9 @@ from aadml.cli.settings import config_options
 from aadml.cli.trust import trust_option
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.papers.reproduction_plan import ReproductionPlan
 from aadml.studies.execution import shard_of
 from aadml.studies.forecast import WORTH_ASKING, Forecast, in_words
-from scripts.experiments.anchor_aware.execution import run_experiment
+from scripts.experiments.anchor_aware.execution import ExperimentPlan, run_experiment
 from scripts.experiments.anchor_aware.finals import LOOKS
 
 
@@ -54,7 +53,7 @@ def command(
     CSV files of the folder is not trained again.
     """
     consent_to(options["config"], options["settings"])
-    plan = ReproductionPlan(
+    plan = ExperimentPlan(
         seeds=range(seeds), folder=output, work=sweeps.work, confirm=partial(confirm, yes=yes), note=note,
         shard=shard_of(shard, merge=merge), merge=merge, **options,
     )  # fmt: skip

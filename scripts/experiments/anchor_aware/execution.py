@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.configuration.config import DEFAULT_METHOD, resolve
@@ -39,7 +40,20 @@ AT_ONCE = 9
 REMOVED = "reading R2 was removed (docs/lab/deletions.md); commit 970f5aa6d682 trains it"
 
 
-def run_experiment(data: Sequence[str], only: str | None, plan: ReproductionPlan) -> SweepResult:
+@dataclass(frozen=True, kw_only=True)
+class ExperimentPlan(ReproductionPlan):
+    """Plan of the experiment.
+
+    Attributes:
+        config: config that the methods' options are put into; None is the narrow one of the plan.
+        device: "auto", "cpu" or "cuda".
+    """
+
+    config: str | None = None
+    device: str | None = None
+
+
+def run_experiment(data: Sequence[str], only: str | None, plan: ExperimentPlan) -> SweepResult:
     """Train the runs of stages that have no row yet, and write the page.
 
     Args:
@@ -79,7 +93,7 @@ def shard_folders(folder: Path) -> list[Path]:
     return [folder, *sorted(folder.glob("shard-*-of-*"))]
 
 
-def _data_sets(data: Sequence[str], plan: ReproductionPlan) -> dict[str, DataSet]:
+def _data_sets(data: Sequence[str], plan: ExperimentPlan) -> dict[str, DataSet]:
     """Read what the schedules need to know of the data, and write down what they are."""
     places: dict[str, str] = {}
     for place in map(data_location, data):
@@ -90,23 +104,24 @@ def _data_sets(data: Sequence[str], plan: ReproductionPlan) -> dict[str, DataSet
     return _read_sets(places, plan)
 
 
-def _read_sets(places: Mapping[str, str], plan: ReproductionPlan) -> dict[str, DataSet]:
+def _read_sets(places: Mapping[str, str], plan: ExperimentPlan) -> dict[str, DataSet]:
     """Read data sets, name -> place."""
     sets: dict[str, DataSet] = {}
     facts: dict[str, SetFacts] = {}
-    own = setting_pairs(plan.settings) + ([("device", plan.device)] if plan.device else [])
+    device = {"device": plan.device} if plan.device else {}
+    own = Overrides({**dict(setting_pairs(plan.settings)), **device})
     for name, place in places.items():
         base = ConfigFile({**read_yaml(plan.config or DEFAULT_METHOD), "data": place})
-        base = Overrides(dict(own)).within(base if plan.config else Overrides(NARROW).within(base))
+        base = own.within(base if plan.config else Overrides(NARROW).within(base))
         config = resolve(base.values)
         splits = load_splits(config)
         facts[name], clips = SetFacts.of(name, splits), len(splits.train)
-        sets[name] = DataSet(base.values, -(-clips // config.training.batch), clips, tuple(own), plan.max_epochs)
+        sets[name] = DataSet(base.values, -(-clips // config.training.batch), clips, own, plan.max_epochs)
     keep_facts(plan.locked, facts)
     return sets
 
 
-def _forecast(stages: Sequence[str], experiment: Experiment, plan: ReproductionPlan) -> None:
+def _forecast(stages: Sequence[str], experiment: Experiment, plan: ExperimentPlan) -> None:
     """Say what the runs that are known so far will cost, and ask before long ones."""
     waiting = [run for stage in stages for run in _missing(stage, runs_of(stage, experiment), experiment, plan)]
     if waiting:
@@ -132,7 +147,7 @@ def forecast_in_words(runs: Sequence[Run], expected: Forecast) -> str:
     )
 
 
-def _worked_off(stage: str, experiment: Experiment, plan: ReproductionPlan) -> list[SweepOutcome]:
+def _worked_off(stage: str, experiment: Experiment, plan: ExperimentPlan) -> list[SweepOutcome]:
     """Do what is missing of a stage, and of what it grows by; every few runs go into the ledger at once."""
     outcomes: list[SweepOutcome] = []
     while waiting := _missing(stage, runs := runs_of(stage, experiment), experiment, plan):
@@ -145,14 +160,14 @@ def _worked_off(stage: str, experiment: Experiment, plan: ReproductionPlan) -> l
     return outcomes
 
 
-def _missing(stage: str, runs: Sequence[Run], experiment: Experiment, plan: ReproductionPlan) -> list[Run]:
+def _missing(stage: str, runs: Sequence[Run], experiment: Experiment, plan: ExperimentPlan) -> list[Run]:
     """List those runs of a stage, or of this shard of it, that have no row."""
     there = {row.key for row in experiment.ledger.rows(stage)}
     shard = plan.shard
     return [run for run in (runs[shard[0] :: shard[1]] if shard else runs) if run.key not in there]
 
 
-def _done(runs: Sequence[Run], ledger: Ledger, plan: ReproductionPlan) -> list[SweepOutcome]:
+def _done(runs: Sequence[Run], ledger: Ledger, plan: ExperimentPlan) -> list[SweepOutcome]:
     """Work off some runs of one stage, and write their rows."""
     jobs = {run.key: run.job(plan.folder) for run in runs if not is_removed(json.loads(run.key.options))}
     outcomes = work_off_needed(list(jobs.values()), plan.workers, plan.work)

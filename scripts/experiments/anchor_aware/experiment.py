@@ -17,7 +17,7 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Values
 from aadml.runs.environment import git_commit, read_environment
 from aadml.runs.run_names import file_name
-from aadml.studies.comparison_rows import RowSettings, Setting, file_of, fitted_config
+from aadml.studies.comparison_rows import RowSettings, file_of, fitted_config
 from aadml.studies.folder import RUNS
 from aadml.studies.grid import Overrides
 from aadml.studies.job import Job, scored_under
@@ -49,7 +49,7 @@ class DataSet:
     base: JsonObject
     steps: int
     clips: int
-    changes: tuple[Setting, ...] = ()
+    changes: Overrides = field(default_factory=Overrides)
     max_epochs: int | None = None
 
     def config(self, loss: str, options: JsonObject, steps: int, *, stops: bool = True) -> Config:
@@ -70,7 +70,7 @@ class DataSet:
 
     def shipped(self, names: Sequence[str]) -> dict[str, Config]:
         """Give the configs of methods, or shipped ones, on this data: their own networks and schedules."""
-        changes = (*self.changes, ("training.train_map", TRAIN_MAP))
+        changes = self.changes | Overrides({"training.train_map": TRAIN_MAP})
         shared = RowSettings(str(self.base["data"]), changes, self.max_epochs)
         return {name: fitted_config(file_of(name), name, shared, {}) for name in names}
 

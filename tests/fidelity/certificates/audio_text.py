@@ -9,6 +9,7 @@ from torch import Tensor
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.frame_word import relevance
+from aadml.comparison.relevance import Grouped
 from aadml.data.captions.curriculum import objective as sum_of_squares
 from aadml.methods.audio_text.negative_sampling import RANKING, STRATEGIES
 from aadml.objective import Embedded, Objective
@@ -196,7 +197,7 @@ def _xie_metrics(arrays: Arrays) -> Errors:
     sides = {"a2t": (scores, clips, groups), "t2a": (np.ascontiguousarray(scores.T), groups, clips)}
     errors = []
     for short, (values, queries, gallery) in sides.items():
-        found = score_direction(MatrixScores(values), queries, gallery, cutoffs=(1, 5, 10))
+        found = score_direction(MatrixScores(values), Grouped(queries, gallery), cutoffs=(1, 5, 10))
         curves = found.curves.at(found.cutoffs)
         ours = [found.average_precision.mean(), *curves.recall, *curves.hit_rate]
         errors.append(error(torch.tensor(ours), arrays[f"{short}/figures"]))

@@ -11,14 +11,13 @@ from click.testing import CliRunner
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.papers.reproduction_plan import ReproductionPlan
 from aadml.studies.execution import shard_of
 from aadml.studies.forecast import Forecast
 from aadml.studies.sweep import SweepOutcome, sweep
 from scripts.experiments.anchor_aware import execution, finals, page, shipped
 from scripts.experiments.anchor_aware.__main__ import command
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
-from scripts.experiments.anchor_aware.execution import run_experiment
+from scripts.experiments.anchor_aware.execution import ExperimentPlan, run_experiment
 from scripts.experiments.anchor_aware.experiment import Run
 from scripts.experiments.anchor_aware.ledger import Row
 from scripts.experiments.anchor_aware.search import RIVALRY, SEARCHES
@@ -78,7 +77,7 @@ def ledger(folder):
 
 
 def call(folder, *data, only=None, seeds=40, shard=None, merge=False, work=sweep, on_note=lambda message: None):
-    plan = ReproductionPlan(
+    plan = ExperimentPlan(
         seeds=range(seeds), folder=folder, work=work, confirm=lambda forecast: None, note=on_note, settings=SMALL,
         max_epochs=1, device="cpu", workers=0, shard=shard_of(shard, merge=merge), merge=merge,
     )  # fmt: skip

@@ -31,6 +31,12 @@ def test_metrics_and_directions_are_found_by_name(scores):
         scores["recal@10"]
 
 
+def test_the_table_in_a_notebook_holds_the_numbers_of_the_printed_table(scores):
+    page = scores._repr_html_()
+    assert page.startswith("<table>")
+    assert f"<td>{scores.map:.4f}</td>" in page
+
+
 def test_the_dictionary_is_that_of_the_command_line(scores):
     assert scores.to_dict() == scores.to_json()
     assert scores.to_dict()["map_mean"] == scores.map

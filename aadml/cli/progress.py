@@ -2,10 +2,10 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import click
 
@@ -32,16 +32,6 @@ def continues() -> Iterator[None]:
         raise Interrupted("run the same command again to continue") from stop
 
 
-class Called(TypedDict):
-    """Callbacks of `aadml.fit`."""
-
-    on_plan: Callable[[int, int], None]
-    on_epoch: Callable[[Any], None]
-    on_step: Callable[[int], None]
-    on_warning: Callable[[str], None]
-    on_note: Callable[[str], None]
-
-
 class TrainingProgress:
     """Progress bar over epochs with loss and validation MAP, and over the steps of long epochs."""
 
@@ -52,13 +42,6 @@ class TrainingProgress:
         self._steps = 0  # steps of the previous epoch
         self._shown_at = 0.0
         self._showing = warnings.showwarning
-
-    def callbacks(self) -> Called:
-        """Return the callbacks of `aadml.fit`."""
-        return {
-            "on_plan": self._plan, "on_epoch": self._epoch, "on_step": self._step, "on_warning": self._warning,
-            "on_note": note,
-        }  # fmt: skip
 
     def began(self, folder: Path) -> None:
         """Store the run folder, for the message after an interruption."""
@@ -71,14 +54,16 @@ class TrainingProgress:
             self._bar.close()
             self._bar = None
 
-    def _plan(self, epochs: int, done: int) -> None:
+    def plan(self, epochs: int, done: int) -> None:
+        """Start the bar of a training, of which some epochs may be done."""
         self.close()  # the bar of a pretraining
         self._steps, self._figures = 0, ""
-        warnings.showwarning = lambda message, *_: self._warning(str(message))  # no source lines across the bar
+        warnings.showwarning = lambda message, *_: self.warning(str(message))  # no source lines across the bar
         self._shown_at = time.monotonic()
         self._bar = Bar(epochs, "epoch", "training", done=done)
 
-    def _epoch(self, record: Any) -> None:
+    def epoch(self, record: Any) -> None:
+        """Show the loss and the validation MAP of an epoch."""
         if self._bar is None:
             return
         figures = {key: value for key, value in record.items() if not isinstance(value, str)}
@@ -91,7 +76,7 @@ class TrainingProgress:
         self._steps, self._shown_at = int(figures.get("steps", 0)), time.monotonic()
         self._bar.show(self._bar.done + 1, self._figures)
 
-    def _step(self, number: int) -> None:
+    def step(self, number: int) -> None:
         """Show the step of a slow epoch, once a second."""
         now = time.monotonic()
         if self._bar is None or now - self._shown_at < STEP_SECONDS:
@@ -100,10 +85,11 @@ class TrainingProgress:
         place = f"step {number}/{self._steps}" if self._steps >= number else f"step {number}"
         self._bar.show(self._bar.done, ", ".join(filter(None, (place, self._figures))))
 
-    def _warning(self, message: str) -> None:
+    def warning(self, message: str) -> None:
+        """Print a warning on a line of its own."""
         if self._bar is not None:
             self._bar.clear()
-        click.echo(f"aadml: warning: {message}", err=True)
+        note(f"warning: {message}")
 
 
 class JobBar:

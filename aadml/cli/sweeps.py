@@ -1,5 +1,6 @@
 """Options, progress bar and output shared by `ablate`, `compare` and `reproduce`."""
 
+import json
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -114,22 +115,15 @@ def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
 def show(result: "SweepResult", *, as_json: bool) -> None:
     """Print the tables as Markdown or JSON, then the page or folder; exit with status 1 if a run failed."""
     if as_json:
-        import json
-
         click.echo(json.dumps(result.to_dict(), indent=2))
         click.echo(result.page or result.folder, err=True)
     else:
         click.echo(repr(result))
     if result.page is None and result.tables:
-        click.echo(
-            "aadml: no page was written, because matplotlib is not installed; run pip install 'aadml[plot]'", err=True
-        )
+        note("no page was written, because matplotlib is not installed; run pip install 'aadml[plot]'")
     if result.failed:
         total = len(result.outcomes)
-        click.echo(
-            f"aadml: {result.failed} of {total} runs failed; run the command again to train only the failed runs",
-            err=True,
-        )
+        note(f"{result.failed} of {total} runs failed; run the command again to train only the failed runs")
         sys.exit(1)
 
 

@@ -1,13 +1,20 @@
 """`aadml train`: fit a method on a feature file into a run folder."""
 
+import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from aadml.cli.progress import Interrupted, TrainingProgress, note
 from aadml.cli.settings import config_options, key_flag, typed_beside
 from aadml.cli.trust import trust_option
+
+if TYPE_CHECKING:
+    from aadml.model.model import Model
 
 
 @click.command("train")
@@ -39,26 +46,27 @@ def command(
     runs: Path,
     resume: Path | None,
     as_json: bool,
-    settings: tuple[str, ...],
-    **flags: Any,
+    **options: Any,
 ) -> None:
     """Train a method, select the epoch on validation clips, and score the test split once.
 
     The last line printed is the run folder, for `aadml evaluate RUN` and `aadml report RUN`.
     """
     import aadml
-    from aadml.cli.progress import Interrupted, TrainingProgress
     from aadml.comparison.processes.launch import ProcessLost
     from aadml.feature_extraction.ground.errors import InputError
 
     progress = TrainingProgress()
+    training: Callable[..., Model] = partial(aadml.fit, runs=runs, on_run=progress.began, **options)
+    if resume is not None:
+        if flag := typed_beside(context, "resume", "as_json", "trust_code"):
+            raise InputError(f"--resume reads all options from {resume / 'config.yaml'}; omit {flag}")
+        training = partial(aadml.resume, resume)
     try:
-        if resume is not None:
-            if flag := typed_beside(context, "resume", "as_json", "trust_code"):
-                raise InputError(f"--resume reads all options from {resume / 'config.yaml'}; omit {flag}")
-            model = aadml.resume(resume, **progress.callbacks())
-        else:
-            model = aadml.fit(settings=settings, runs=runs, on_run=progress.began, **flags, **progress.callbacks())
+        model = training(
+            on_plan=progress.plan, on_epoch=progress.epoch, on_step=progress.step, on_warning=progress.warning,
+            on_note=note,
+        )  # fmt: skip
     except KeyboardInterrupt as stop:
         again = _continuation(resume or progress.folder)
         raise Interrupted(*([f"continue with: {again}"] if again else [])) from stop
@@ -69,7 +77,7 @@ def command(
     finally:
         progress.close()
     if (epoch := model.facts.selected_epoch) is not None:
-        click.echo(f"aadml: weights of epoch {epoch} of {model.facts.training.epochs} are kept", err=True)
+        note(f"weights of epoch {epoch} of {model.facts.training.epochs} are kept")
     if model.evaluation is not None:
         _print(model.evaluation, as_json)
     click.echo(model.folder)
@@ -88,8 +96,6 @@ def _continuation(folder: Path | None) -> str:
 
 def _print(result: Any, as_json: bool) -> None:
     if as_json:
-        import json
-
         click.echo(json.dumps(result, indent=2))
         return
     directions = ", ".join(f"{name} {values['map']:.4f}" for name, values in result["directions"].items())

@@ -74,9 +74,8 @@ class Found:
 
     def facts_to_json(self) -> JsonObject:
         """Return the facts of the search as JSON values, without the hits."""
-        by, calibration = self.calibration, None
-        if by is not None:
-            calibration = {"threshold": by.threshold, "precision": by.precision, "clips": by.clips}
+        by = self.calibration
+        calibration = None if by is None else {"threshold": by.threshold, "precision": by.precision, "clips": by.clips}
         return {
             "asked": list(self.asked), "to": self.to, "among": self.among, "looked_at": self.looked_at,
             "similarity": self.similarity, "nothing_fits": self.nothing_fits, "calibration": calibration,

@@ -157,16 +157,11 @@ def accepted(
 def _present(content: FeatureFile, modality: Modality, *, moments: bool) -> Present:
     """Return the items that have a modality, with their features over time if `moments`."""
     rows = np.flatnonzero(content.has(modality)).astype(np.int64)
-    timeline = _timeline(content, modality) if moments else None
+    timeline = content.sequences.get(modality) if moments else None
+    if timeline is not None:
+        timeline = None if timeline.times is None else timeline.select(rows)
     features = torch.from_numpy(np.array(content.features[modality][rows]))
-    lacking = len(rows) < len(content.ids)
-    return Present(rows, features, timeline.select(rows) if timeline is not None and lacking else timeline)
-
-
-def _timeline(content: FeatureFile, modality: Modality) -> Timeline | None:
-    """Return the features over time of a modality, if the file has their times."""
-    timeline = content.sequences.get(modality)
-    return None if timeline is None or timeline.times is None else timeline
+    return Present(rows, features, timeline)
 
 
 def _label(content: FeatureFile, row: int) -> str:
@@ -197,8 +192,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
         failures += [failure for failure in failed if failure.reason not in ABSENT.values()]
         if content is not None:
             order = np.asarray([rows[clip] for clip in content.ids], dtype=np.int64)
-            values = torch.from_numpy(np.array(content.features[modality]))
-            present[modality] = Present(order, values, _timeline(content, modality) if work.moments else None)
+            present[modality] = replace(_present(content, modality, moments=work.moments), rows=order)
             contents[modality] = content
     origins = {modality: content.provenance[modality] for modality, content in contents.items()}
     return readable(IndexSource(items, present, origins, tuple(failures)), place)

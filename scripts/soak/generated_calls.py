@@ -155,9 +155,10 @@ def values(command: str, parameter: click.Parameter) -> tuple[list[str], list[st
     """Return the values of a parameter that often fit, and those that seldom do."""
     name = str(parameter.name)
     good = OF_COMMANDS.get((command, name), GOOD.get(name, []))
+    if name == "options":
+        return MEDIA_SETTINGS[:1], MEDIA_SETTINGS[1:]
     if name == "settings":
-        good = MEDIA_SETTINGS[:1] if command in ("extract", "index") else [*SMALL]
-        return good, MEDIA_SETTINGS[1:] if command in ("extract", "index") else WRONG_SETTINGS
+        return [*SMALL], WRONG_SETTINGS
     if isinstance(parameter.type, click.Choice):
         return [*map(str, parameter.type.choices)], WRONG_TEXTS
     if isinstance(parameter.type, click.types.IntParamType | click.types.FloatParamType):

@@ -23,8 +23,6 @@ OTHER_NAMES = {
     "audit": {"shell": "command"},
     "embed": {"run": "model"},
     "evaluate": {"run": "model"},
-    "extract": {"settings": "options"},
-    "index": {"settings": "options"},
     "merge": {"shards": "paths"},
     "report": {"runs": "run"},
     "verify": {"run": "path"},

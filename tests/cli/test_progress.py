@@ -15,49 +15,46 @@ from aadml.feature_extraction.ground.progress_bar import LOG_SECONDS
 def shown(clock):
     """A progress whose bar is never drawn by time."""
     one = TrainingProgress()
-    calls = one.callbacks()
-    calls["on_plan"](3, 0)
-    yield one, calls, clock
+    one.plan(3, 0)
+    yield one, clock
     one.close()
 
 
 def test_a_slow_epoch_shows_its_steps(shown):
-    one, calls, clock = shown
-    calls["on_step"](1)
+    one, clock = shown
+    one.step(1)
     assert not one._bar.remark, "an epoch that is quick shows no steps"
     clock[0] += 2
-    calls["on_step"](7)
+    one.step(7)
     assert one._bar.remark == "step 7"
-    calls["on_epoch"]({"loss": 0.25, "steps": 40})
+    one.epoch({"loss": 0.25, "steps": 40})
     assert one._bar.remark == "loss 0.25"
     clock[0] += 2
-    calls["on_step"](8)
+    one.step(8)
     assert one._bar.remark == "step 8/40, loss 0.25"
     assert one._bar.done == 1
 
 
 def test_a_method_that_chooses_by_recall_shows_the_mean_of_its_maps(shown):
-    one, calls, _ = shown
-    calls["on_epoch"](
-        {"loss": 1.5, "valid recall_sum": 2.0, "valid map text-audio": 0.25, "valid map audio-text": 0.75}
-    )
+    one, _ = shown
+    one.epoch({"loss": 1.5, "valid recall_sum": 2.0, "valid map text-audio": 0.25, "valid map audio-text": 0.75})
     assert one._bar.remark == "loss 1.5, MAP 0.5000"
 
 
 def test_a_model_trained_before_another_has_a_bar_of_its_own(shown):
-    one, calls, clock = shown
-    calls["on_epoch"]({"loss": 0.25, "steps": 40})
+    one, clock = shown
+    one.epoch({"loss": 0.25, "steps": 40})
     first = one._bar
-    calls["on_plan"](5, 2)
+    one.plan(5, 2)
     assert first.closed, "it was closed"
     assert (one._bar.total, one._bar.done) == (5, 2)
     clock[0] += 2
-    calls["on_step"](3)
+    one.step(3)
     assert one._bar.remark == "step 3", "the steps of the other model's epochs say nothing of these"
 
 
 def test_a_warning_of_python_is_one_line_without_its_source(shown, capsys):
-    one, _, _ = shown
+    one, _ = shown
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         showing = warnings.showwarning

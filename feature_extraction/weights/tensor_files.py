@@ -41,13 +41,12 @@ def file_digest(path: Path, kind: str = "sha256") -> str:
 
 
 def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file, or of the names and contents of the files of a folder or checkpoint."""
+    """Compute the SHA-256 of a file, or of the names and contents of the files of a folder."""
     if path.is_file():
         return file_digest(path)
-    root, paths = (path, path.rglob("*")) if path.is_dir() else (path.parent, path.parent.glob(f"{path.name}.*"))
     digest = hashlib.sha256()
-    for file in sorted(file for file in paths if file.is_file()):
-        digest.update(str(file.relative_to(root)).encode() + b"\0" + bytes.fromhex(file_digest(file)))
+    for file in sorted(file for file in path.rglob("*") if file.is_file()):
+        digest.update(str(file.relative_to(path)).encode() + b"\0" + bytes.fromhex(file_digest(file)))
     return digest.hexdigest()
 
 
@@ -89,7 +88,7 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
     Raises:
         InputError: the file does not exist, has another format, is damaged, or holds more than tensors.
     """
-    if path.is_dir() or not (path.is_file() or is_tf_checkpoint(path)):
+    if not path.is_file():
         raise InputError(f"{path}: no such weight file; pass a .safetensors, .pth, .npz or TensorFlow checkpoint")
     if path.suffix == ".safetensors":
         return _safetensors(path)

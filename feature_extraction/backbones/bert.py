@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.transformers_library import refuse_kernels, silent, transformers_for
 from aadml.feature_extraction.layers.word_pieces import SPECIAL
@@ -55,9 +55,7 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
                 folder, local_files_only=True, add_pooling_layer=False, output_loading_info=True, **chances
             )
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]}); download the BERT again"
-        ) from error
+        raise InputError(f"{folder}: the BERT cannot be loaded ({cause(error)}); download the BERT again") from error
     missing = sorted(loaded["missing_keys"])
     if missing:
         raise InputError(
@@ -118,7 +116,7 @@ def load_word_pieces(folder: str | Path) -> Any:
         )
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{folder}: the tokenizer cannot be loaded ({str(error).splitlines()[0]}); download the BERT again"
+            f"{folder}: the tokenizer cannot be loaded ({cause(error)}); download the BERT again"
         ) from error
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]
     if absent or loaded.get_vocab_size() <= len(SPECIAL):
@@ -142,9 +140,7 @@ def _check_model(folder: str | Path, transformers: Any) -> None:
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]}); download the BERT again"
-        ) from error
+        raise InputError(f"{folder}: the BERT cannot be loaded ({cause(error)}); download the BERT again") from error
     refuse_kernels({"attn_implementation": config._attn_implementation}, folder)
     if config.model_type != "bert":
         raise InputError(f"{folder}: holds a model of type '{config.model_type}'; pass the folder of a BERT")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.foreign import read_npy
 from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.ground.archives import DAMAGED
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
 
 Floats = NDArray[np.floating[Any]]
 
@@ -209,5 +209,6 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise
-        reason = " ".join(str(error).split())
-        raise DamagedFileError(f"{path}: {name}.npy cannot be read ({reason}); pass the published archive") from error
+        raise DamagedFileError(
+            f"{path}: {name}.npy cannot be read ({cause(error)}); pass the published archive"
+        ) from error

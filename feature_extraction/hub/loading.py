@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.transformers_library import silent, transformers_for
 from aadml.feature_extraction.hub.families import Tower
 from aadml.feature_extraction.hub.snapshot import Snapshot
@@ -133,5 +133,4 @@ def first_line(error: Exception) -> str:
     """Return the first line of an error of `transformers`."""
     if "ignore_mismatched_sizes" in str(error):
         return "the shapes of its weights contradict its config.json"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    return cause(error)

@@ -24,7 +24,7 @@ from torch import Tensor
 from aadml.feature_extraction.foreign import npz_arrays, refuse_zip_bomb
 from aadml.feature_extraction.ground.archives import DAMAGED, is_archive
 from aadml.feature_extraction.ground.atomic import atomic_path
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
 from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 _log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFileError(
-            f"{path}: is not a complete safetensors file ({_line(error)}); restore the file from a copy"
+            f"{path}: is not a complete safetensors file ({cause(error)}); restore the file from a copy"
         ) from error
 
 
@@ -131,7 +131,7 @@ def _foreign(path: Path) -> dict[str, Tensor]:
         raise InputError(f"{path}: holds other objects than tensors; pass a file of tensors only") from error
     except (*DAMAGED, *_MISREAD) as error:
         raise DamagedFileError(
-            f"{path}: is not a complete PyTorch weight file ({_line(error)}); download the file again"
+            f"{path}: is not a complete PyTorch weight file ({cause(error)}); download the file again"
         ) from error
     return _unwrapped(content, path)
 
@@ -151,7 +151,7 @@ def _is_numpy_archive(path: Path) -> bool:
             names = archive.namelist()
     except DAMAGED as error:
         raise DamagedFileError(
-            f"{path}: is not a complete archive ({_line(error)}); download the file again"
+            f"{path}: is not a complete archive ({cause(error)}); download the file again"
         ) from error
     return bool(names) and all(name.endswith(".npy") for name in names)
 
@@ -187,7 +187,3 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
             "pass a state dict of tensors"
         )
     return tensors
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

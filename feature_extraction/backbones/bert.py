@@ -64,9 +64,7 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
     return Bert(model)
 
 
-def small_bert(
-    words: int, *, layers: int = 2, dimension: int = 128, heads: int = 2, dropout: float = 0.1, longest: int = 128
-) -> Bert:
+def small_bert(words: int, *, layers: int = 2, dimension: int = 128, heads: int = 2, dropout: float = 0.1) -> Bert:
     """Build a small BERT with random weights, for sample clips and tests.
 
     Args:
@@ -75,12 +73,11 @@ def small_bert(
         dimension: dimension of hidden states; the feed-forward layers are four times as wide.
         heads: number of attention heads.
         dropout: dropout rate of hidden states and attention.
-        longest: maximum number of tokens of a caption.
     """
     return bert_of({
         "vocab_size": words, "num_hidden_layers": layers, "hidden_size": dimension, "num_attention_heads": heads,
         "intermediate_size": 4 * dimension, "hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout,
-        "max_position_embeddings": longest,
+        "max_position_embeddings": 128,
     })  # fmt: skip
 
 

@@ -27,8 +27,8 @@ UNREADABLE = (
 """Exceptions of `transformers` for files that are missing, damaged or of another kind."""
 
 
-def network_of(snapshot: Snapshot, tower: Tower) -> Any:
-    """Load the network of a tower with its weights, in float32.
+def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
+    """Load the network of a tower with its weights, in float32; `settings` are options of its class.
 
     Raises:
         InputError: the files cannot be read, or lack a weight of the tower.
@@ -40,7 +40,7 @@ def network_of(snapshot: Snapshot, tower: Tower) -> Any:
             network, report = network_class.from_pretrained(
                 snapshot.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32,
                 use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, config=config,
-                key_mapping=names,
+                key_mapping=names, **settings,
             )  # fmt: skip
     except UNREADABLE as error:
         raise InputError(

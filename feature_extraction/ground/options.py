@@ -65,9 +65,7 @@ class Option:
     @property
     def written_default(self) -> str:
         """Default as YAML; "" if a value is required."""
-        if self.default is REQUIRED:
-            return ""
-        return self.default if isinstance(self.default, str) else as_yaml(self.default)
+        return "" if self.default is REQUIRED else _written(self.default)
 
     def facts(self) -> JsonObject:
         """Return the option as plain values, for JSON."""

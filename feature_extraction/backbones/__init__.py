@@ -103,9 +103,7 @@ class Extractor:
         """Compute the start times (rows,) of the rows of a clip of length `seconds`."""
         if self.begins is not None:
             return self.begins(rows, seconds)
-        from aadml.feature_extraction.media import (
-            Frames,
-        )  # imported late, so that listing EXTRACTORS imports no decoder
+        from aadml.feature_extraction.media import Frames  # late, so that listing EXTRACTORS imports no decoder
 
         if isinstance(self.inputs, Frames):
             return np.arange(rows, dtype=np.float64) / np.float64(self.inputs.frames_per_second)
@@ -181,9 +179,8 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:
         raise InputError(f"--{modality} {name}: is an extractor of {built.modality}; pass an extractor of {modality}")
-    return (
-        built if built.name in EXTRACTORS[modality] else replace(built, name=name)
-    )  # the name with which the extractor can be built again
+    # the name with which the extractor can be built again
+    return built if built.name in EXTRACTORS[modality] else replace(built, name=name)
 
 
 def _factory(name: str, modality: str) -> ExtractorFactory:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Description, Extractor, every
-from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
+from aadml.feature_extraction.ground.errors import InputError, MissingExtraError, cause
 from aadml.feature_extraction.media import Sound
 from aadml.feature_extraction.weights.tensor_files import sha256
 
@@ -91,9 +91,9 @@ def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
             folder = Path(tensorflow_hub.resolve(model))
             loaded = tensorflow_hub.load(str(folder))
         except Exception as error:  # TensorFlow raises a dozen unrelated exceptions for a missing file
-            why = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise InputError(
-                f"vggish-hub.weights: {model} cannot be loaded ({why}); pass --weights FOLDER with a SavedModel"
+                f"vggish-hub.weights: {model} cannot be loaded ({cause(error)}); "
+                "pass --weights FOLDER with a SavedModel"
             ) from error
     embed = loaded if callable(loaded) else loaded.signatures.get("serving_default")
     if embed is None:

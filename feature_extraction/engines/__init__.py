@@ -43,16 +43,12 @@ def engine_of(name: str) -> Engine:
         name: a key of ENGINES, or "ray:ADDRESS" for a running cluster ("ray:auto", "ray:10.0.0.7:6379").
 
     Raises:
-        InputError: there is no such engine, or the engine takes no address.
+        InputError: there is no such engine, its package is not installed, or the engine takes no address.
     """
     kind, colon, address = name.partition(":")
     entry: Callable[..., Generator[tuple[Task, list[DecodedPart]]]] = lookup(ENGINES, kind, "engine")
     if kind != "ray" and colon:
         raise InputError(f"engine {name}: {kind} takes no address; choose ray:ADDRESS, ray or local")
-    return partial(entry, address=address) if colon else entry
-
-
-def need_package(name: str) -> None:
-    """Raise InputError if the package of an engine is not installed, before the job starts."""
-    if name.partition(":")[0] == "ray":
+    if kind == "ray":
         import_module("aadml.feature_extraction.engines.on_ray").package()
+    return partial(entry, address=address) if colon else entry

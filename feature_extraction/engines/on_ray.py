@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, decoded_by, decoders
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.worker_pool import WorkerPool
 from aadml.feature_extraction.manifest import is_text
@@ -137,10 +137,9 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
             break
         except Exception as error:  # Ray has no exception class for this
             ray.shutdown()
-            reason = " ".join(str(error).split())[:200]
             if not left:
                 raise InputError(
-                    f"engine ray: there is no cluster at {where} ({reason}); "
+                    f"engine ray: there is no cluster at {where} ({cause(error)}); "
                     "pass ray:ADDRESS of a running cluster, or ray"
                 ) from error
     try:

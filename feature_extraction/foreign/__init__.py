@@ -1,12 +1,7 @@
 """Readers of untrusted files, which are inspected before their sizes are allocated or their links followed."""
 
-from typing import TYPE_CHECKING
-
-from aadml.feature_extraction.ground.import_paths import imported_on_demand
-
-if TYPE_CHECKING:
-    from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, open_hdf5, require_keys
-    from aadml.feature_extraction.foreign.numpy_files import npy_array, npz_arrays, npz_keys, read_npy, refuse_zip_bomb
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, open_hdf5, require_keys
+from aadml.feature_extraction.foreign.numpy_files import npy_array, npz_arrays, npz_keys, read_npy, refuse_zip_bomb
 
 __all__ = [
     "hdf5_arrays",
@@ -19,11 +14,3 @@ __all__ = [
     "refuse_zip_bomb",
     "require_keys",
 ]
-
-__getattr__ = imported_on_demand(
-    __name__,
-    {
-        **dict.fromkeys(("hdf5_arrays", "hdf5_keys", "open_hdf5", "require_keys"), "hdf5"),
-        **dict.fromkeys(("npy_array", "npz_arrays", "npz_keys", "read_npy", "refuse_zip_bomb"), "numpy_files"),
-    },
-)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.archives import DAMAGED
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
 
 _FREE = 1 << 26  # declared bytes that are always allowed
 _RATIO = 200  # declared bytes per stored byte; a higher ratio is a decompression bomb
@@ -54,7 +54,7 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
         with place.open("rb") as file:
             return read_npy(file, place.stat().st_size)
     except DAMAGED as error:
-        raise DamagedFileError(f"{place}: cannot be read as npy ({_line(error)}); pass an npy file") from error
+        raise DamagedFileError(f"{place}: cannot be read as npy ({cause(error)}); pass an npy file") from error
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
@@ -92,7 +92,7 @@ def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[
                         arrays[key] = read_npy(file, member.file_size)
             return arrays
     except DAMAGED as error:
-        raise DamagedFileError(f"{place}: cannot be read as npz ({_line(error)}); pass an npz file") from error
+        raise DamagedFileError(f"{place}: cannot be read as npz ({cause(error)}); pass an npz file") from error
 
 
 def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:
@@ -122,7 +122,3 @@ def _regular(path: str | os.PathLike[str]) -> Path:
     if "\0" in str(place) or not place.is_file():
         raise InputError(f"{str(place)!r}: no such file" if "\0" in str(place) else f"{place}: no such file")
     return place
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -5,7 +5,7 @@ Sources: Abu-El-Haija et al., YouTube-8M (2016) and its `feature_extractor`; ten
 
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.foreign import read_npy
 from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.ground.archives import DAMAGED
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
 
 Floats = NDArray[np.floating[Any]]
 
@@ -58,12 +58,7 @@ class Whitening:
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """Return the arrays of a feature file: `mean`, `components`, `variance`, `epsilon`."""
-        return {
-            "mean": self.mean.astype(np.float32),
-            "components": self.components.astype(np.float32),
-            "variance": self.variance.astype(np.float32),
-            "epsilon": np.array([self.epsilon], dtype=np.float32),
-        }
+        return {f.name: np.atleast_1d(np.asarray(getattr(self, f.name), dtype=np.float32)) for f in fields(self)}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Floats]) -> "Whitening":
@@ -209,5 +204,6 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
     except DAMAGED as error:
         if isinstance(error, InputError):
             raise
-        reason = " ".join(str(error).split())
-        raise DamagedFileError(f"{path}: {name}.npy cannot be read ({reason}); pass the published archive") from error
+        raise DamagedFileError(
+            f"{path}: {name}.npy cannot be read ({cause(error)}); pass the published archive"
+        ) from error

@@ -45,6 +45,12 @@ class MissingExtraError(InputError):
         return cls(f"{user} needs {package}, which is not installed: pip install '{extra}'")
 
 
+def cause(error: BaseException) -> str:
+    """Return the first line of a foreign error, for a message; the name of its class if the error has no text."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:300] if lines else type(error).__name__
+
+
 def one_line(text: str) -> str:
     """Return a text with unprintable characters escaped; quoted values and very long words are shortened.
 

@@ -2,7 +2,7 @@
 
 import re
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -96,22 +96,6 @@ class OwnSection:
     """Marker or base class of an argument that is not an option but a config section of the same name."""
 
 
-def leaves(kind: Any, metadata: tuple[object, ...] = ()) -> Iterator[tuple[Any, tuple[object, ...]]]:
-    """Yield (plain type or Literal, metadata) of each alternative of unions and each item type of tuples."""
-    origin = get_origin(kind)
-    if origin is Annotated:
-        yield from leaves(get_args(kind)[0], (*metadata, *metadata_of(kind)))
-    elif origin in (Union, types.UnionType):
-        for alternative in get_args(kind):
-            yield from leaves(alternative)
-    elif origin is tuple:
-        for item in dict.fromkeys(get_args(kind)):
-            if item is not Ellipsis:
-                yield from leaves(item)
-    else:
-        yield kind, metadata
-
-
 def metadata_of(kind: Any) -> tuple[object, ...]:
     """Return the metadata of an annotated type, groups (`Interval`, `Len`) expanded; () for other types."""
     if get_origin(kind) is not Annotated:
@@ -120,12 +104,6 @@ def metadata_of(kind: Any) -> tuple[object, ...]:
     for marker in get_args(kind)[1:]:
         parts += list(marker) if isinstance(marker, GroupedMetadata) else [marker]
     return tuple(parts)
-
-
-def is_bounded(metadata: Iterable[object]) -> bool:
-    """Return whether the metadata of a number contain a lower and an upper bound."""
-    bounds = list(metadata)
-    return any(isinstance(b, Gt | Ge) for b in bounds) and any(isinstance(b, Lt | Le) for b in bounds)
 
 
 def possible(kind: Any) -> str:

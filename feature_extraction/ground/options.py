@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
-from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
@@ -32,15 +31,7 @@ T = TypeVar("T")
 
 Options: TypeAlias = Mapping[str, JsonObject]
 """Options of several entries: name of a section, or modality of an extractor -> option -> value."""
-
-
-class Required(Enum):
-    """Type of REQUIRED."""
-
-    REQUIRED = "required"
-
-
-REQUIRED: Final = Required.REQUIRED
+REQUIRED: Final = inspect.Parameter.empty
 """Default of an option that must be set."""
 LONGEST = 60
 """Characters of an invalid value that a message repeats."""
@@ -75,9 +66,7 @@ class Option:
     @property
     def written_default(self) -> str:
         """Default as YAML; "" if a value is required."""
-        if self.default is REQUIRED:
-            return ""
-        return self.default if isinstance(self.default, str) else as_yaml(self.default)
+        return "" if self.default is REQUIRED else _written(self.default)
 
     def facts(self) -> JsonObject:
         """Return the option as plain values, for JSON."""
@@ -141,10 +130,7 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
     parameters = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     hints = _resolved({p.name: Any if p.annotation is p.empty else p.annotation for p in parameters}, entry)
     texts = sentences(inspect.getdoc(entry) or "")
-    return [
-        Option(p.name, hints[p.name], REQUIRED if p.default is p.empty else p.default, texts.get(p.name, ""))
-        for p in parameters
-    ]
+    return [Option(p.name, hints[p.name], p.default, texts.get(p.name, "")) for p in parameters]
 
 
 def removing(**former: object) -> Callable[[T], T]:

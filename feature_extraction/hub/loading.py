@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.transformers_library import silent, transformers_for
 from aadml.feature_extraction.hub.families import Tower
 from aadml.feature_extraction.hub.snapshot import Snapshot
@@ -27,8 +27,8 @@ UNREADABLE = (
 """Exceptions of `transformers` for files that are missing, damaged or of another kind."""
 
 
-def network_of(snapshot: Snapshot, tower: Tower) -> Any:
-    """Load the network of a tower with its weights, in float32.
+def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
+    """Load the network of a tower with its weights, in float32; `settings` are options of its class.
 
     Raises:
         InputError: the files cannot be read, or lack a weight of the tower.
@@ -40,7 +40,7 @@ def network_of(snapshot: Snapshot, tower: Tower) -> Any:
             network, report = network_class.from_pretrained(
                 snapshot.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32,
                 use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, config=config,
-                key_mapping=names,
+                key_mapping=names, **settings,
             )  # fmt: skip
     except UNREADABLE as error:
         raise InputError(
@@ -133,5 +133,4 @@ def first_line(error: Exception) -> str:
     """Return the first line of an error of `transformers`."""
     if "ignore_mismatched_sizes" in str(error):
         return "the shapes of its weights contradict its config.json"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    return cause(error)

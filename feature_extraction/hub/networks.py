@@ -33,8 +33,7 @@ class Preparation:
         items: function from one decoded clip to its windows, its frames, or its text.
         trial: clip to test a network with.
         parameters: settings that determine the items.
-        filled: whether the items have few shapes; otherwise each item is a batch.
-        batch: number of items of a batch.
+        batch: number of items of a batch; 1 if the items have many shapes.
         begins: see `Extractor`.
         minimum_seconds: see `Extractor`.
     """
@@ -43,7 +42,6 @@ class Preparation:
     items: Callable[[NDArray[Any]], list[Item]]
     trial: NDArray[Any]
     parameters: JsonObject
-    filled: bool = True
     batch: int = 16
     begins: Callable[[int, float], NDArray[np.float64]] | None = None
     minimum_seconds: float = 0.0
@@ -90,7 +88,7 @@ class Runner:
     half: bool
     batch: int
 
-    def __call__(self, clips: Iterable[Sequence[Item]], *, filled: bool = True) -> list[NDArray[np.float32]]:
+    def __call__(self, clips: Iterable[Sequence[Item]]) -> list[NDArray[np.float32]]:
         """Compute the vectors of the items of clips: (t, d) for each clip of t items.
 
         Items of equal shape form batches of one fixed size, across clips; copies pad the last batch. The batch shape
@@ -99,9 +97,7 @@ class Runner:
 
         Args:
             clips: items of each clip, computed lazily.
-            filled: whether the items have few shapes; otherwise each item is a batch.
         """
-        size = self.batch if filled else 1
         waiting: dict[object, list[tuple[int, Item]]] = {}
         rows: dict[int, NDArray[np.float32]] = {}
         ends = [0]
@@ -109,12 +105,12 @@ class Runner:
             for number, item in enumerate(clip, start=ends[-1]):
                 queue = waiting.setdefault(tuple((name, values.shape) for name, values in item.items()), [])
                 queue.append((number, item))
-                if len(queue) == size:
+                if len(queue) == self.batch:
                     rows |= self._rows(queue)
                     queue.clear()
             ends.append(ends[-1] + len(clip))
         for queue in filter(None, waiting.values()):
-            rows |= self._rows(queue, fill=size - len(queue))
+            rows |= self._rows(queue, fill=self.batch - len(queue))
         return [np.stack([rows[number] for number in range(*span)]) for span in pairwise(ends)]
 
     @torch.inference_mode()
@@ -153,7 +149,7 @@ class PretrainedEncoder:
 
     def describe(self, clips: Sequence[NDArray[Any]]) -> list[NDArray[np.float32]]:
         """Compute the vectors (t, d) of each decoded clip, independently of the other clips."""
-        return self.run((self.preparation.items(clip) for clip in clips), filled=self.preparation.filled)
+        return self.run(map(self.preparation.items, clips))
 
     def extractor(self, modality: Modality, batch_clips: int, *packages: str) -> Extractor:
         """Build an extractor; its provenance includes the versions of `packages`."""
@@ -202,7 +198,7 @@ def encoder(
     checksum = snapshot.weights_checksum()
     remember(snapshot, checksum)
     try:
-        dimension = run([preparation.items(preparation.trial)], filled=preparation.filled)[0].shape[1]
+        dimension = run([preparation.items(preparation.trial)])[0].shape[1]
     except UNREADABLE as error:
         raise InputError(
             f"{snapshot.model}: its network and its processor do not match ({first_line(error)}); "

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from aadml.feature_extraction.ground.atomic import write_text
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
 from aadml.feature_extraction.ground.transformers_library import refuse_kernels, transformers_for
 from aadml.feature_extraction.weights.table import weights_folder
@@ -225,9 +225,8 @@ def _fetched(model: str, revision: str | None) -> tuple[Path, str]:
                 )
                 if any(folder.glob(pattern)):
                     return folder, folder.name
-        first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{model}: is neither a folder nor in the cache, and the Hugging Face Hub is unreachable ({first}); "
+            f"{model}: is neither a folder nor in the cache, and the Hugging Face Hub is unreachable ({cause(error)}); "
             f"download the model elsewhere with `hf download {model} --local-dir FOLDER` and pass hf:FOLDER"
         ) from error
     return folder, folder.name

@@ -80,8 +80,7 @@ def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | Non
             "short": "filled by the processor" if tower.filled else "at its own length",
             "processor": {key: value for key, value in settings if isinstance(value, str | int | float | None)},
         },
-        filled=tower.filled,
-        batch=_BATCH,
+        batch=_BATCH if tower.filled else 1,
         begins=partial(begins, window, step, rate),
         minimum_seconds=tower.shortest / rate,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.engines import Engine, engine_of, need_package
+from aadml.feature_extraction.engines import Engine, engine_of
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, Wanted
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of, text_stamp
@@ -96,7 +96,6 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
     """
     begin, place = time.monotonic(), plan.output
     decode = engine_of(plan.engine)
-    need_package(plan.engine)
     refuse_foreign(place)
     with open_ledger(place.with_name(place.name + ".work")) as ledger:
         job = _Job(plan, ledger, progress or (lambda done, failed: None))

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -163,13 +164,8 @@ def _outline(part: _ShardPart) -> tuple[object, ...]:
 def _joined(parts: Sequence[_ShardPart]) -> Assembled:
     contents, first = [part.content for part in parts], parts[0]
     order = np.argsort(np.concatenate([part.shard.rows for part in parts]))
-
-    def ordered(column: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-        flat = [text for part in column for text in part]
-        return tuple(flat[row] for row in order)
-
     all_labels = [content.all_labels for content in contents if content.all_labels is not None]
-    present = {name: np.concatenate([content.has(name) for content in contents])[order] for name in first.rows}
+    present = {name: np.concatenate([content.has(name) for content in contents]) for name in first.rows}
     written = written_modalities(present)
     origins = {name: dict(first.content.provenance[name]) for name in written}
     for name, origin in origins.items():
@@ -177,41 +173,41 @@ def _joined(parts: Sequence[_ShardPart]) -> Assembled:
             del origin["notes"]
     head = FeatureFile(
         features={},
-        labels=np.concatenate([content.labels for content in contents])[order],
-        ids=ordered([content.ids for content in contents]),
-        splits=ordered([content.splits for content in contents]),
+        labels=np.concatenate([content.labels for content in contents]),
+        ids=tuple(chain.from_iterable(content.ids for content in contents)),
+        splits=tuple(chain.from_iterable(content.splits for content in contents)),
         class_names=first.content.class_names,
-        all_labels=np.concatenate(all_labels)[order] if all_labels else None,
+        all_labels=np.concatenate(all_labels) if all_labels else None,
         provenance=origins,
-        columns={name: ordered([c.columns[name] for c in contents]) for name in first.content.columns},
+        columns={n: tuple(chain.from_iterable(c.columns[n] for c in contents)) for n in first.content.columns},
         fingerprints={
-            name: np.concatenate([c.fingerprints[name] for c in contents])[order]
+            name: np.concatenate([content.fingerprints[name] for content in contents])
             for name in first.content.fingerprints
-            if name in written and all(name in c.fingerprints for c in contents)
+            if name in written and all(name in content.fingerprints for content in contents)
         },
         present={name: present[name] for name in written if not present[name].all()},
-        texts=_texts(parts, order),
-    )
+        texts=_texts(parts),
+    ).select(order)
     rows = {name: _interleaved([part.rows[name] for part in parts], order) for name in written}
     arrays = {}
     for name in written:
         if name in first.shard.pending:
             fit = _fit(first.shard.pending[name], first)
             rows[name], arrays[name] = fitted(
-                rows[name], fit, head.splits, present[name], sequence=first.shard.sequence
+                rows[name], fit, head.splits, head.has(name), sequence=first.shard.sequence
             )
     return Assembled(replace(head, fitted=arrays), rows)
 
 
-def _texts(parts: Sequence[_ShardPart], order: NDArray[np.int64]) -> Texts | None:
-    """Join the texts of all parts; return None if no clip has several texts."""
+def _texts(parts: Sequence[_ShardPart]) -> Texts | None:
+    """Join the texts of all parts, in the order of the parts; return None if no clip has several texts."""
     if all(part.content.texts is None for part in parts):
         return None
     texts = [part.content.texts or _single_texts(part) for part in parts]
-    starts = np.cumsum([0, *(len(part.content.ids) for part in parts)])
-    rows = np.concatenate([each.rows + start for each, start in zip(texts, starts[:-1], strict=True)])
+    starts = np.cumsum([0, *(len(part.content.ids) for part in parts[:-1])])
+    rows = np.concatenate([each.rows + start for each, start in zip(texts, starts, strict=True)])
     filled = [each.values for each in texts if len(each.values)]  # the width is unknown in a part without clips
-    return Texts.sorted(np.concatenate(filled), np.argsort(order)[rows])
+    return Texts(np.concatenate(filled), rows)
 
 
 def _single_texts(part: _ShardPart) -> Texts:

@@ -9,7 +9,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.weights.table import WEIGHTS, recognize, weights_folder, weights_path
 from aadml.feature_extraction.weights.tensor_files import read_tensors, sha256
 
-_ENDINGS = (".safetensors", ".pth", ".pt", ".ckpt", ".npz", ".index")
+_ENDINGS = (".safetensors", ".pth", ".pt", ".ckpt", ".npz")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def load_weights(choice: str, default: str) -> ResolvedWeights:
     path = Path(choice).expanduser()
     if name in WEIGHTS and not path.exists():
         path = weights_path(name)
-    elif not path.exists() and not path.with_name(f"{path.name}.index").exists():
+    elif not path.exists():
         raise InputError(
             f"weights {choice}: is neither a file nor the name of a published file; "
             f"pass a file, a folder with one weight file, auto, untrained, or one of {', '.join(WEIGHTS)}"
@@ -57,10 +57,7 @@ def load_weights(choice: str, default: str) -> ResolvedWeights:
 
 
 def _in_folder(folder: Path, published: str) -> Path:
-    """Return the only weight file of a folder, or the one with the published name.
-
-    A checkpoint of several files is returned as their common prefix.
-    """
+    """Return the only weight file of a folder, or the one with the published name."""
     if (folder / published).is_file():
         return folder / published
     if (folder / "saved_model.pb").is_file():
@@ -72,4 +69,4 @@ def _in_folder(folder: Path, published: str) -> Path:
             f"weights {folder}: the folder must hold one weight file ({', '.join(_ENDINGS)}), but holds {names}; "
             "pass the path of the file"
         )
-    return files[0].with_suffix("") if files[0].suffix == ".index" else files[0]
+    return files[0]

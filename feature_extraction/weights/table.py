@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.feature_extraction.ground.registry import suggestion
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.weights.download import download
 from aadml.feature_extraction.weights.tensor_files import file_digest
 
@@ -161,9 +161,7 @@ def weights_path(name: str) -> Path:
 
 def published(name: str) -> WeightFile:
     """Return an entry of `WEIGHTS`; the error for an unknown name suggests the nearest name."""
-    if name not in WEIGHTS:
-        raise InputError(f"weights {name}: is not the name of a published file; {suggestion(name, WEIGHTS)}")
-    return WEIGHTS[name]
+    return lookup(WEIGHTS, name, "published weight file")
 
 
 def verify(name: str) -> str:

@@ -24,7 +24,7 @@ from torch import Tensor
 from aadml.feature_extraction.foreign import npz_arrays, refuse_zip_bomb
 from aadml.feature_extraction.ground.archives import DAMAGED, is_archive
 from aadml.feature_extraction.ground.atomic import atomic_path
-from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
 from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 _log = logging.getLogger(__name__)
@@ -41,13 +41,12 @@ def file_digest(path: Path, kind: str = "sha256") -> str:
 
 
 def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file, or of the names and contents of the files of a folder or checkpoint."""
+    """Compute the SHA-256 of a file, or of the names and contents of the files of a folder."""
     if path.is_file():
         return file_digest(path)
-    root, paths = (path, path.rglob("*")) if path.is_dir() else (path.parent, path.parent.glob(f"{path.name}.*"))
     digest = hashlib.sha256()
-    for file in sorted(file for file in paths if file.is_file()):
-        digest.update(str(file.relative_to(root)).encode() + b"\0" + bytes.fromhex(file_digest(file)))
+    for file in sorted(file for file in path.rglob("*") if file.is_file()):
+        digest.update(str(file.relative_to(path)).encode() + b"\0" + bytes.fromhex(file_digest(file)))
     return digest.hexdigest()
 
 
@@ -89,7 +88,7 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
     Raises:
         InputError: the file does not exist, has another format, is damaged, or holds more than tensors.
     """
-    if path.is_dir() or not (path.is_file() or is_tf_checkpoint(path)):
+    if not path.is_file():
         raise InputError(f"{path}: no such weight file; pass a .safetensors, .pth, .npz or TensorFlow checkpoint")
     if path.suffix == ".safetensors":
         return _safetensors(path)
@@ -116,7 +115,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFileError(
-            f"{path}: is not a complete safetensors file ({_line(error)}); restore the file from a copy"
+            f"{path}: is not a complete safetensors file ({cause(error)}); restore the file from a copy"
         ) from error
 
 
@@ -132,7 +131,7 @@ def _foreign(path: Path) -> dict[str, Tensor]:
         raise InputError(f"{path}: holds other objects than tensors; pass a file of tensors only") from error
     except (*DAMAGED, *_MISREAD) as error:
         raise DamagedFileError(
-            f"{path}: is not a complete PyTorch weight file ({_line(error)}); download the file again"
+            f"{path}: is not a complete PyTorch weight file ({cause(error)}); download the file again"
         ) from error
     return _unwrapped(content, path)
 
@@ -152,7 +151,7 @@ def _is_numpy_archive(path: Path) -> bool:
             names = archive.namelist()
     except DAMAGED as error:
         raise DamagedFileError(
-            f"{path}: is not a complete archive ({_line(error)}); download the file again"
+            f"{path}: is not a complete archive ({cause(error)}); download the file again"
         ) from error
     return bool(names) and all(name.endswith(".npy") for name in names)
 
@@ -188,7 +187,3 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
             "pass a state dict of tensors"
         )
     return tensors
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

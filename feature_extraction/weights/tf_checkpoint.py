@@ -1,9 +1,7 @@
-"""Tensors of a TensorFlow checkpoint, read with only NumPy.
+"""Tensors of a TensorFlow checkpoint of version 1 (`vggish_model.ckpt`), read with only NumPy.
 
-No maintained reader exists outside TensorFlow, which takes 2 GB of disk space. Both formats are sorted string tables
-(LevelDB's layout) of protocol buffers. Version 1 (`vggish_model.ckpt`) stores the values in the table, version 2 in
-data files beside the `.index`. TensorFlow 1.2 and later do not compress blocks. Sources: saved_tensor_slice.proto and
-tensor_bundle.proto of TensorFlow, LevelDB's table_format.md.
+No maintained reader exists outside TensorFlow, which takes 2 GB of disk space. The format is a sorted string table
+(LevelDB's layout) of protocol buffers. Sources: saved_tensor_slice.proto of TensorFlow, LevelDB's table_format.md.
 """
 
 import mmap
@@ -20,15 +18,13 @@ from aadml.feature_extraction.ground.errors import InputError
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _DTYPES: dict[int, str] = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}  # DataType of types.proto
 _PACKED_FIELDS: dict[int, int] = {1: 5, 2: 6, 3: 7, 9: 10}  # float_val, double_val, int_val, int64_val of a TensorProto
-_SEVERAL_SLICES = "consists of several slices; save the checkpoint again without partitioned variables"
 
 
 def is_tf_checkpoint(path: Path) -> bool:
-    """Return whether `path` is a checkpoint: a version 1 file, a version 2 prefix, or its `.index`."""
-    table = _table_file(path)
-    if not table.is_file() or table.stat().st_size < 48:
+    """Return whether a file is a checkpoint."""
+    if not path.is_file() or path.stat().st_size < 48:
         return False
-    with table.open("rb") as file:
+    with path.open("rb") as file:
         file.seek(-8, 2)
         return file.read(8) == _MAGIC
 
@@ -36,23 +32,16 @@ def is_tf_checkpoint(path: Path) -> bool:
 def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
     """Read all numeric tensors of a checkpoint.
 
-    Args:
-        path: a version 1 file, or the prefix or `.index` of a version 2 checkpoint.
-
     Returns:
         Variable name -> array. Tensors of types other than float16/32/64 and int32/64 are omitted.
 
     Raises:
         InputError: the file is damaged, or a tensor consists of several slices.
     """
-    table = _table_file(path)
     try:
-        with table.open("rb") as file:
+        with path.open("rb") as file:
             content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        entries = list(_table(content))
-        if table.suffix == ".index":
-            return _bundle(entries, table.with_suffix(""))
-        return _slices(entries)
+        return _slices(list(_table(content)))
     except (ValueError, KeyError, IndexError, TypeError, struct.error, OSError, OverflowError, MemoryError) as error:
         if isinstance(error, InputError):
             raise InputError(f"{path}: {error}") from error
@@ -61,13 +50,8 @@ def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
         ) from error
 
 
-def _table_file(path: Path) -> Path:
-    index = path.with_name(path.name + ".index")
-    return path if path.is_file() or not index.is_file() else index
-
-
 def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
-    """Read version 1: the first entry lists names, shapes and types; every other entry holds a tensor's values."""
+    """Read tensors: the first entry lists names, shapes and types; every other entry holds a tensor's values."""
     shapes: dict[str, tuple[tuple[int, ...], int]] = {}
     tensors: dict[str, NDArray[Any]] = {}
     for kind, meta in _fields(dict(_fields(entries[0][1]))[1]):
@@ -79,7 +63,9 @@ def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
         name = bytes(data[1]).decode()
         shape, dtype = shapes[name]
         if name in tensors:
-            raise InputError(f"{name}: {_SEVERAL_SLICES}")
+            raise InputError(
+                f"{name}: consists of several slices; save the checkpoint again without partitioned variables"
+            )
         if dtype in _DTYPES:
             tensors[name] = _tensor_values(data[3], dtype).reshape(shape)
     return tensors
@@ -92,28 +78,6 @@ def _tensor_values(proto: memoryview, dtype: int) -> NDArray[Any]:
     if 4 not in fields and dtype in (3, 9):
         return np.array(list(_varints(raw)), dtype=np.uint64).astype(_DTYPES[dtype])
     return np.frombuffer(raw, dtype=_DTYPES[dtype]).copy()
-
-
-def _bundle(entries: list[tuple[bytes, memoryview]], prefix: Path) -> dict[str, NDArray[Any]]:
-    """Read version 2: the table holds the data file and offset of each tensor."""
-    shards = int(dict(_fields(entries[0][1])).get(1, 1))
-    tensors: dict[str, NDArray[Any]] = {}
-    for key, value in entries[1:]:
-        entry = dict(_fields(value))
-        dtype = int(entry.get(1, 0))
-        if 7 in entry:
-            raise InputError(f"{key.decode()}: {_SEVERAL_SLICES}")
-        if dtype not in _DTYPES:
-            continue
-        data = prefix.with_name(f"{prefix.name}.data-{int(entry.get(3, 0)):05d}-of-{shards:05d}")
-        shape, size = _shape(entry.get(2)), int(entry.get(5, 0))
-        with data.open("rb") as file:
-            file.seek(int(entry.get(4, 0)))
-            raw = file.read(size)
-        if len(raw) != size:
-            raise ValueError(f"{data}: ends before {key.decode()}")
-        tensors[key.decode()] = np.frombuffer(raw, dtype=_DTYPES[dtype]).reshape(shape).copy()
-    return tensors
 
 
 def _shape(proto: Any) -> tuple[int, ...]:
@@ -141,7 +105,7 @@ def _handle(buffer: memoryview, at: int) -> tuple[int, int]:
 def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes, memoryview]]:
     """Yield the entries of a block; keys share prefixes, and the restart points at the end are not needed."""
     if content[offset + size] != 0:
-        raise InputError("its blocks are compressed; save the checkpoint again with TensorFlow 1.2 or later")
+        raise InputError("its blocks are compressed; save the checkpoint again as version 1")
     block = content[offset : offset + size]
     end = len(block) - 4 - 4 * struct.unpack("<I", block[-4:])[0]
     at, key = 0, b""

@@ -31,11 +31,11 @@ from aadml.data.sources.padding import Padded
 from aadml.data.sources.texts import Captions
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.feature_extraction.backbones.bert import small_bert
 from aadml.feature_extraction.backbones.crnn import Crnn
 from aadml.feature_extraction.backbones.inception_v3 import InceptionV3
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, ConvBlock, ResidualBlock
 from aadml.feature_extraction.backbones.vggish import VGGish
+from aadml.feature_extraction.hub.bert import small_bert
 from aadml.feature_extraction.layers.masking import masked_batch_norm, time_mask
 from aadml.layers.linear import Linear
 from aadml.layers.tanh import Tanh

@@ -18,7 +18,7 @@ from aadml.configuration.unused_options import idle_options
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.option_types import Choice, leaves
+from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.options import idle, schema
 from aadml.feature_extraction.ground.validation import checked
 from aadml.losses import LABEL_LOSSES, LOSSES
@@ -34,6 +34,7 @@ from aadml.selections import SELECTIONS
 from tests.configuration.small_configs import SMALL, full
 from tests.configuration.test_option_laws import ENTRIES
 from tests.methods.trainings import Scripted, run
+from tests.option_leaves import leaves
 from tests.sections import UNNAMED
 
 MARKED = {f"{name}: {key}": (entry, key) for name, entry in ENTRIES.items() for key, one in schema(entry).items()

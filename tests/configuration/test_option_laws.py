@@ -4,10 +4,10 @@ import pytest
 
 from aadml.configuration.config import FIXED, Common, resolve
 from aadml.feature_extraction.backbones import EXTRACTORS
-from aadml.feature_extraction.ground.option_types import is_bounded, leaves
 from aadml.feature_extraction.ground.options import REQUIRED, schema
 from aadml.feature_extraction.ground.validation import checked
 from aadml.methods import METHODS
+from tests.option_leaves import is_bounded, leaves
 from tests.sections import KINDS, UNNAMED
 
 ENTRIES = {"common": Common, **UNNAMED} | FIXED | {f"method {n}": e for n, e in METHODS.items()}

@@ -19,6 +19,7 @@ from aadml.feature_extraction.ground import option_types
 from aadml.feature_extraction.ground.options import schema
 from aadml.losses import LOSSES, WEIGHS_POSITIVES, daml, hdml
 from aadml.losses.kernels.generated_negatives import Triples
+from tests import option_leaves
 
 EVERY = sorted(LOSSES)
 DIMENSION, FEATURES, CLASSES = 4, 5, 5
@@ -79,7 +80,7 @@ def variants(name):
     """Options of a loss: none, and every other word of those that take one of several."""
     found = [{}]
     for option in schema(LOSSES[name]).values():
-        for kind, metadata in option_types.leaves(option.kind):
+        for kind, metadata in option_leaves.leaves(option.kind):
             words = get_args(kind) if get_origin(kind) is Literal else ()
             words = next((one.names for one in metadata if isinstance(one, option_types.Choice)), words)
             found += [{option.name: word} for word in words if word != option.default]

@@ -9,7 +9,10 @@ from torch import Tensor
 
 from aadml.data.sources.padding import Padded
 from aadml.data.sources.texts import Captions, Tokens, tokens
-from aadml.feature_extraction.backbones.bert import (
+from aadml.feature_extraction.backbones.word2vec import read_vectors, table, untrained_table, variants
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.hub.bert import (
     LONGEST,
     bert_of,
     configuration_of,
@@ -17,9 +20,6 @@ from aadml.feature_extraction.backbones.bert import (
     load_word_pieces,
     small_bert,
 )
-from aadml.feature_extraction.backbones.word2vec import read_vectors, table, untrained_table, variants
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.layers.word_pieces import train_vocabulary, word_piece_tokenizer
 from aadml.methods.audio_text.options import UNTRAINED
 from aadml.methods.training.learner import ResizedBuffers

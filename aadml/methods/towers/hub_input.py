@@ -176,7 +176,7 @@ class HubInput(ResizedBuffers):
     def _described(self, batch: ItemBatch) -> Tensor:
         run = Runner(self.network, self._pool, self._device, False, self.preparation.batch)
         clips = [clip for clip in batch.clips if clip]
-        outputs = iter(run(clips, filled=self.preparation.filled) if clips else ())
+        outputs = iter(run(clips) if clips else ())
         zeros = np.zeros(self.dimension, dtype=np.float32)
         rows = [mean_over_time(next(outputs)) if clip else zeros for clip in batch.clips]
         return torch.from_numpy(np.stack(rows)).to(self._device)

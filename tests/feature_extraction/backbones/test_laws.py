@@ -20,12 +20,12 @@ from annotated_types import Ge, Gt, Le
 
 from aadml.feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.option_types import leaves
 from aadml.feature_extraction.ground.options import schema
 from aadml.feature_extraction.ground.validation import checked
 from aadml.feature_extraction.media import Frames, Pictures, Sound, Text
 from aadml.feature_extraction.media.pictures import fitted
 from tests.feature_extraction.hub.tiny import NETWORKS, SENTENCE, written
+from tests.option_leaves import leaves
 
 ABSENT = {"vggish-hub": "its model comes from TensorFlow Hub; tests of its own give it one"} | dict.fromkeys(
     ("hf-audio", "hf-visual", "hf-text"), "needs a model: FAMILIES are tried"

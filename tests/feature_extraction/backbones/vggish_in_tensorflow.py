@@ -59,8 +59,8 @@ def checkpoints(arrays, folder):
         holders = {name: v1.placeholder(tf.float32, a.shape) for name, a in arrays.items()}
         variables = [v1.get_variable(n, initializer=h, use_resource=False) for n, h in holders.items()]
         session.run(v1.global_variables_initializer(), {holders[n]: a for n, a in arrays.items()})
-        for name, kind in (("version1.ckpt", v1.train.SaverDef.V1), ("version2.ckpt", v1.train.SaverDef.V2)):
-            v1.train.Saver(variables, write_version=kind).save(session, str(folder / name), write_meta_graph=False)
+        saver = v1.train.Saver(variables, write_version=v1.train.SaverDef.V1)
+        saver.save(session, str(folder / "version1.ckpt"), write_meta_graph=False)
 
 
 folder = Path(sys.argv[1])

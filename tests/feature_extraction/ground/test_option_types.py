@@ -8,11 +8,10 @@ from aadml.feature_extraction.ground.option_types import (
     OnlyWith,
     Tuning,
     Written,
-    is_bounded,
-    leaves,
     metadata_of,
     possible,
 )
+from tests.option_leaves import is_bounded, leaves
 
 
 @pytest.mark.parametrize(

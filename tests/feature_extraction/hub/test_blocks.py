@@ -26,7 +26,7 @@ def tower(network):
     def opened(name, modality):
         found = open_tower(f"hf:{network(name)}", modality, torch.device("cpu")).encoder
         made = found.preparation
-        return found, lambda: found.run([made.items(made.trial)], filled=made.filled)
+        return found, lambda: found.run([made.items(made.trial)])
 
     return opened
 

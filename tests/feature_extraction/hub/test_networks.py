@@ -1,5 +1,6 @@
 """Batches of one size across clips, lazy items, and padding."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_items_of_different_shapes_are_in_different_batches(run, pool):
 
 
 def test_items_without_a_fixed_shape_are_run_one_by_one(run, pool):
-    run([clip(1, 2), clip(3)], filled=False)
+    replace(run, batch=1)([clip(1, 2), clip(3)])
     assert pool.shapes == [(1, 2)] * 3
 
 

@@ -106,12 +106,7 @@ def test_a_folder_with_one_weight_file_is_that_file(tmp_path, install):
     assert load_weights(str(tmp_path / "folder"), "vggish").name == published.name
 
 
-def test_a_folder_with_a_checkpoint_in_several_files_is_that_checkpoint(tmp_path):
-    for name in ("data-00000-of-00001", "index"):
-        source = f"{__file__.rpartition('/')[0]}/checkpoints/version2.ckpt.{name}"
-        with open(source, "rb") as file:  # noqa: PTH123
-            (tmp_path / f"version2.ckpt.{name}").write_bytes(file.read())
-    assert load_weights(str(tmp_path), "vggish").tensors
+def test_a_folder_of_a_saved_model_is_refused(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"")
     with pytest.raises(InputError, match=r"is a TensorFlow SavedModel; pass --audio vggish-hub"):
         load_weights(str(tmp_path), "vggish")

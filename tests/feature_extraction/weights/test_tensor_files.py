@@ -89,7 +89,6 @@ def test_checkpoints_are_tensors_too(tmp_path):
     folder = Path(__file__).with_name("checkpoints")
     tensors = read_tensors(folder / "version1.ckpt")
     assert torch.equal(tensors["net/conv1/weights"], torch.arange(24.0).reshape(2, 3, 4) - 5)
-    assert read_tensors(folder / "version2.ckpt").keys() == tensors.keys()
 
 
 def test_the_checksum_is_of_the_content_wherever_it_lies(tmp_path):

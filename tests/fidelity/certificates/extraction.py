@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from aadml.feature_extraction.backbones.bert import Bert
 from aadml.feature_extraction.backbones.crnn import Crnn
 from aadml.feature_extraction.backbones.inception_v3 import InceptionVariant, load_inception_v3, network_input
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
@@ -17,6 +16,7 @@ from aadml.feature_extraction.backbones.vggish import VGGish
 from aadml.feature_extraction.frontends.log_mel import PANNS, log_mel
 from aadml.feature_extraction.frontends.quantization import quantize
 from aadml.feature_extraction.frontends.whitening import vggish_pca
+from aadml.feature_extraction.hub.bert import Bert
 from aadml.feature_extraction.layers.word_pieces import word_piece_tokenizer
 from aadml.methods.audio_text.options import Freezing, TowerOptions
 from aadml.methods.audio_text.towers import _tower

@@ -7,11 +7,14 @@ from torch import Tensor, nn
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.transformers_library import refuse_kernels, silent, transformers_for
+from aadml.feature_extraction.ground.transformers_library import refuse_kernels, transformers_for
+from aadml.feature_extraction.hub.families import Tower
+from aadml.feature_extraction.hub.loading import network_of, processor_of
+from aadml.feature_extraction.hub.snapshot import Snapshot, find
 from aadml.feature_extraction.layers.word_pieces import SPECIAL
 
 LONGEST = 512  # tokens, the number of positions of bert-base
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
+_TOWER = Tower("BertModel", {})
 
 
 class Bert(nn.Module):
@@ -45,30 +48,14 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
     Raises:
         InputError: the folder does not exist or holds no BERT, or `transformers` is not installed.
     """
-    transformers = transformers_for("BERT")
-    _check_folder(folder)
-    _check_model(folder, transformers)
+    snapshot = _snapshot(folder)
+    if snapshot.model_type != "bert":
+        raise InputError(f"{folder}: holds a model of type '{snapshot.model_type}'; pass the folder of a BERT")
     chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-    try:
-        with silent(transformers):
-            model, loaded = transformers.BertModel.from_pretrained(
-                folder, local_files_only=True, add_pooling_layer=False, output_loading_info=True, **chances
-            )
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]}); download the BERT again"
-        ) from error
-    missing = sorted(loaded["missing_keys"])
-    if missing:
-        raise InputError(
-            f"{folder}: {len(missing)} weights are missing, the first is {missing[0]}; pass the folder of a BERT"
-        )
-    return Bert(model)
+    return Bert(network_of(snapshot, _TOWER, add_pooling_layer=False, **chances))
 
 
-def small_bert(
-    words: int, *, layers: int = 2, dimension: int = 128, heads: int = 2, dropout: float = 0.1, longest: int = 128
-) -> Bert:
+def small_bert(words: int, *, layers: int = 2, dimension: int = 128, heads: int = 2, dropout: float = 0.1) -> Bert:
     """Build a small BERT with random weights, for sample clips and tests.
 
     Args:
@@ -77,12 +64,11 @@ def small_bert(
         dimension: dimension of hidden states; the feed-forward layers are four times as wide.
         heads: number of attention heads.
         dropout: dropout rate of hidden states and attention.
-        longest: maximum number of tokens of a caption.
     """
     return bert_of({
         "vocab_size": words, "num_hidden_layers": layers, "hidden_size": dimension, "num_attention_heads": heads,
         "intermediate_size": 4 * dimension, "hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout,
-        "max_position_embeddings": longest,
+        "max_position_embeddings": 128,
     })  # fmt: skip
 
 
@@ -105,21 +91,7 @@ def load_word_pieces(folder: str | Path) -> Any:
     Raises:
         InputError: there is no tokenizer, the tokenizer is not BERT's, or `transformers` is not installed.
     """
-    _check_folder(folder)
-    if not any((Path(folder) / name).is_file() for name in TOKENIZER_FILES):
-        raise InputError(
-            f"{folder}: holds no tokenizer (neither {' nor '.join(TOKENIZER_FILES)}); copy the tokenizer there"
-        )
-    try:
-        loaded = (
-            transformers_for("BERT")
-            .AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-            .backend_tokenizer
-        )
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{folder}: the tokenizer cannot be loaded ({str(error).splitlines()[0]}); download the BERT again"
-        ) from error
+    loaded = processor_of(_snapshot(folder), "AutoTokenizer", ("tokenizer.json", "vocab.txt")).backend_tokenizer
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]
     if absent or loaded.get_vocab_size() <= len(SPECIAL):
         raise InputError(
@@ -129,22 +101,10 @@ def load_word_pieces(folder: str | Path) -> Any:
     return loaded
 
 
-def _check_folder(folder: str | Path) -> None:
+def _snapshot(folder: str | Path) -> Snapshot:
     if not (Path(folder) / "config.json").is_file():
         raise InputError(
             f"{folder}: is not a folder with a BERT (config.json is missing); download a BERT with "
             "`hf download google-bert/bert-base-uncased --local-dir FOLDER`"
         )
-
-
-def _check_model(folder: str | Path, transformers: Any) -> None:
-    """Raise InputError if the folder holds a different network, which `transformers` would load with random weights."""
-    try:
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]}); download the BERT again"
-        ) from error
-    refuse_kernels({"attn_implementation": config._attn_implementation}, folder)
-    if config.model_type != "bert":
-        raise InputError(f"{folder}: holds a model of type '{config.model_type}'; pass the folder of a BERT")
+    return find(str(folder), None)

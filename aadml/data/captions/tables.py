@@ -21,11 +21,13 @@ class CaptionedFile:
         name: name of the file in the table.
         captions: one or more captions, as written in the table.
         aliases: other names that the file may have on disk.
+        path: path of the sound; "" if it is missing, or in a packed file.
     """
 
     name: str
     captions: tuple[str, ...]
     aliases: tuple[str, ...] = ()
+    path: str = ""
 
 
 def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:

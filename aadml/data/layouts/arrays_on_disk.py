@@ -19,6 +19,7 @@ from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.strings import as_text
+from aadml.feature_extraction.manifest import ALIASES, SPLITS
 
 
 def assemble(
@@ -143,19 +144,20 @@ def text(value: Any) -> str:
     return as_text(value).strip("\0 ")
 
 
-def read_split_column(values: NDArray[Any], names: Mapping[str, str], place: str) -> list[str]:
+def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, str] | None = None) -> list[str]:
     """Return the splits of n clips.
 
     Args:
         values: (n,) or (n, 1) words or numbers.
-        names: word in lower case -> split.
         place: source of the values, for messages.
+        numbers: number -> split, for a column of numbers.
 
     Raises:
         InputError: no clips, another shape, or another word.
     """
     if not values.size or values.size != len(values):
         raise InputError(f"{place} has shape {values.shape}; store one name of a split per clip, shape (clips,)")
+    names = {**dict(zip(SPLITS, SPLITS, strict=True)), **ALIASES, **(numbers or {})}
     splits = []
     for row, word in enumerate(map(text, values.ravel().tolist())):
         split = names.get(word.lower().removesuffix(".0"))

@@ -16,10 +16,8 @@ from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
 from aadml.feature_extraction.feature_file import Texts, in_order
 from aadml.feature_extraction.feature_file.columns import PRESENT, read_columns
 from aadml.feature_extraction.foreign import require_keys
-from aadml.feature_extraction.manifest import ALIASES, SPLITS
 
 KEYS = ("audio", "visual", "label")
-_SPLITS = {**{split: split for split in SPLITS}, **ALIASES}
 _ROWS = ("label", "split", "id")
 
 
@@ -49,7 +47,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     return LayoutArrays(
         {name: arrays[name] for name in modalities},
         labels,
-        read_split_column(beside["split"], _SPLITS, f"{path}: 'split'") if "split" in beside else None,
+        read_split_column(beside["split"], f"{path}: 'split'") if "split" in beside else None,
         ids=[text(value) for value in beside["id"].ravel().tolist()] if "id" in beside else None,
         class_names=names if positional or one_hot else None,
         positional=positional,

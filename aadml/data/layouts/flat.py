@@ -9,7 +9,6 @@ from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, require_key
 
 KEYS = ("audio_feat", "visual_feat", "Label_ID")
 _SPLIT_KEYS = ("Train_test", "Split")
-_SPLITS = {"1": "train", "0": "test", "train": "train", "test": "test", "valid": "valid", "val": "valid"}
 
 
 def read_flat(path: Path, _: Mapping[str, str]) -> LayoutArrays:
@@ -26,7 +25,7 @@ def read_flat(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     return LayoutArrays(
         {"audio": arrays["audio_feat"], "visual": arrays["visual_feat"]},
         arrays["Label_ID"],
-        read_split_column(arrays[split_key], _SPLITS, f"{path}: '{split_key}'"),
+        read_split_column(arrays[split_key], f"{path}: '{split_key}'", {"1": "train", "0": "test"}),
     )
 
 

@@ -16,16 +16,15 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, SPLITS
 
-_VIDEO_SUFFIXES = (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv")
-_SOUND_SUFFIXES = (".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac")
-
-SOUND_SUFFIXES = frozenset(_SOUND_SUFFIXES)
+SOUND_SUFFIXES = frozenset((".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac"))
 """Endings of sound files."""
 
 PICTURE_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"))
 """Endings of pictures."""
 
-MEDIA_SUFFIXES = frozenset((*_VIDEO_SUFFIXES, ".ogv", *_SOUND_SUFFIXES))
+MEDIA_SUFFIXES = SOUND_SUFFIXES | frozenset(
+    (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv", ".ogv")
+)
 """Endings of sound and video files."""
 
 
@@ -50,11 +49,6 @@ class ListedClip:
     source: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     visual: Path | None = None
-
-    @property
-    def label(self) -> str:
-        """First class; empty for a clip without labels."""
-        return self.labels[0] if self.labels else ""
 
     @property
     def files(self) -> tuple[Path, ...]:

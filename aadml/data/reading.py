@@ -65,30 +65,28 @@ def open_data(
     """
     place, named = Path(path), named_views(audio, visual, text, views)
     chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
+    names = {"class_names": ", ".join(class_names or ())}
     if str(path).startswith(SYNTHETIC):
-        _refuse_unused(
-            path, "drawn features have", chosen | {"layout": layout, "class_names": ", ".join(class_names or ())}
-        )
+        _refuse_unused(path, "drawn features have", chosen | names | {"layout": layout or ""})
         return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
     if not place.exists():
         shown = repr(str(place)) if "\0" in str(place) else place
         raise InputError(f"{shown}: no such file or folder; check the path")
     name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
     if name == FEATURE_FILE:
-        content = read_features(place)
-        if class_names is not None:
-            raise InputError(f"{place}: is a feature file and has its own class names; leave class names out")
-        _refuse_unused(place, "a feature file has", chosen)
-        return content
+        _refuse_unused(place, "a feature file has", chosen | names)
+        return read_features(place)
     reader = lookup(LAYOUTS, name, "layout")
-    _check_kind(place, reader.kind)
+    if place.is_dir() != (reader.kind == "folder"):
+        kinds = ("folder", "file") if place.is_dir() else ("file", "folder")
+        raise InputError(f"{place}: is a {kinds[0]}; this layout needs a {kinds[1]}")
     if not reader.takes_views:
         _refuse_unused(place, f"the layout {name} has", chosen)
     arrays = reader.read(place, named)
     return with_official_validation(assemble(place, reader.name, arrays, class_names, undivided=undivided))
 
 
-def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[str, str | None]) -> None:
+def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[str, str]) -> None:
     """Raise InputError if an option has a value that the reader would ignore."""
     for option, value in options.items():
         if value:
@@ -169,14 +167,6 @@ def _share(layout: Layout, path: Path, keys: Sequence[str]) -> float:
     return sum(any(path.glob(key)) if folder else bool(fnmatch.filter(keys, key)) for key in layout.keys) / len(
         layout.keys
     )
-
-
-def _check_kind(path: Path, kind: str) -> None:
-    if path.is_dir() != (kind == "folder"):
-        raise InputError(
-            f"{path}: is a {'folder' if path.is_dir() else 'file'}; "
-            f"this layout needs a {'folder' if kind == 'folder' else 'file'}"
-        )
 
 
 def _known() -> str:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.splitting.division import with_other_splits
+from aadml.data.splitting.folds import read_lines
 from aadml.feature_extraction.feature_file import FeatureFile
 from aadml.feature_extraction.foreign import hdf5_arrays
 from aadml.feature_extraction.ground.errors import InputError
@@ -72,12 +73,7 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
     Raises:
         InputError: the file cannot be read, or a line has a different form.
     """
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: cannot be read as AVE's annotations ({error}); pass AVE's Annotations.txt"
-        ) from error
+    lines = read_lines(path, "AVE's annotations")
     parts = [line.split("&") for line in lines if line and not line.startswith("Category&")]
     for row, words in enumerate(parts):
         if len(words) != 5:
@@ -129,11 +125,11 @@ def class_names_of_columns(
     return tuple(names) if len(set(names)) == len(names) else tuple(f"column {column}" for column in range(columns))
 
 
-def drawn_clock(rows: Mapping[str, Sequence[int]], limit: int, seed: int) -> set[int]:
-    """Draw the clips of Clock to use, in the proportions of the papers' splits.
+def left_out_of_clock(split_of: Mapping[int, str], limit: int, seed: int) -> set[int]:
+    """Draw the clips of Clock to use, in the proportions of the papers' splits; return the rows of the others.
 
     Args:
-        rows: split -> row numbers of Clock, in order.
+        split_of: row number -> split, of all clips of Clock, in order.
         limit: number of clips to use.
         seed: seed of the draw; the result also depends on the order of the clips.
 
@@ -143,31 +139,31 @@ def drawn_clock(rows: Mapping[str, Sequence[int]], limit: int, seed: int) -> set
     counts = {split: round(share * limit) for split, share in _SHARES.items()}
     counts["train"] += limit - sum(counts.values())
     generator = np.random.default_rng(seed)
-    drawn: set[int] = set()
+    left_out: set[int] = set()
     for split, count in counts.items():
-        if not 0 <= count <= len(rows[split]):
+        rows = [row for row, name in split_of.items() if name == split]
+        if not 0 <= count <= len(rows):
             raise InputError(
-                f"ave: clock limit {limit} given, which needs {count} of {len(rows[split])} {split} clips of {CLOCK}; "
+                f"ave: clock limit {limit} given, which needs {count} of {len(rows)} {split} clips of {CLOCK}; "
                 "choose another limit"
             )
-        drawn |= set(generator.permutation(list(rows[split]))[:count].tolist())
-    return drawn
+        left_out |= set(generator.permutation(rows)[count:].tolist())
+    return left_out
 
 
-def with_drawn_clock(content: FeatureFile, seed: int, limit: int = CLOCK_LIMIT) -> FeatureFile:
-    """Return features of all of AVE's 15 classes with `limit` clips of Clock, drawn as `aadml manifest ave` draws them.
+def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
+    """Return features of all of AVE's 15 classes with 100 clips of Clock, drawn as `aadml manifest ave` draws them.
 
     Raises:
-        InputError: there is no class Clock, or it has no more than `limit` clips.
+        InputError: there is no class Clock, or it has no more than 100 clips.
     """
     if CLOCK not in content.class_names:
         raise InputError(f"there is no class {CLOCK}, so its clips cannot be drawn")
     clock = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
-    if len(clock) <= limit:
-        raise InputError(f"{CLOCK} has {len(clock)} clips, but a draw of {limit} needs more clips")
-    rows = {split: [int(row) for row in clock if content.splits[row] == split] for split in _SHARES}
-    left_out = set(clock.tolist()) - drawn_clock(rows, limit, seed)
-    return content.select(np.asarray([row for row in range(len(content.ids)) if row not in left_out], dtype=np.int64))
+    if len(clock) <= CLOCK_LIMIT:
+        raise InputError(f"{CLOCK} has {len(clock)} clips, but a draw of {CLOCK_LIMIT} needs more clips")
+    left_out = left_out_of_clock({row: content.splits[row] for row in clock.tolist()}, CLOCK_LIMIT, seed)
+    return content.select(np.setdiff1d(np.arange(len(content.ids)), list(left_out)))
 
 
 def with_official_validation(content: FeatureFile) -> FeatureFile:

@@ -11,7 +11,7 @@ import h5py
 from aadml.data.ave import with_official_validation
 from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.arrays_on_disk import assemble
-from aadml.data.layouts.layout import Layout, ReadOptions
+from aadml.data.layouts.layout import Layout
 from aadml.data.layouts.wrong_kind_hints import wrong_kind_hint
 from aadml.data.synthetic import synthetic_by_name
 from aadml.feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
@@ -65,27 +65,28 @@ def open_data(
     """
     place, named = Path(path), named_views(audio, visual, text, views)
     chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
+    names = {"class_names": ", ".join(class_names or ())}
     if str(path).startswith(SYNTHETIC):
-        _refuse_unused(
-            path, "drawn features have", chosen | {"layout": layout, "class_names": ", ".join(class_names or ())}
-        )
+        _refuse_unused(path, "drawn features have", chosen | names | {"layout": layout or ""})
         return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
+    if not place.exists():
+        shown = repr(str(place)) if "\0" in str(place) else place
+        raise InputError(f"{shown}: no such file or folder; check the path")
     name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
     if name == FEATURE_FILE:
-        content = read_features(place)
-        if class_names is not None:
-            raise InputError(f"{place}: is a feature file and has its own class names; leave class names out")
-        _refuse_unused(place, "a feature file has", chosen)
-        return content
+        _refuse_unused(place, "a feature file has", chosen | names)
+        return read_features(place)
     reader = lookup(LAYOUTS, name, "layout")
-    _check_kind(place, reader.kind)
+    if place.is_dir() != (reader.kind == "folder"):
+        kinds = ("folder", "file") if place.is_dir() else ("file", "folder")
+        raise InputError(f"{place}: is a {kinds[0]}; this layout needs a {kinds[1]}")
     if not reader.takes_views:
         _refuse_unused(place, f"the layout {name} has", chosen)
-    arrays = reader.read(place, ReadOptions(named, undivided))
-    return with_official_validation(assemble(place, reader.name, arrays, class_names))
+    arrays = reader.read(place, named)
+    return with_official_validation(assemble(place, reader.name, arrays, class_names, undivided=undivided))
 
 
-def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[str, str | None]) -> None:
+def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[str, str]) -> None:
     """Raise InputError if an option has a value that the reader would ignore."""
     for option, value in options.items():
         if value:
@@ -100,8 +101,6 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
     Raises:
         InputError: an entry is not NAME=VIEW, a name is not valid for a modality, or a modality is named twice.
     """
-    if isinstance(views, str):
-        raise InputError(f'views: \'{views}\' given; pass {{"flow": VIEW}} or ["flow=VIEW"]')
     views = () if views is None else views
     if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):
         kind = type(views).__name__
@@ -131,17 +130,13 @@ def _has_columns(path: Path, views: Mapping[str, str]) -> bool:
 
 
 def recognize(path: Path) -> str:
-    """Return the name of the layout of `path`.
+    """Return the name of the layout of an existing file or folder.
 
     Raises:
-        InputError: no such file, or no known layout.
+        InputError: no known layout.
     """
     if path.is_dir():
         return _best(path, "folder", [entry.name for entry in path.iterdir()])
-    if "\0" in str(path):
-        raise InputError(f"{str(path)!r}: no such file or folder; check the path")
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder; check the path")
     if not path.is_file():
         raise InputError(f"{path}: is a device or a pipe; pass a file or a folder")
     if path.stat().st_size == 0:
@@ -172,16 +167,6 @@ def _share(layout: Layout, path: Path, keys: Sequence[str]) -> float:
     return sum(any(path.glob(key)) if folder else bool(fnmatch.filter(keys, key)) for key in layout.keys) / len(
         layout.keys
     )
-
-
-def _check_kind(path: Path, kind: str) -> None:
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder; check the path")
-    if path.is_dir() != (kind == "folder"):
-        raise InputError(
-            f"{path}: is a {'folder' if path.is_dir() else 'file'}; "
-            f"this layout needs a {'folder' if kind == 'folder' else 'file'}"
-        )
 
 
 def _known() -> str:

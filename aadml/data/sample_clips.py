@@ -5,8 +5,10 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from math import inf
 from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Ge, Interval
 
 from aadml.data.manifests.listing import ListedClip, write_manifest
 from aadml.data.samples.captions import CAPTIONS, write_captions
@@ -16,6 +18,7 @@ from aadml.data.samples.mp4 import write_mp4
 from aadml.data.samples.sound import RATE
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import built
 from aadml.feature_extraction.ground.worker_pool import Finished, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 
@@ -23,7 +26,7 @@ _GRACE = 10.0  # seconds to finish a clip after an interruption
 _SPLIT_OF_TURN = tuple({"T": "train", "V": "valid", "E": "test"}[turn] for turn in "TETVTETTTVTETTETVTET")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SampleClips:
     """Parameters of a set of sample clips.
 
@@ -33,17 +36,9 @@ class SampleClips:
         seed: seed of all randomness.
     """
 
-    clips: int = 200
-    seconds: float = 2.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a parameter out of its range."""
-        for name, low, high in (("clips", 1, inf), ("seconds", 0.5, 60), ("seed", 0, inf)):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                possible = f"a number from {low:g} to {high:g}" if high < inf else f"{low:g} or more"
-                raise InputError(f"{name}: {value:g} given; pass {possible}")
+    clips: Annotated[int, Ge(1)] = 200
+    seconds: Annotated[float, Interval(ge=0.5, le=60)] = 2.0
+    seed: Annotated[int, Ge(0)] = 0
 
     def label(self, index: int) -> str:
         """Return the event of clip `index`."""
@@ -97,7 +92,7 @@ def sample_data(
     Raises:
         InputError: the folder cannot be written, or a parameter is out of its range.
     """
-    sample = SampleClips(clips=clips, seconds=seconds, seed=seed)
+    sample = built(SampleClips, {"clips": clips, "seconds": seconds, "seed": seed}, "")
     target = Path(folder)
     manifest = target / "manifest.csv"
     if target.exists() and not target.is_dir():

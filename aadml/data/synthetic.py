@@ -3,20 +3,27 @@
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Interval
 from numpy.typing import NDArray
 
 from aadml.data.ave import AVE15
 from aadml.feature_extraction.feature_file import DRAWN, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import schema
 from aadml.feature_extraction.ground.registry import lookup
+from aadml.feature_extraction.ground.validation import checked
 from aadml.feature_extraction.manifest import SPLITS
 
 _NUMBERS = {"shared": float, "difficulty": float, "seed": int}
 """Numbers that may follow a name of `SHAPES`."""
 
 _LATENT = 24  # dimensions of the latent values of a modality
+
+
+Share = Annotated[float, Interval(ge=0, le=1)]
 
 
 def synthetic(
@@ -26,9 +33,9 @@ def synthetic(
     valid: int | Sequence[int] = 100,
     test: int | Sequence[int] = 200,
     dimensions: tuple[int, int] = (128, 1024),
-    difficulty: float = 0.5,
-    shared: float = 0.0,
-    seed: int = 0,
+    difficulty: Share = 0.5,
+    shared: Share = 0.0,
+    seed: Annotated[int, Ge(0)] = 0,
 ) -> FeatureFile:
     """Draw a data set: a class defines a mean in each modality, and each modality adds its spread.
 
@@ -49,24 +56,11 @@ def synthetic(
 
     Returns:
         Features of "audio" (n, d_audio) and "visual" (n, d_visual), rows in shuffled order.
-
-    Raises:
-        InputError: fewer than one class, a dimension below one, counts that do not fit the classes.
     """
-    if classes < 1 or min(dimensions) < 1:
-        raise InputError(f"synthetic: classes {classes} and dimensions {dimensions} given; all must be positive")
-    if not 0 <= difficulty <= 1:
-        raise InputError(f"synthetic: difficulty {difficulty:g} given; pass a number from 0 to 1")
-    if not 0 <= shared <= 1 or seed < 0:
-        raise InputError(
-            f"synthetic: shared {shared:g}, seed {seed} given; pass shared from 0 to 1, and seed 0 or more"
-        )
     *children, last = np.random.SeedSequence(seed).spawn(4)
     counts = {"train": train, "valid": valid, "test": test}
-    rows = [_counts(counts[split], classes, split) for split in SPLITS]
+    rows = [_counts(counts[split], classes) for split in SPLITS]
     labels = np.concatenate([np.repeat(np.arange(classes), row) for row in rows]).astype(np.int64)
-    if not len(labels):
-        raise InputError("synthetic: train, valid and test are 0; pass a number of clips for at least one split")
     order = np.random.default_rng(children[0]).permutation(len(labels))
     splits = np.repeat(SPLITS, [sum(row) for row in rows])[order]
     labels = labels[order]
@@ -95,13 +89,9 @@ SHAPES = {
 """Data sets by name: with the sizes of published data sets, and pairs that share more than their class."""
 
 
-def _counts(count: int | Sequence[int], classes: int, split: str) -> list[int]:
+def _counts(count: int | Sequence[int], classes: int) -> list[int]:
     if isinstance(count, int):
         return [count // classes + (number < count % classes) for number in range(classes)]
-    if len(count) != classes or min(count) < 0:
-        raise InputError(
-            f"synthetic: {split} has {len(count)} counts for {classes} classes; pass one per class, 0 or more"
-        )
     return list(count)
 
 
@@ -109,7 +99,7 @@ def synthetic_by_name(name: str) -> FeatureFile:
     """Draw a data set by name, such as "ave", "pairs", or "pairs:shared=0.8,difficulty=0.3,seed=1".
 
     Raises:
-        InputError: the name or one of its numbers is not known.
+        InputError: the name or one of its numbers is not known, or a number is out of its range.
     """
     shape, _, settings = name.partition(":")
     drawn = lookup(SHAPES, shape, "synthetic data")
@@ -117,9 +107,10 @@ def synthetic_by_name(name: str) -> FeatureFile:
         key, _, value = setting.partition("=")
         kind = lookup(_NUMBERS, key, f"number of synthetic:{shape}")
         try:
-            drawn = partial(drawn, **{key: kind(value)})
+            number = kind(value)
         except ValueError:
             raise InputError(f"synthetic:{name}: {key} is '{value}'; pass a number, as in {key}=0") from None
+        drawn = partial(drawn, **{key: checked(schema(synthetic)[key].kind, number, f"synthetic:{name}: {key}")})
     return drawn()
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.locks import locked
 
 RUNS = "runs"
@@ -111,7 +111,7 @@ def _noted(path: Path) -> dict[str, str] | None:
 def _fingerprint(path: Path) -> str:
     """Return the checksum of a file, or of the names and sizes of the files of a folder."""
     if path.is_file():
-        return file_hash(path)
+        return file_digest(path)
     digest = hashlib.sha256()
     for inner in sorted(path.rglob("*")):
         digest.update(f"{inner.relative_to(path)} {inner.stat().st_size}\n".encode())

@@ -4,8 +4,15 @@ import functools
 import hashlib
 import os
 import stat
+from pathlib import Path
 
 _BLOCK = 2**20
+
+
+def file_digest(path: str | os.PathLike[str], kind: str = "sha256") -> str:
+    """Compute the checksum of a file; `kind` is a name of `hashlib`."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def text_stamp(text: str) -> tuple[int, ...]:

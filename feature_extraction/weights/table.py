@@ -8,9 +8,9 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.weights.download import download
-from aadml.feature_extraction.weights.tensor_files import file_digest
 
 _log = logging.getLogger(__name__)
 

@@ -25,6 +25,7 @@ from aadml.feature_extraction.foreign import npz_arrays, refuse_zip_bomb
 from aadml.feature_extraction.ground.archives import DAMAGED, is_archive
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, cause
+from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 _log = logging.getLogger(__name__)
@@ -32,12 +33,6 @@ _log = logging.getLogger(__name__)
 # exceptions of a damaged pickle besides DAMAGED
 _MISREAD = (IndexError, AttributeError, AssertionError, struct.error)
 _WRAPPERS = ("model", "state_dict", "model_state_dict")  # usual keys of the state dict
-
-
-def file_digest(path: Path, kind: str = "sha256") -> str:
-    """Compute the checksum of a file; `kind` is a name of `hashlib`."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def sha256(path: Path) -> str:

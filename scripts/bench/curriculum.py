@@ -33,7 +33,7 @@ def child(arguments):
     difficulty, sweeps = CASES[arguments.case]
     before = resource.getrusage(resource.RUSAGE_SELF)
     started = time.perf_counter()
-    batches = partition(vectors, arguments.batch, difficulty=difficulty, sweeps=sweeps, codes=[captions])
+    batches = partition(vectors, arguments.batch, hard=difficulty == "hard", sweeps=sweeps, codes=[captions])
     seconds = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_SELF)
     result = {

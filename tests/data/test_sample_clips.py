@@ -85,9 +85,9 @@ def test_a_broken_clip_of_an_earlier_run_is_made_anew(folder, tmp_path):
         ({"seed": -1}, "seed"),
     ],
 )
-def test_what_cannot_be_rendered_is_refused_by_name(wrong, word):
+def test_what_cannot_be_rendered_is_refused_by_name(tmp_path, wrong, word):
     with pytest.raises(InputError, match=word):
-        SampleClips(**wrong)
+        sample_data(tmp_path, **wrong)
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):

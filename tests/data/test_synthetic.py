@@ -92,8 +92,9 @@ def test_a_name_says_the_share_the_difficulty_and_the_seed():
         ("pair", "did you mean 'pairs'"),
         ("pairs:share=1", "did you mean 'shared'"),
         ("pairs:shared", "pass a number, as in shared=0"),
-        ("pairs:shared=nan", "0 to 1"),
-        ("pairs:seed=-1", "0 or more"),
+        ("pairs:shared=nan", "shared: NaN given; pass a number from 0 to 1"),
+        ("pairs:difficulty=2", "difficulty: 2.0 given; pass a number from 0 to 1"),
+        ("pairs:seed=-1", "seed: -1 given; pass a whole number from 0"),
     ]:
         with pytest.raises(InputError, match=message):
             synthetic_by_name(wrong)
@@ -107,9 +108,3 @@ def test_harder_classes_are_nearer_to_each_other():
         means = np.stack([values[content.labels == label].mean(axis=0) for label in range(5)])
         ratios.append(means.var(axis=0).sum() / (values - means[content.labels]).var(axis=0).sum())
     assert ratios[0] > ratios[1] > ratios[2] > 0
-
-
-@pytest.mark.parametrize("wrong", [{"classes": 0}, {"dimensions": (0, 3)}, {"train": (1, 2)}, {"difficulty": 2.0}])
-def test_sizes_that_cannot_be_are_refused(wrong):
-    with pytest.raises(InputError, match="synthetic"):
-        synthetic(**wrong)

@@ -2,10 +2,8 @@
 
 import csv
 import shutil
-import wave
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import aadml
@@ -13,6 +11,7 @@ from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from tests.runs.planted import plant
+from tests.sound_files import tone, write_wav
 
 CONTENT = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8), difficulty=0.2)
 
@@ -32,11 +31,7 @@ def large_manifest(tmp_path_factory):
 def write_tones(folder, *, train):
     rows = [["id", "media", "label", "split", "caption_1", "caption_2"]]
     for i in range(train + 12):
-        time = np.arange(6400) / 32_000
-        samples = 9000 * np.sin(2 * np.pi * (200 + 150 * i) * time)
-        with wave.open(str(folder / f"{i}.wav"), "wb") as file:
-            file.setparams((1, 2, 32_000, len(samples), "NONE", ""))
-            file.writeframes(samples.astype("<i2").tobytes())
+        write_wav(folder / f"{i}.wav", tone(200 + 150 * i))
         split = "train" if i < train else "valid" if i < train + 6 else "test"
         rows.append([f"t{i}", f"{i}.wav", "tone", split, f"Tone number {i}.", f"A tone, {i} of thirty"])
     with (folder / "manifest.csv").open("w", newline="") as file:

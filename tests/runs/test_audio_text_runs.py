@@ -2,11 +2,9 @@
 
 import csv
 import json
-import wave
 from pathlib import Path
 
 import h5py
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -15,6 +13,7 @@ from aadml.methods.training.session import Callbacks
 from aadml.runs.config_warnings import config_warnings
 from aadml.runs.sample_data import with_sample_data
 from aadml.runs.train import train_into
+from tests.sound_files import tone, write_wav
 
 pytest.importorskip("transformers")
 
@@ -126,15 +125,11 @@ def audiocaps(folder):
     for split, clips, captions in (("train", 12, 1), ("val", 4, 5), ("test", 4, 5)):
         names = ["caption"] if captions == 1 else [f"caption_{n}" for n in range(1, 6)]
         lines = [",".join(["file_name", *names])]
-        (folder / "waveforms" / split).mkdir(parents=True)
-        (folder / "csv_files").mkdir(exist_ok=True)
+        (folder / "csv_files").mkdir(parents=True, exist_ok=True)
         for clip in range(clips):
             name = f"Y{split}{clip}.wav"
             lines.append(",".join([name, *(f"A tone number {clip} said {n} times" for n in range(captions))]))
-            samples = 9000 * np.sin(2 * np.pi * (200 + 150 * clip) * np.arange(6400) / 32_000)
-            with wave.open(str(folder / "waveforms" / split / name), "wb") as file:
-                file.setparams((1, 2, 32_000, len(samples), "NONE", ""))
-                file.writeframes(samples.astype("<i2").tobytes())
+            write_wav(folder / "waveforms" / split / name, tone(200 + 150 * clip))
         (folder / "csv_files" / f"{split}.csv").write_text("\n".join(lines) + "\n")
     return folder
 

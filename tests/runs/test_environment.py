@@ -2,10 +2,8 @@
 
 import csv
 import shutil
-import wave
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
@@ -13,6 +11,7 @@ import aadml
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.runs.environment import data_hash
+from tests.sound_files import tone, write_wav
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +46,7 @@ def write_set(folder, captions=("low", "high"), frequency=200):
         writer = csv.writer(file)
         writer.writerow(["id", "media", "label", "split", "caption"])
         for number, split in enumerate(("train", "train", "valid", "test")):
-            samples = 9000 * np.sin(2 * np.pi * (frequency + 50 * number) * np.arange(3200) / 32_000)
-            with wave.open(str(folder / f"{number}.wav"), "wb") as sound:
-                sound.setparams((1, 2, 32_000, len(samples), "NONE", ""))
-                sound.writeframes(samples.astype("<i2").tobytes())
+            write_wav(folder / f"{number}.wav", tone(frequency + 50 * number, 0.1))
             writer.writerow([f"c{number}", f"{number}.wav", "tone", split, f"a {captions[number % 2]} tone"])
     return folder / "manifest.csv"
 

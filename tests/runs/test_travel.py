@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import wave
 from pathlib import Path
 
 import cv2
@@ -24,6 +23,7 @@ from aadml.feature_extraction.feature_file import read_features, write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub.bert import small_bert
 from aadml.feature_extraction.layers.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
+from tests.sound_files import tone, write_wav
 
 ROOT = Path(__file__).parents[2]
 MODEL_FILES = ("model.safetensors", "model.json", "README.md")
@@ -115,20 +115,12 @@ def tones(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tones")
     rows = [["id", "media", "label", "split", "caption_1", "caption_2"]]
     for i in range(18):
-        write_wav(folder / f"{i}.wav", 200 + 150 * i)
+        write_wav(folder / f"{i}.wav", tone(200 + 150 * i))
         split = "train" if i < 12 else "valid" if i < 15 else "test"
         rows.append([f"t{i}", f"{i}.wav", "tone", split, f"Tone number {i}.", f"A tone, {i} of thirty"])
     with (folder / "manifest.csv").open("w", newline="") as file:
         csv.writer(file).writerows(rows)
     return folder / "manifest.csv"
-
-
-def write_wav(path, frequency, seconds=0.2):
-    samples = 9000 * np.sin(2 * np.pi * frequency * np.arange(int(32_000 * seconds)) / 32_000)
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, 32_000, len(samples), "NONE", ""))
-        file.writeframes(samples.astype("<i2").tobytes())
-    return path
 
 
 def bert_folder(place):
@@ -207,7 +199,7 @@ def clips(tmp_path_factory):
     labels = sorted({row["label"] for row in rows})[:4]
     rows = [row for row in rows if row["label"] in labels]
     first = folder / rows[0]["media"]
-    write_wav(folder / "tone.wav", 440, 1.0)
+    write_wav(folder / "tone.wav", tone(440, 1.0))
     cv2.imwrite(str(folder / "picture.jpg"), np.random.default_rng(0).integers(0, 255, (90, 120, 3), dtype=np.uint8))
     with (folder / "all.csv").open("w", newline="") as file:
         writer = csv.writer(file)

@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from aadml.data.captions.tables import CaptionedFile, caption_columns, read_capt
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms, unreadable
 from aadml.data.splitting.folds import first_five
-from aadml.feature_extraction.foreign import open_hdf5
+from aadml.feature_extraction.foreign import open_hdf5, require_keys
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.manifest import SPLITS, read_manifest
@@ -32,13 +32,11 @@ class CaptionedPart:
     """One split before its sound is checked.
 
     Attributes:
-        files: names and captions.
-        paths: the sound of each file, or "" if it is missing; empty for a packed file.
+        files: names, captions and sound.
         packed: the HDF5 file that holds the sound, or "".
     """
 
-    files: tuple[CaptionedFile, ...]
-    paths: tuple[str, ...] = ()
+    files: Sequence[CaptionedFile]
     packed: str = ""
 
 
@@ -59,8 +57,6 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         InputError: no such data, a split without any sound, or an unknown cleaning.
     """
     clean = lookup(CLEANINGS, cleaning, "cleaning")
-    if captions < 1:
-        raise InputError(f"captions: {captions} given; pass a whole number of 1 or more")
     place = Path(path)
     parts = _parts(place)
     absent = [name for name in SPLITS if name not in parts]
@@ -77,8 +73,8 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
 def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
     """Yield a note for each pair of splits that share sound files."""
     for split, other in combinations(SPLITS, 2):
-        known = set(parts[other].paths)
-        if shared := [path for path in parts[split].paths if path and path in known]:
+        known = {file.path for file in parts[other].files}
+        if shared := [file.path for file in parts[split].files if file.path and file.path in known]:
             yield f"{split} and {other} share sound files: {len(shared)} ({first_five(shared)})"
 
 
@@ -137,8 +133,9 @@ def _of_table(place: Path, table: Path, part: str) -> CaptionedPart:
     for folder in folders:
         for entry in os.scandir(folder):
             paths.setdefault(entry.name, str(folder / entry.name))
-    names = [(file.name, *file.aliases) for file in files]
-    return CaptionedPart(files, tuple(next((paths[n] for n in group if n in paths), "") for group in names))
+    return CaptionedPart(
+        [replace(f, path=next((paths[n] for n in (f.name, *f.aliases) if n in paths), "")) for f in files]
+    )
 
 
 def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
@@ -146,27 +143,19 @@ def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
     columns = caption_columns(tuple(manifest.rows[0].columns) if manifest.rows else ())
     if not columns:
         raise InputError(f"{place}: has no captions; add a column caption, or caption_1, caption_2, ...")
-    parts: dict[str, list[tuple[CaptionedFile, str]]] = {}
+    parts: dict[str, list[CaptionedFile]] = {}
     for row in manifest.rows:
         written = tuple(row.columns[name] for name in columns if row.columns[name].strip())
         if not written:
             raise InputError(f"{place}: clip '{row.id}' has no caption; add one, or remove the clip")
-        parts.setdefault(row.split, []).append((CaptionedFile(row.id, written), row.media["audio"]))
-    return {
-        name: CaptionedPart(tuple(file for file, _ in rows), tuple(path for _, path in rows))
-        for name, rows in parts.items()
-    }
+        parts.setdefault(row.split, []).append(CaptionedFile(row.id, written, path=row.media["audio"]))
+    return {name: CaptionedPart(files) for name, files in parts.items()}
 
 
 def _of_pack(path: Path) -> CaptionedPart:
     try:
         with open_hdf5(path) as file:
-            for key in ("audio_name", "caption", "waveform"):
-                if key not in file:
-                    raise InputError(
-                        f"{path}: holds no '{key}' (keys found: {', '.join(file) or 'none'}); "
-                        "pass a packed file of Mei et al."
-                    )
+            require_keys(path, ("audio_name", "caption", "waveform"), list(file))
             names = file["audio_name"].asstr()[()].tolist()
             written = file["caption"].asstr()[()]
             rows = written.reshape(len(written), -1).tolist()
@@ -180,8 +169,7 @@ def _of_pack(path: Path) -> CaptionedPart:
             f"{path}: cannot be read as captioned sound ({' '.join(str(error).split())}); 'audio_name' and 'caption' "
             "must hold UTF-8 text, and 'waveform' must hold a row per clip"
         ) from error
-    files = [CaptionedFile(name, tuple(row)) for name, row in zip(names, rows, strict=True)]
-    return CaptionedPart(tuple(files), packed=str(path))
+    return CaptionedPart([CaptionedFile(name, tuple(row)) for name, row in zip(names, rows, strict=True)], str(path))
 
 
 def _clips(
@@ -204,7 +192,7 @@ def _clips(
     if part.packed:
         sound: Waveforms | PackedWaveforms = PackedWaveforms(part.packed, torch.tensor([row for _, row, _ in pairs]))
     else:
-        sound = Waveforms(tuple(part.paths[row] for row in usable), clip_of)
+        sound = Waveforms(tuple(part.files[row].path for row in usable), clip_of)
     names = tuple(part.files[row].name for row in usable)
     number = torch.arange(len(pairs)) - torch.searchsorted(clip_of, clip_of)
     ids = tuple(f"{names[clip]}#{n + 1}" for (clip, _, _), n in zip(pairs, number.tolist(), strict=True))
@@ -230,9 +218,8 @@ def _without_sound(part: CaptionedPart) -> dict[str, str]:
     """Return the clips without usable sound and the reasons; empty for a packed file."""
     if part.packed:
         return {}
-    wrong = unreadable([path for path in part.paths if path])
-    reasons = (wrong.get(path, "") if path else "missing: no such file" for path in part.paths)
-    return {file.name: reason for file, reason in zip(part.files, reasons, strict=True) if reason}
+    wrong = unreadable([file.path for file in part.files if file.path]) | {"": "missing: no such file"}
+    return {file.name: wrong[file.path] for file in part.files if file.path in wrong}
 
 
 def _named(reasons: Mapping[str, str]) -> str:

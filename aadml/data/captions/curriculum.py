@@ -5,7 +5,6 @@ all similarities within batches is  sum_m |s_m|^2 - n;  easy batches minimize th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,20 +17,6 @@ _SEEDS_AT_ONCE = 32
 _ROUNDS = 12  # of k-means
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """Input of the builders: unit vectors (n, d) of the used rows, batch size, codes."""
-
-    vectors: Tensor
-    size: int
-    codes: Codes
-    generator: torch.Generator
-
-    @property
-    def batches(self) -> int:
-        return len(self.vectors) // self.size
-
-
 def objective(vectors: Tensor, batches: Tensor) -> float:
     """Compute sum_m |s_m|^2 of the vectors (n, d), scaled to length 1, over batches (m, b) of rows."""
     unit = F.normalize(vectors, dim=1)
@@ -42,19 +27,19 @@ def partition(
     vectors: Tensor,
     size: int,
     *,
-    difficulty: str,
+    hard: bool,
     sweeps: int = 40,
     codes: Sequence[Tensor] = (),
     seed: int = 0,
 ) -> Tensor:
-    """Divide n items into batches of one difficulty; each item is in at most one batch.
+    """Divide n items into hard or easy batches; each item is in at most one batch.
 
     n mod b items are left out; consecutive seeds leave out different items.
 
     Args:
         vectors: (n, d) one vector per training pair, of any length, on the device of the computation.
         size: batch size b.
-        difficulty: "easy", "median" (random) or "hard".
+        hard: whether the items of a batch resemble each other; otherwise batches are easy.
         sweeps: rounds of swaps between random pairs of batches, which improve the objective.
         codes: (n,) integers each, such as clip numbers; items that share a code are never in one hard batch.
         seed: seed of all draws; equal seeds give equal partitions on the same machine.
@@ -63,20 +48,14 @@ def partition(
         (n // b, b) rows, on the CPU.
 
     Raises:
-        InputError: too few items, unknown names, or more items share a code than there are batches.
+        InputError: too few items, or more items share a code than there are batches.
     """
-    if difficulty not in ("easy", "median", "hard"):
-        raise InputError(f"curriculum: '{difficulty}' is not a difficulty; choose from easy, median, hard")
-    check_partition(len(vectors), size, codes if difficulty == "hard" else (), seed=seed)
+    check_partition(len(vectors), size, codes if hard else (), seed=seed)
     used = _used_rows(len(vectors), size, seed)
     generator = torch.Generator().manual_seed(seed)
-    if difficulty == "median":
-        return used[torch.randperm(len(used), generator=generator)].view(-1, size)
     unit = F.normalize(vectors[used.to(vectors.device)].float(), dim=1)
-    hard = difficulty == "hard"
     apart = torch.stack([code[used].cpu() for code in codes], 1) if hard and codes else None
-    problem = _Problem(unit, size, apart, generator)
-    batches = _seeded_nearest(problem) if hard else _stratified(problem)
+    batches = _seeded_nearest(unit, size, apart, generator) if hard else _stratified(unit, size, generator)
     if apart is not None:
         batches = repair(batches, apart, generator)
     return used[refine(unit, batches, 1 if hard else -1, apart, sweeps, generator).cpu()]
@@ -118,18 +97,17 @@ def _used_rows(count: int, size: int, seed: int) -> Tensor:
     return mask.nonzero()[:, 0]
 
 
-def _seeded_nearest(problem: _Problem) -> Tensor:
+def _seeded_nearest(vectors: Tensor, size: int, codes: Codes, generator: torch.Generator) -> Tensor:
     """Build each batch from the next unused item in random order and the items most similar to it.
 
     The similarities of several seeds are computed in one matrix product. A seed that another batch has used is skipped,
     so the result is the same as for one seed at a time.
     """
-    vectors = problem.vectors
-    order = torch.randperm(len(vectors), generator=problem.generator).tolist()
+    order = torch.randperm(len(vectors), generator=generator).tolist()
     unused = torch.ones(len(vectors), dtype=torch.bool, device=vectors.device)
     place = 0
     batches: list[list[int]] = []
-    while len(batches) < problem.batches:
+    while len(batches) < len(vectors) // size:
         free = unused.cpu()
         seeds: list[int] = []
         while place < len(order) and len(seeds) < _SEEDS_AT_ONCE:
@@ -138,45 +116,45 @@ def _seeded_nearest(problem: _Problem) -> Tensor:
             place += 1
         similarities = vectors[torch.tensor(seeds, device=vectors.device)] @ vectors.T
         for seed, scores in zip(seeds, similarities, strict=True):
-            if len(batches) == problem.batches or not bool(unused[seed]):
+            if len(batches) == len(vectors) // size or not bool(unused[seed]):
                 continue
             unused[seed] = False
-            batch = _fill(problem, scores.masked_fill(~unused, -torch.inf), seed)
+            batch = _fill(size, codes, scores.masked_fill(~unused, -torch.inf), seed)
             unused[torch.tensor(batch, device=vectors.device)] = False
             batches.append(batch)
     return torch.tensor(batches)
 
 
-def _fill(problem: _Problem, scores: Tensor, seed: int) -> list[int]:
+def _fill(size: int, codes: Codes, scores: Tensor, seed: int) -> list[int]:
     """Return the seed and the b - 1 best free items (score above minus infinity), without duplicates if possible."""
     free = int(scores.isfinite().sum())
-    if problem.codes is None:
-        return [seed, *scores.topk(problem.size - 1).indices.tolist()]
-    width = min(4 * problem.size, free)
+    if codes is None:
+        return [seed, *scores.topk(size - 1).indices.tolist()]
+    width = min(4 * size, free)
     best = scores.topk(width).indices.cpu()
     members = torch.cat([torch.tensor([seed]), best])
-    clash = conflicts(problem.codes, members, members)
+    clash = conflicts(codes, members, members)
     chosen = [0]
     for i in range(1, width + 1):
-        if len(chosen) == problem.size:
+        if len(chosen) == size:
             break
         if not bool(clash[i, chosen].any()):
             chosen.append(i)
     rest = sorted(set(range(1, width + 1)) - set(chosen))  # clashes are repaired afterwards
-    return members[torch.tensor((chosen + rest)[: problem.size])].tolist()
+    return members[torch.tensor((chosen + rest)[:size])].tolist()
 
 
-def _stratified(problem: _Problem) -> Tensor:
+def _stratified(vectors: Tensor, size: int, generator: torch.Generator) -> Tensor:
     """Divide into b clusters of equal size (balanced spherical k-means); each batch has one item of each cluster."""
-    vectors, count = problem.vectors, problem.batches
-    picks = torch.randperm(len(vectors), generator=problem.generator)[: problem.size]
+    count = len(vectors) // size
+    picks = torch.randperm(len(vectors), generator=generator)[:size]
     centers = vectors[picks.to(vectors.device)]
     for _ in range(_ROUNDS):
         nearest = (vectors @ centers.T).argmax(1)
         sums = torch.zeros_like(centers).index_add_(0, nearest, vectors)
         centers = torch.where(sums.norm(dim=1, keepdim=True) > 0, F.normalize(sums, dim=1), centers)
     clusters = _balanced((vectors @ centers.T).cpu(), count)
-    shuffled = [rows[torch.randperm(count, generator=problem.generator)] for rows in clusters]
+    shuffled = [rows[torch.randperm(count, generator=generator)] for rows in clusters]
     return torch.stack(shuffled, 1)
 
 

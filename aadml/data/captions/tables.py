@@ -1,12 +1,12 @@
 """Caption tables: the CSV files of AudioCaps and Clotho, and manifests with caption columns."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.data.manifests.table import is_utf8, read_table
+from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
 
 _CAPTION = re.compile(r"caption(?:_([1-9][0-9]*))?")
@@ -21,11 +21,13 @@ class CaptionedFile:
         name: name of the file in the table.
         captions: one or more captions, as written in the table.
         aliases: other names that the file may have on disk.
+        path: path of the sound; "" if it is missing, or in a packed file.
     """
 
     name: str
     captions: tuple[str, ...]
     aliases: tuple[str, ...] = ()
+    path: str = ""
 
 
 def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
@@ -76,8 +78,7 @@ def _released_audiocaps(rows: list[tuple[int, dict[str, str]]], path: Path) -> t
 def _check(files: Sequence[CaptionedFile], lines: Sequence[int], path: Path) -> None:
     problems = [f"line {n}: no file name" for f, n in zip(files, lines, strict=True) if not f.name]
     problems += [f"line {n}: no caption" for f, n in zip(files, lines, strict=True) if not f.captions]
-    doubled = [name for name, count in Counter(file.name for file in files).items() if count > 1]
-    problems += [f"'{name}' occurs {sum(f.name == name for f in files)} times" for name in doubled[:_SHOWN]]
     if problems:
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise InputError(f"{path}: {'; '.join(problems[:_SHOWN])}{more}")
+    check_unique([file.name for file in files], f"{path}: the column 'file_name'")

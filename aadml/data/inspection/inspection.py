@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, islice
+from itertools import chain, combinations, islice, pairwise
 from typing import NotRequired, TypedDict
 
 import numpy as np
@@ -194,10 +194,7 @@ def _rows_in_time(timeline: Timeline) -> RowsInTime:
     numbers: RowsInTime = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
     if timeline.times is None:
         return numbers
-    within = np.ones(max(len(timeline.times) - 1, 0), dtype=bool)
-    ends = timeline.offsets[1:-1]
-    within[ends[(ends > 0) & (ends < len(timeline.times))] - 1] = False  # from one clip to the next
-    steps = np.diff(timeline.times)[within]
+    steps = np.concatenate([np.diff(timeline.times[start:stop]) for start, stop in pairwise(timeline.offsets)])
     first = timeline.times[timeline.offsets[:-1][lengths > 0]]
     return {
         **numbers,

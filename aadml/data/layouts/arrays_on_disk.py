@@ -1,25 +1,34 @@
 """Assembly of foreign arrays into a checked `FeatureFile`: recoded labels, named splits, recorded origin."""
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.comparison.arrays import to_flags
 from aadml.data.layouts.layout import LayoutArrays
+from aadml.data.splitting.folds import read_lines
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, check
+from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.strings import as_text
+from aadml.feature_extraction.manifest import ALIASES, SPLITS
 
 
 def assemble(
-    place: str | os.PathLike[str], layout: str, arrays: LayoutArrays, class_names: Sequence[str] | None = None
+    place: str | os.PathLike[str],
+    layout: str,
+    arrays: LayoutArrays,
+    class_names: Sequence[str] | None = None,
+    *,
+    undivided: bool = False,
 ) -> FeatureFile:
     """Return the checked content of a data set.
 
@@ -28,6 +37,7 @@ def assemble(
         layout: name of the layout, recorded in the provenance.
         arrays: the parts as read.
         class_names: names of the classes in the order of the sorted label values; by default those of `arrays`.
+        undivided: accept clips without splits; all of them count as train.
 
     Returns:
         The content, labels recoded to 0..C-1 in the order of the original values.
@@ -35,23 +45,30 @@ def assemble(
     Raises:
         InputError: the parts contradict each other; the message names the part.
     """
-    codes, values = _classes(arrays, class_names, str(place))
-    if len(codes) != len(arrays.splits):
-        raise InputError(
-            f"{place}: holds {len(codes)} labels, but {len(arrays.splits)} rows of features; the numbers must be equal"
-        )
-    hashes = {Path(source).name: file_hash(source) for source in (arrays.sources or (place,))}
-    origin: JsonObject = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(arrays.notes)}
-    masks = {name: flags(mask, f"{place}: {name}_present") for name, mask in arrays.present.items()}
+    splits = arrays.splits
+    if splits is None:
+        if not undivided:
+            raise InputError(
+                f"{place}: has no 'split'; add an array with train, valid or test for each clip, or draw one: "
+                f"`aadml convert {quote(str(place))} F.h5 --split random:0.7/0.1/0.2`"
+            )
+        splits = ["train"] * len(next(iter(arrays.features.values())))
+    codes, values = _classes(arrays, len(splits), class_names, str(place))
+    hashes = {Path(source).name: file_digest(source) for source in (arrays.sources or (place,))}
+    masks = {name: to_flags(mask, f"{place}: {name}_present").numpy() for name, mask in arrays.present.items()}
     features = {name: matrix(values, f"{place}: {name}") for name, values in arrays.features.items()}
+    features |= {name: np.where(mask[:, None], features[name], np.float32(0)) for name, mask in masks.items()}
     content = FeatureFile(
-        features={name: _masked(values, masks.get(name)) for name, values in features.items()},
+        features=features,
         present={name: mask for name, mask in masks.items() if not mask.all()},
         labels=codes,
-        ids=tuple(arrays.ids) if arrays.ids is not None else _row_names(arrays.splits),
-        splits=tuple(arrays.splits),
+        ids=tuple(arrays.ids) if arrays.ids is not None else _row_names(splits),
+        splits=tuple(splits),
         class_names=values,
-        provenance=dict.fromkeys(features, origin),
+        provenance={
+            name: {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(arrays.notes)}
+            for name in features
+        },
         texts=arrays.texts,
     )
     check(content, str(place))
@@ -59,11 +76,11 @@ def assemble(
 
 
 def _classes(
-    arrays: LayoutArrays, class_names: Sequence[str] | None, place: str
+    arrays: LayoutArrays, count: int, class_names: Sequence[str] | None, place: str
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the class codes (n,), and the names of the classes in use."""
+    """Return the class codes of `count` clips, and the names of the classes in use."""
     if arrays.labels is None:
-        codes, values = np.full(len(arrays.splits), UNLABELLED, dtype=np.int64), tuple[str, ...]()
+        codes, values = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
     elif arrays.positional and class_names is None:
         positions = arrays.labels.reshape(-1).astype(np.int64)
         used = np.unique(positions[positions != UNLABELLED])
@@ -122,39 +139,25 @@ def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
         return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def flags(values: NDArray[Any], place: str) -> NDArray[np.bool_]:
-    """Return booleans, or zeros and ones, as booleans (n,).
-
-    Raises:
-        InputError: other values, or another shape.
-    """
-    if values.ndim != 1 or values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
-        raise InputError(f"{place} holds {values.dtype} {values.shape}; pass one boolean per clip")
-    return values.astype(np.bool_)
-
-
-def _masked(values: NDArray[np.float32], mask: NDArray[np.bool_] | None) -> NDArray[np.float32]:
-    return values if mask is None or len(mask) != len(values) else np.where(mask[:, None], values, np.float32(0))
-
-
 def text(value: Any) -> str:
     """Return bytes or any other value as text, without NULs and spaces at its ends."""
     return as_text(value).strip("\0 ")
 
 
-def read_split_column(values: NDArray[Any], names: Mapping[str, str], place: str) -> list[str]:
+def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, str] | None = None) -> list[str]:
     """Return the splits of n clips.
 
     Args:
         values: (n,) or (n, 1) words or numbers.
-        names: word in lower case -> split.
         place: source of the values, for messages.
+        numbers: number -> split, for a column of numbers.
 
     Raises:
         InputError: no clips, another shape, or another word.
     """
     if not values.size or values.size != len(values):
         raise InputError(f"{place} has shape {values.shape}; store one name of a split per clip, shape (clips,)")
+    names = {**dict(zip(SPLITS, SPLITS, strict=True)), **ALIASES, **(numbers or {})}
     splits = []
     for row, word in enumerate(map(text, values.ravel().tolist())):
         split = names.get(word.lower().removesuffix(".0"))
@@ -164,31 +167,16 @@ def read_split_column(values: NDArray[Any], names: Mapping[str, str], place: str
     return splits
 
 
-def file_hash(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Read the names of classes, one per line, in the order of the label values.
 
     Raises:
         InputError: the file cannot be read, is empty, or repeats a name.
     """
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: cannot be read as a list of class names; save the file in UTF-8") from error
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read as a list of class names ({error.strerror}); pass a text file"
-        ) from error
-    names = tuple(line.strip() for line in lines if line.strip())
+    names = tuple(line.strip() for line in read_lines(path, "a list of class names") if line.strip())
     if not names:
         raise InputError(f"{path}: holds no class names; write one name per line")
-    if len(set(names)) < len(names):
-        raise InputError(f"{path}: repeats a class name; all names must differ")
+    check_unique(names, f"{path}: the list of class names")
     return names
 
 

@@ -5,6 +5,7 @@ Shapes (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29): one row per
 `Annotations.txt` holds the names. A word may be appended to the names before `.h5` (`audio_feature_noisy.h5`).
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.ave import ORDER_FILES, class_names_of_columns, read_annotations, read_splits
-from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions, same_rows
-from aadml.feature_extraction.foreign import open_hdf5
+from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
+from aadml.feature_extraction.foreign import open_hdf5, require_keys
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feature*.h5", "labels*.h5", "visual_feature*.h5")
 _BLOCK = 64  # clips pooled at once: the pictures of all clips do not fit into memory
 
 
-def read_ave_h5(path: Path, options: ReadOptions) -> LayoutArrays:
+def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read AVE's features, averaged over seconds (and the 7 x 7 positions of the pictures).
 
     The class of a clip is the most frequent class of its seconds; background counts only if there is no other class.
@@ -60,10 +61,7 @@ def read_ave_h5(path: Path, options: ReadOptions) -> LayoutArrays:
 def _pooled(file: Path) -> NDArray[np.float32]:
     """Return the mean over every axis between the first and the last (n, d), computed by blocks of clips."""
     with open_hdf5(file) as store:
-        if "avadataset" not in store:
-            raise InputError(
-                f"{file}: holds no 'avadataset' (keys found: {', '.join(store) or 'none'}); pass AVE's files"
-            )
+        require_keys(file, ("avadataset",), list(store))
         data: Any = store["avadataset"]
         if not isinstance(data, h5py.Dataset) or data.ndim < 2 or data.dtype.kind not in "fiub":
             kind = f"{data.dtype} {data.shape}" if isinstance(data, h5py.Dataset) else "a group"

@@ -3,14 +3,14 @@
 `folds` holds text files of ids, one per line; the clips of the last fold are the test split, all others are train.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions
-from aadml.data.splitting.folds import first_five, last_fold, read_folds
+from aadml.data.layouts.layout import Layout, LayoutArrays
+from aadml.data.splitting.folds import first_five, read_folds
 from aadml.feature_extraction.foreign import npy_array
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -18,7 +18,7 @@ KEYS = ("vgg", "inception", "classes", "folds")
 _PARTS = {"audio": "vgg", "visual": "inception"}
 
 
-def read_bytes_folder(path: Path, _: ReadOptions) -> LayoutArrays:
+def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read the folder: mean over time of the 8-bit values, then (mean - 128) / 256.
 
     Raises:
@@ -27,15 +27,14 @@ def read_bytes_folder(path: Path, _: ReadOptions) -> LayoutArrays:
     for name in KEYS:
         if not (path / name).is_dir():
             raise InputError(f"{path}: holds no folder '{name}'; the folders {', '.join(KEYS)} are needed")
-    fold_of, notes = read_folds(path / "folds")
-    test, note = last_fold(fold_of)
-    names = [name for name in fold_of if all((path / part / f"{name}.npy").is_file() for part in KEYS[:3])]
-    absent = [name for name in fold_of if name not in set(names)]
+    split_of, notes, note = read_folds(path / "folds")
+    names = [name for name in split_of if all((path / part / f"{name}.npy").is_file() for part in KEYS[:3])]
+    absent = [name for name in split_of if name not in set(names)]
     if absent:
         notes.append(
-            f"{len(absent)} of {len(fold_of)} ids were left out because a file is missing: {first_five(absent)}"
+            f"{len(absent)} of {len(split_of)} ids were left out because a file is missing: {first_five(absent)}"
         )
-    unlisted = sorted({file.stem for file in (path / "classes").glob("*.npy")} - set(fold_of))
+    unlisted = sorted({file.stem for file in (path / "classes").glob("*.npy")} - set(split_of))
     if unlisted:
         notes.append(f"{len(unlisted)} clips were left out because no fold lists them: {first_five(unlisted)}")
     if not names:
@@ -45,7 +44,7 @@ def read_bytes_folder(path: Path, _: ReadOptions) -> LayoutArrays:
     return LayoutArrays(
         {modality: _stacked([path / part / f"{name}.npy" for name in names]) for modality, part in _PARTS.items()},
         np.stack([_class_of(path / "classes" / f"{name}.npy") for name in names]),
-        ["test" if fold_of[name] == test else "train" for name in names],
+        [split_of[name] for name in names],
         ids=names,
         notes=[*notes, note],
         sources=sorted((path / "folds").iterdir()),

@@ -8,31 +8,26 @@ Several texts per clip are stored as `text` (n, c, d), or as `text` (m, d) with 
 as in the files that `aadml evaluate --embeddings` reads.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from shlex import quote
-
-import numpy as np
 
 from aadml.data.layouts.arrays_on_disk import matrix, read_split_column, text
-from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions, same_rows
+from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
 from aadml.feature_extraction.feature_file import Texts, in_order
 from aadml.feature_extraction.feature_file.columns import PRESENT, read_columns
 from aadml.feature_extraction.foreign import require_keys
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.manifest import ALIASES, SPLITS
 
 KEYS = ("audio", "visual", "label")
-_SPLITS = {**{split: split for split in SPLITS}, **ALIASES}
 _ROWS = ("label", "split", "id")
 
 
-def read(path: Path, options: ReadOptions) -> LayoutArrays:
+def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     """Read features in columns; the column `split` divides the clips.
 
     Raises:
         InputError: a missing key, pickled values, columns of unequal length, or an unknown word for a split.
     """
-    columns = read_columns(path, options.views)
+    columns = read_columns(path, views)
     arrays, beside, present = columns.features, columns.beside, columns.present
     modalities = in_order(arrays)
     if len(modalities) < 2:
@@ -42,13 +37,6 @@ def read(path: Path, options: ReadOptions) -> LayoutArrays:
         texts = Texts.sorted(matrix(several[0], f"{path}: text"), several[1])
         arrays["text"], has_text = texts.first_of_each(clips)
         present |= {} if has_text.all() else {"text": has_text}
-    if "split" not in beside:
-        if not options.undivided:
-            raise InputError(
-                f"{path}: has no 'split'; add an array with train, valid or test for each clip, or draw one: "
-                f"`aadml convert {quote(str(path))} F.h5 --split random:0.7/0.1/0.2`"
-            )
-        beside["split"] = np.full(len(arrays[modalities[0]]), "train")
     rows = {name: arrays[name] for name in modalities} | {key: beside[key] for key in _ROWS if key in beside}
     same_rows(path, rows | {f"{name}{PRESENT}": mask for name, mask in present.items()})
     labels = beside.get("label")
@@ -59,7 +47,7 @@ def read(path: Path, options: ReadOptions) -> LayoutArrays:
     return LayoutArrays(
         {name: arrays[name] for name in modalities},
         labels,
-        read_split_column(beside["split"], _SPLITS, f"{path}: 'split'"),
+        read_split_column(beside["split"], f"{path}: 'split'") if "split" in beside else None,
         ids=[text(value) for value in beside["id"].ravel().tolist()] if "id" in beside else None,
         class_names=names if positional or one_hot else None,
         positional=positional,

@@ -1,20 +1,21 @@
 """HDF5 of embeddings of test clips: `featN1`, `featN2`, `testLs`; every row is a test clip."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions, same_rows
+from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
 from aadml.feature_extraction.foreign import hdf5_arrays
 
 KEYS = ("featN1", "featN2", "testLs")
 
 
-def read_embedding_dump(path: Path, options: ReadOptions) -> LayoutArrays:
-    """Read embeddings, `featN1` as audio and `featN2` as visual unless the options define other views.
+def read_embedding_dump(path: Path, views: Mapping[str, str]) -> LayoutArrays:
+    """Read embeddings, `featN1` as audio and `featN2` as visual unless `views` has others.
 
     Raises:
         InputError: a missing key, or parts that contradict each other.
     """
-    views = {"audio": "featN1", "visual": "featN2", **options.views}
+    views = {"audio": "featN1", "visual": "featN2", **views}
     arrays = hdf5_arrays(path, tuple(dict.fromkeys((*views.values(), "testLs"))))
     same_rows(path, arrays)
     chosen = " and ".join(f"'{view}' is read as {modality}" for modality, view in views.items())

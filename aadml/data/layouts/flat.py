@@ -1,17 +1,17 @@
 """HDF5 with all splits in the same arrays: `audio_feat`, `visual_feat`, `Label_ID`, and `Train_test` or `Split`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from aadml.data.layouts.arrays_on_disk import read_split_column
-from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions, same_rows
+from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
 from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, require_keys
 
 KEYS = ("audio_feat", "visual_feat", "Label_ID")
 _SPLIT_KEYS = ("Train_test", "Split")
-_SPLITS = {"1": "train", "0": "test", "train": "train", "test": "test", "valid": "valid", "val": "valid"}
 
 
-def read_flat(path: Path, options: ReadOptions) -> LayoutArrays:
+def read_flat(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read the flat layout; the split is text, "1" for train and "0" for test.
 
     Raises:
@@ -25,7 +25,7 @@ def read_flat(path: Path, options: ReadOptions) -> LayoutArrays:
     return LayoutArrays(
         {"audio": arrays["audio_feat"], "visual": arrays["visual_feat"]},
         arrays["Label_ID"],
-        read_split_column(arrays[split_key], _SPLITS, f"{path}: '{split_key}'"),
+        read_split_column(arrays[split_key], f"{path}: '{split_key}'", {"1": "train", "0": "test"}),
     )
 
 

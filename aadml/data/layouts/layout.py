@@ -1,7 +1,7 @@
 """Interface of the file layouts of the field."""
 
 import os
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -10,20 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file import Texts
+from aadml.feature_extraction.foreign import require_keys
 from aadml.feature_extraction.ground.errors import InputError
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Options of a reader; each reader uses the options of its layout.
-
-    Args:
-        views: modality -> name of its array or view, if the file does not define it.
-        undivided: accept a file without splits; all of its clips count as train.
-    """
-
-    views: Mapping[str, str] = field(default_factory=dict)
-    undivided: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,7 +21,7 @@ class LayoutArrays:
     Args:
         features: modality -> (n, d) numbers of any type.
         labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text; None if the clips have no labels.
-        splits: n splits: `train`, `valid` or `test`.
+        splits: n splits: `train`, `valid` or `test`; None if the clips have no splits.
         ids: n names; by default split and row number.
         class_names: names of the classes in the order of the sorted label values; by default these values.
         positional: labels are positions among `class_names`, or `UNLABELLED`.
@@ -45,7 +33,7 @@ class LayoutArrays:
 
     features: Mapping[str, NDArray[Any]]
     labels: NDArray[Any] | None
-    splits: Sequence[str]
+    splits: Sequence[str] | None
     ids: Sequence[str] | None = None
     class_names: Sequence[str] | None = None
     positional: bool = False
@@ -63,14 +51,14 @@ class Layout:
         name: name, recorded in the provenance.
         kind: an HDF5 file, an npz file, or a folder.
         keys: keys, name endings or entries that identify the layout; the layout with the greatest share present wins.
-        read: the reader.
+        read: the reader; its arguments are the path, and modality -> name of its array or view.
         takes_views: whether the reader uses `views`.
     """
 
     name: str
     kind: Literal["h5", "npz", "folder"]
     keys: tuple[str, ...]
-    read: Callable[[Path, ReadOptions], LayoutArrays]
+    read: Callable[[Path, Mapping[str, str]], LayoutArrays]
     takes_views: bool = False
 
 
@@ -90,25 +78,31 @@ def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) 
             )
 
 
-def parts_of(keys: Container[str], name: str) -> dict[str, str]:
-    """Return part -> split of an array that is stored in parts: train, `valid` or `val` where present, test."""
-    return {"train": "train", **{p: "valid" for p in ("valid", "val") if f"{name}_{p}" in keys}, "test": "test"}
-
-
-def join_parts(
-    path: Path, arrays: Mapping[str, NDArray[Any]], names: Sequence[str], parts: Mapping[str, str]
+def read_parts(
+    path: Path,
+    names: Sequence[str],
+    keys: Collection[str],
+    read: Callable[[Path, Collection[str]], Mapping[str, NDArray[Any]]],
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """Concatenate the parts of each array; return the arrays and the split of each row.
+    """Read arrays that are stored in parts, as `<name>_train`, `<name>_test`, and `<name>_valid` or `<name>_val`.
 
     Args:
-        path: the file, for messages.
-        arrays: "<name>_<part>" -> rows.
-        names: names of the arrays.
-        parts: part -> split.
+        path: the file.
+        names: names of the arrays; the first decides whether there is a validation part.
+        keys: keys of the file.
+        read: function that reads the arrays with the given keys.
+
+    Returns:
+        Name -> rows of all parts, and the split of each row.
 
     Raises:
-        InputError: parts of an array differ in width, or arrays of a part in length.
+        InputError: a key is missing, parts of an array differ in width, or arrays of a part in length.
     """
+    valid = {part: "valid" for part in ("valid", "val") if f"{names[0]}_{part}" in keys}
+    parts = {"train": "train", **valid, "test": "test"}
+    wanted = [f"{name}_{part}" for part in parts for name in names]
+    require_keys(path, wanted, keys)
+    arrays = read(path, wanted)
     joined = {name: _stacked(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for part in parts}) for name in names}
     for part in parts:
         same_rows(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for name in names})

@@ -4,24 +4,23 @@ The files `vegas_feature.h5`, `vegas_feature_norm.h5`, `AVE_feature_updated_sque
 audio-visual retrieval papers have this layout. A validation part (`*_valid` or `*_val`) is read if present.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions, join_parts, parts_of
+from aadml.data.layouts.layout import Layout, LayoutArrays, read_parts
 from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys
 
 KEYS = ("audio_train", "visual_train", "lab_train", "audio_test", "visual_test", "lab_test")
 _NAMES = ("audio", "visual", "lab")
 
 
-def read_split_keys(path: Path, options: ReadOptions) -> LayoutArrays:
+def read_split_keys(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read the layout with a key for each part and modality.
 
     Raises:
         InputError: a missing key, or parts that contradict each other.
     """
-    parts = parts_of(hdf5_keys(path), "audio")
-    arrays = hdf5_arrays(path, tuple(f"{name}_{part}" for part in parts for name in _NAMES))
-    joined, splits = join_parts(path, arrays, _NAMES, parts)
+    joined, splits = read_parts(path, _NAMES, hdf5_keys(path), hdf5_arrays)
     return LayoutArrays({"audio": joined["audio"], "visual": joined["visual"]}, joined["lab"], splits)
 
 

@@ -1,12 +1,12 @@
 """npz with a key for each part and view: `<view>_train`, `<view>_test`, and optionally `label_train`, `label_test`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
-from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions, join_parts, parts_of
+from aadml.data.layouts.layout import Layout, LayoutArrays, read_parts
 from aadml.feature_extraction.feature_file.columns import written_as
-from aadml.feature_extraction.foreign import npz_arrays, require_keys
+from aadml.feature_extraction.foreign import npz_arrays, npz_keys
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("*_train", "*_test")
@@ -14,23 +14,21 @@ PRESENT = "_present"
 """Ending of the name of the mask of the clips that have a view: `<view>_present_train`."""
 
 
-def read_views(path: Path, options: ReadOptions) -> LayoutArrays:
+def read_views(path: Path, chosen: Mapping[str, str]) -> LayoutArrays:
     """Read the views of an npz that are named as modalities; a part `valid` or `val` is read if present.
 
     Raises:
         InputError: fewer than two views named, a missing key, pickled values, or parts that contradict each other.
     """
-    arrays, chosen = npz_arrays(path), options.views
-    label = written_as("label", {key.rpartition("_")[0] for key in arrays})
-    masked = {m: f"{view}{PRESENT}" for m, view in chosen.items() if f"{view}{PRESENT}_train" in arrays}
-    stems = {key.removesuffix("_train") for key in arrays if key.endswith("_train")}
+    keys = npz_keys(path)
+    label = written_as("label", {key.rpartition("_")[0] for key in keys})
+    masked = {m: f"{view}{PRESENT}" for m, view in chosen.items() if f"{view}{PRESENT}_train" in keys}
+    stems = {key.removesuffix("_train") for key in keys if key.endswith("_train")}
     views = sorted(stems - {label, *masked.values()})
-    _check_named(path, options, views)
-    labels = [label] if any(key.startswith(f"{label}_") for key in arrays) else []
+    _check_named(path, chosen, views)
+    labels = [label] if any(key.startswith(f"{label}_") for key in keys) else []
     names = list(dict.fromkeys((*chosen.values(), *masked.values(), *labels)))
-    parts = parts_of(arrays, names[0])
-    require_keys(path, tuple(f"{name}_{part}" for part in parts for name in names), list(arrays))
-    joined, splits = join_parts(path, arrays, names, parts)
+    joined, splits = read_parts(path, names, keys, npz_arrays)
     unused = [view for view in views if view not in names]
     return LayoutArrays(
         {modality: joined[view] for modality, view in chosen.items()},
@@ -44,11 +42,11 @@ def read_views(path: Path, options: ReadOptions) -> LayoutArrays:
     )
 
 
-def _check_named(path: Path, options: ReadOptions, views: Sequence[str]) -> None:
-    wrong = [view for view in options.views.values() if view not in views]
-    if not wrong and len(options.views) > 1:
+def _check_named(path: Path, chosen: Mapping[str, str], views: Sequence[str]) -> None:
+    wrong = [view for view in chosen.values() if view not in views]
+    if not wrong and len(chosen) > 1:
         return
-    lacking = next((side for side in ("audio", "visual") if side not in options.views), "a second modality")
+    lacking = next((side for side in ("audio", "visual") if side not in chosen), "a second modality")
     problem = f"has no view '{wrong[0]}'" if wrong else f"no view is named for {lacking}"
     raise InputError(
         f"{path}: {problem}; pass --audio VIEW and --visual VIEW to `aadml convert {quote(str(path))} F.h5`, "

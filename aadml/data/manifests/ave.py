@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, drawn_clock, read_annotations, read_splits
-from aadml.data.layouts.arrays_on_disk import file_hash
+from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, left_out_of_clock, read_annotations, read_splits
 from aadml.data.manifests.listing import ListedClip, Listing, media_files
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import file_digest
 
 
 def ave(
@@ -37,11 +37,8 @@ def ave(
     if classes == 15:
         annotations = tuple(line for line in annotations if line.label in AVE15)
         if clock_limit is not None:
-            rows: dict[str, list[int]] = {split: [] for split in ORDER_FILES}
-            for line in annotations:
-                if line.label == CLOCK:
-                    rows[split_of[line.row]].append(line.row)
-            left_out = {row for part in rows.values() for row in part} - drawn_clock(rows, clock_limit, seed)
+            clock = {line.row: split_of[line.row] for line in annotations if line.label == CLOCK}
+            left_out = left_out_of_clock(clock, clock_limit, seed)
             annotations = tuple(line for line in annotations if line.row not in left_out)
             notes.append(f"{clock_limit} clips of {CLOCK} were kept (drawn by seed {seed}), {len(left_out)} left out")
     folder = source / "AVE" if media is None else media
@@ -60,4 +57,4 @@ def ave(
         for line in annotations
     )
     files = ("Annotations.txt", *ORDER_FILES.values())
-    return Listing(entries, tuple(notes), {name: file_hash(source / name) for name in files})
+    return Listing(entries, tuple(notes), {name: file_digest(source / name) for name in files})

@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
-from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.splitting.folds import first_five
+from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, SPLITS
 
-_VIDEO_SUFFIXES = (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv")
-_SOUND_SUFFIXES = (".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac")
-
-SOUND_SUFFIXES = frozenset(_SOUND_SUFFIXES)
+SOUND_SUFFIXES = frozenset((".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac"))
 """Endings of sound files."""
 
 PICTURE_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"))
 """Endings of pictures."""
 
-MEDIA_SUFFIXES = frozenset((*_VIDEO_SUFFIXES, ".ogv", *_SOUND_SUFFIXES))
+MEDIA_SUFFIXES = SOUND_SUFFIXES | frozenset(
+    (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv", ".ogv")
+)
 """Endings of sound and video files."""
 
 
@@ -49,11 +49,6 @@ class ListedClip:
     source: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     visual: Path | None = None
-
-    @property
-    def label(self) -> str:
-        """First class; empty for a clip without labels."""
-        return self.labels[0] if self.labels else ""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -126,9 +121,7 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
     rows = list(entries)
     if not rows:
         raise InputError(f"{path}: there are no clips to list; pass at least one clip")
-    repeats = [name for name, count in Counter(entry.id for entry in rows).items() if count > 1]
-    if repeats:
-        raise InputError(f"{path}: the id '{repeats[0]}' names more than one clip; ids must be unique")
+    check_unique([entry.id for entry in rows], f"{path}: the column 'id'")
     folder = Path(path).absolute().parent
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
@@ -145,14 +138,9 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
 
 def _label_column(rows: Sequence[ListedClip], place: str) -> list[str]:
     """Return the name of the column of the labels, or an empty list if there are no labels."""
-    counts = {min(len(entry.labels), 2) for entry in rows}
-    if 0 in counts and len(counts) > 1:
-        bare = [entry.id for entry in rows if not entry.labels]
-        raise InputError(
-            f"{place}: {len(bare)} of {len(rows)} clips have no label{_some(bare)}; label all clips or none"
-        )
-    if 2 not in counts:
-        return [] if counts == {0} else ["label"]
+    most = max(len(entry.labels) for entry in rows)
+    if most < 2:
+        return ["label"] * most
     wrong = [label for entry in rows for label in entry.labels if LABELS_SEPARATOR in label]
     if wrong:
         raise InputError(
@@ -199,7 +187,7 @@ def equal_files(files: Iterable[Path]) -> dict[Path, str]:
         if file.is_file():
             by_size[file.stat().st_size].append(file)
     try:
-        hashes = {file: file_hash(file) for group in by_size.values() if len(group) > 1 for file in group}
+        hashes = {file: file_digest(file) for group in by_size.values() if len(group) > 1 for file in group}
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
     counts = Counter(hashes.values())

@@ -54,7 +54,8 @@ def manifest(
     name, source = _named(places)
     target = _target(output, source)
     list_clips = lookup(MANIFESTS, name, "data set with a manifest")
-    chosen = _chosen(options | ({"seed": seed} if name not in _OWN else {}))
+    options |= {"seed": seed} if name not in _OWN else {}
+    chosen = {key: _converted(key, value) for key, value in options.items() if value is not None and value is not False}
     listing = checked_call(list_clips)(source, **completed(list_clips, chosen, "manifest"))
     absent = dict.fromkeys((*(clip.source or clip.id for clip in listing.missing()), *listing.absent))
     if skip_missing or name in _OWN:
@@ -117,19 +118,17 @@ def _is_manifest(path: Path) -> bool:
     return columns[0] == "id" and "split" in columns
 
 
-def _chosen(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that are set, with the types of the listing functions."""
-    chosen = {key: value for key, value in options.items() if value is not None and value is not False}
-    for key in {"media", "folds"} & chosen.keys():
-        if not isinstance(chosen[key], str | os.PathLike):
-            raise InputError(f"{key} has type {type(chosen[key]).__name__}; pass the path of a folder")
-        chosen[key] = Path(chosen[key])
-    if "clock_limit" in chosen:
-        limit = str(chosen["clock_limit"])
-        if limit != "none" and not (limit.isdecimal() and len(limit) < 10):
-            raise InputError(f"--clock-limit: '{limit}' given; pass a number or none")
-        chosen["clock_limit"] = None if limit == "none" else int(limit)
-    return chosen
+def _converted(key: str, value: Any) -> Any:
+    """Return an option with the type of the listing functions."""
+    if key in ("media", "folds"):
+        if not isinstance(value, str | os.PathLike):
+            raise InputError(f"{key} has type {type(value).__name__}; pass the path of a folder")
+        return Path(value)
+    if key == "clock_limit":
+        if value != "none" and not (str(value).isdecimal() and len(str(value)) < 10):
+            raise InputError(f"--clock-limit: '{value}' given; pass a number or none")
+        return None if value == "none" else int(value)
+    return value
 
 
 def _without_missing(listing: Listing, source: Path, *, skip: bool) -> Listing:

@@ -10,6 +10,7 @@ from pathlib import Path
 from aadml.data.manifests.folder import unique_names
 from aadml.data.manifests.listing import ListedClip, Listing, equal_files
 from aadml.data.splitting.folds import first_five
+from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.manifest import ALIASES, LABELS_SEPARATOR, split_labels
@@ -104,9 +105,7 @@ def read_table(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
     if len(rows) < 2:
         raise InputError(f"{path}: {'has a header but no rows' if rows else 'the file is empty'}; add a row per clip")
     (_, header), *rows = rows
-    doubled = [name for name, count in Counter(header).items() if name and count > 1]
-    if doubled:
-        raise InputError(f"{path}: column '{doubled[0]}' occurs twice; rename one column")
+    check_unique([name for name in header if name], f"{path}: the first line")
     for line, row in rows:
         nameless = any(cell for name, cell in zip(header, row, strict=False) if not name)
         if len(row) < len(header) or any(row[len(header) :]) or nameless:

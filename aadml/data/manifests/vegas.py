@@ -1,13 +1,14 @@
 """VEGAS from its videos: one folder per class, and optionally lists of ids for its folds."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from aadml.data.layouts.arrays_on_disk import file_hash
-from aadml.data.manifests.folder import unique_names
-from aadml.data.manifests.listing import ListedClip, Listing, equal_files, left_aside, media_files, utf8
+from aadml.data.manifests.folder import folder
+from aadml.data.manifests.listing import Listing
 from aadml.data.splitting.division import divide
-from aadml.data.splitting.folds import last_fold, read_folds
+from aadml.data.splitting.folds import read_folds
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import file_digest
 
 _SHARES = (0.8, 0.0, 0.2)
 
@@ -24,34 +25,27 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
     Raises:
         InputError: no such folder, no media, or folds that list none of the videos.
     """
-    if not source.is_dir():
-        raise InputError(f"{source}: is not a folder; pass the folder of VEGAS")
-    files = [file for file in media_files(source) if len(file.relative_to(source).parts) > 1]
-    if not files:
+    listing = folder(source)
+    clips = [clip for clip in listing.entries if clip.labels]
+    if not clips:
         raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
-    labels = [file.relative_to(source).parts[0] for file in files]
-    names, equal = unique_names(files, source), equal_files(files)
     without_video: list[str] = []
     if folds is None:
-        groups = [equal.get(file, str(file)) for file in files]
-        splits = dict(zip(names, divide([(label,) for label in labels], groups, _SHARES, seed), strict=True))
+        groups = [clip.source or clip.id for clip in clips]
+        drawn = divide([clip.labels for clip in clips], groups, _SHARES, seed)
+        splits = {clip.id: split for clip, split in zip(clips, drawn, strict=True)}
         notes, hashes = [f"a fifth of each class was drawn for test (seed {seed})"], {}
     else:
-        fold_of, notes = read_folds(folds)
-        test, note = last_fold(fold_of)
-        splits = {name: "test" if fold == test else "train" for name, fold in fold_of.items()}
-        videos = set(names)
-        unlisted, without_video = [n for n in names if n not in splits], [n for n in splits if n not in videos]
-        notes += [note, f"{len(unlisted)} videos are in no fold and were left out"]
-        notes.append(f"{len(without_video)} ids of the folds have no video")
-        hashes = {file.name: file_hash(file) for file in sorted(folds.iterdir()) if file.is_file()}
-        if len(unlisted) == len(names):
+        splits, notes, note = read_folds(folds)
+        videos = {clip.id for clip in clips}
+        without_video = [name for name in splits if name not in videos]
+        unlisted = len(videos - splits.keys())
+        if unlisted == len(clips):
             raise InputError(
-                f"{folds}: the folds list none of the {len(names)} videos, such as '{names[0]}'; pass their folds"
+                f"{folds}: the folds list none of the {len(clips)} videos, such as '{clips[0].id}'; pass their folds"
             )
-    entries = tuple(
-        ListedClip(id=name, media=file, labels=(utf8(label),), split=splits[name], source=equal.get(file, ""))
-        for name, file, label in zip(names, files, labels, strict=True)
-        if name in splits
-    )
-    return Listing(entries, (*notes, *left_aside(source)), hashes, tuple(without_video))
+        notes += [note, f"{unlisted} videos are in no fold and were left out"]
+        notes.append(f"{len(without_video)} ids of the folds have no video")
+        hashes = {file.name: file_digest(file) for file in sorted(folds.iterdir()) if file.is_file()}
+    entries = tuple(replace(clip, split=splits[clip.id]) for clip in clips if clip.id in splits)
+    return Listing(entries, (*notes, *listing.notes), hashes, tuple(without_video))

@@ -1,7 +1,6 @@
 """Captions of a sample clip: five different sentences, all of them true of the clip."""
 
 import csv
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -16,33 +15,16 @@ CAPTIONS = 5
 _VOCABULARY = Path(__file__).with_name("vocabulary.csv")
 
 
-@dataclass(frozen=True)
-class _Vocabulary:
-    """Phrases about one event.
-
-    Args:
-        seen: noun phrases for its picture; {color} stands for its color.
-        does: verb phrases, third person.
-        sounds: nouns for its sounds, in the plural.
-        heard: noun phrases for the event as a sound.
-        faint: one noun phrase for the event as a background sound.
-    """
-
-    seen: tuple[str, ...]
-    does: tuple[str, ...]
-    sounds: tuple[str, ...]
-    heard: tuple[str, ...]
-    faint: tuple[str, ...]
-
-
 @cache
-def vocabularies() -> dict[str, _Vocabulary]:
-    """Return event -> its phrases, from `vocabulary.csv`, where " | " separates phrases."""
+def vocabularies() -> dict[str, dict[str, list[str]]]:
+    """Return event -> kind of phrase -> phrases, from `vocabulary.csv`, where " | " separates phrases.
+
+    The kinds are "seen", noun phrases for the picture, where {color} stands for the color; "does", verb phrases in the
+    third person; "sounds", nouns for the sounds, in the plural; "heard", noun phrases for the event as a sound; and
+    "faint", one noun phrase for the event as a background sound.
+    """
     with _VOCABULARY.open(encoding="utf-8", newline="") as lines:
-        return {
-            event: _Vocabulary(*[tuple(cell.split(" | ")) for cell in cells])
-            for event, *cells in list(csv.reader(lines))[1:]
-        }
+        return {row.pop("event"): {kind: c.split(" | ") for kind, c in row.items()} for row in csv.DictReader(lines)}
 
 
 _PACES = (("slow", "slowly"), ("steady", "at a medium pace"), ("fast", "quickly"))
@@ -68,28 +50,28 @@ def write_captions(setting: Setting, generator: np.random.Generator) -> tuple[st
 def _sentences(setting: Setting, generator: np.random.Generator) -> list[str]:
     words = vocabularies()[setting.label]
 
-    def pick(choices: tuple[str, ...]) -> str:
-        return choices[int(generator.integers(len(choices)))]
+    def pick(kind: str) -> str:
+        return words[kind][int(generator.integers(len(words[kind])))]
 
     def seen() -> str:
-        return _article(pick(words.seen).format(color=setting.scene.color))
+        return _article(pick("seen").format(color=setting.scene.color))
 
     pace, manner = _PACES[_third(setting.scene.tempo)]
     pitch, side = _PITCHES[_third(setting.scene.pitch)], _SIDES[setting.place]
     noise = _NOISES[setting.noise] if setting.noise_level > -16 else ""
     behind = f"over a {noise} background" if noise else f"at a {pitch} pitch"
     sentences = [
-        f"{seen()} {pick(words.does)}; the {pick(words.sounds)} are {pace}",
-        f"{side}, {seen()} {pick(words.does)}",
-        f"the sound of {pick(words.heard)}, {pace} and {pitch}-pitched",
-        f"{pace}, {pitch}-pitched {pick(words.sounds)} of {pick(words.heard)}",
-        f"{pick(words.heard)} is heard " + (f"through {noise} noise" if noise else f"{side} of the picture"),
-        f"{pick(words.heard)} {behind}",
-        f"{seen()} {side}; one hears {pace} {pick(words.sounds)}",
-        f"{pitch}-pitched {pick(words.sounds)} come {manner} from {pick(words.heard)}",
+        f"{seen()} {pick('does')}; the {pick('sounds')} are {pace}",
+        f"{side}, {seen()} {pick('does')}",
+        f"the sound of {pick('heard')}, {pace} and {pitch}-pitched",
+        f"{pace}, {pitch}-pitched {pick('sounds')} of {pick('heard')}",
+        f"{pick('heard')} is heard " + (f"through {noise} noise" if noise else f"{side} of the picture"),
+        f"{pick('heard')} {behind}",
+        f"{seen()} {side}; one hears {pace} {pick('sounds')}",
+        f"{pitch}-pitched {pick('sounds')} come {manner} from {pick('heard')}",
     ]
     if setting.heard is not None and setting.heard.strength > -12:
-        sentences.append(f"{pick(words.heard)}, and in the background {vocabularies()[setting.heard.label].faint[0]}")
+        sentences.append(f"{pick('heard')}, and in the background {vocabularies()[setting.heard.label]['faint'][0]}")
     return sentences
 
 

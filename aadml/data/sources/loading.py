@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self, cast
 
+import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -48,6 +50,11 @@ class ItemSource:
     def select(self, index: Tensor) -> Self:
         """Return the source with only the items `index` (m,)."""
         return cast(Self, replace(cast(Any, self), items=self.items[index]))
+
+    def distinct(self) -> tuple[Tensor, Tensor]:
+        """Return the first item (f,) of each file, in the order of the files, and the place (n,) of each item there."""
+        _, first, place = np.unique(self.items.numpy(), return_index=True, return_inverse=True)
+        return torch.from_numpy(first), torch.from_numpy(place)
 
 
 class Decoder(Protocol):

@@ -103,10 +103,3 @@ class LogMels(CachedItems):
 def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, loading: Loading | None = None) -> LogMels:
     """Return the spectrograms of sounds at the rate of the settings."""
     return LogMels(sounds.at(settings.sample_rate), settings, sounds.items, loading or Loading())
-
-
-def at_most_once(items: Tensor) -> Tensor:
-    """Return the row of the first item of each file that occurs in items (n,): (f',), in the order of the files."""
-    _, place = items.unique(return_inverse=True)
-    first = torch.full((int(place.max()) + 1 if len(place) else 0,), len(place), dtype=torch.int64)
-    return first.scatter_reduce(0, place, torch.arange(len(place)), "amin")

@@ -1,12 +1,10 @@
 """Media files as a source: sound and frames decoded item by item, as in extraction."""
 
-import hashlib
 import os
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,6 +12,7 @@ from torch import Tensor
 
 from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.loading import ItemSource
+from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 
 THREADS = min(8, os.cpu_count() or 1)
@@ -94,7 +93,6 @@ class MediaFiles(ItemSource):
 def digest(path: str) -> bytes:
     """Return the SHA-256 of a file; empty for an unreadable file, whose decoding fails later."""
     try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").digest()
+        return bytes.fromhex(file_digest(path))
     except OSError:
         return b""

@@ -7,11 +7,11 @@ worker is started when a file is first missing in memory.
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import current_process
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Any, cast
 
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ Decoded = Mapping[Modality, tuple[Mapping[int, NDArray[Any] | None], Mapping[str
 """Modality -> (number -> array or None, path -> reason why it could not be decoded)."""
 
 
-class Prefetch:
+class Prefetch(AbstractContextManager["Prefetch"]):
     """Workers that decode later batches; a context manager that ends them.
 
     Args:
@@ -48,12 +48,7 @@ class Prefetch:
         self._count = 0 if current_process().daemon else workers  # a process of a sweep may have no children
         self._workers: dict[int, _PrefetchWorker] = {}
 
-    def __enter__(self) -> "Prefetch":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers.values():
             worker.end()
         self._workers = {}

@@ -55,13 +55,11 @@ class PackedWaveforms(ItemSource):
     Attributes:
         path: the file.
         items: (n,) int64, the row of each item.
-        rate: rate of the file, in Hz; a packed file cannot be resampled.
         failures: always empty; rows of a packed file are not decoded.
     """
 
     path: str
     items: Tensor
-    rate: int = PACKED_RATE
     failures: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -80,8 +78,8 @@ class PackedWaveforms(ItemSource):
         Raises:
             InputError: the rate differs from that of the file.
         """
-        if rate != self.rate:
-            raise InputError(f"{self.path}: is packed at {self.rate} Hz, but {rate} Hz are needed; use the wav files")
+        if rate != PACKED_RATE:
+            raise InputError(f"{self.path}: is packed at {PACKED_RATE} Hz, but {rate} Hz are needed; use the wav files")
         return self
 
     def sums(self, files: Sequence[int]) -> list[bytes]:

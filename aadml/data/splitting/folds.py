@@ -1,19 +1,20 @@
 """Folds as text files of ids, one id per line and one file per fold."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import InputError
 
 
-def read_folds(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Read the folds in a folder.
+def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
+    """Read the splits of ids from the folds in a folder; the last fold by name is the test split.
 
     Args:
         folder: each of its files is a fold; an id may be a path; its folders and `.npy` or `.mp4` are removed.
 
     Returns:
-        Id -> file name of its fold (the first fold that lists the id), and notes on ids that repeat.
+        Id -> "train" or "test", by the first fold that lists the id; notes on ids that repeat; a note on the test fold.
 
     Raises:
         InputError: no such folder, no ids, or a file that is not text.
@@ -23,22 +24,33 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str]]:
     fold_of: dict[str, str] = {}
     repeats = []
     for file in sorted(file for file in folder.iterdir() if file.is_file()):
-        try:
-            words = file.read_text(encoding="utf-8").split()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{file}: is not a text file of ids; remove or replace the file") from error
+        words = (word for line in read_lines(file, "a text file of ids") for word in line.split())
         for name in (Path(word).name.removesuffix(".npy").removesuffix(".mp4") for word in words):
             repeats += [name] if name in fold_of else []
             fold_of.setdefault(name, file.name)
     if not fold_of:
         raise InputError(f"{folder}: lists no ids; add text files with one id per line")
-    return fold_of, [f"{len(repeats)} ids are in the folds more than once: {first_five(repeats)}"] if repeats else []
-
-
-def last_fold(fold_of: dict[str, str]) -> tuple[str, str]:
-    """Return the last fold by name, which is the test split, and a note that states so."""
     folds = sorted(set(fold_of.values()))
-    return folds[-1], f"fold {len(folds)} of {len(folds)} ('{folds[-1]}') is the test split"
+    splits = {name: "test" if fold == folds[-1] else "train" for name, fold in fold_of.items()}
+    notes = [f"{len(repeats)} ids are in the folds more than once: {first_five(repeats)}"] if repeats else []
+    return splits, notes, f"fold {len(folds)} of {len(folds)} ('{folds[-1]}') is the test split"
+
+
+def read_lines(path: str | os.PathLike[str], kind: str) -> list[str]:
+    """Return the lines of a text file in UTF-8.
+
+    Args:
+        path: the file.
+        kind: what the file should be, for the message.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "its text is not UTF-8"
+        raise InputError(f"{path}: cannot be read as {kind} ({problem}); pass a text file in UTF-8") from error
 
 
 def first_five(names: Sequence[str]) -> str:

@@ -26,8 +26,6 @@ _LARGEST = 1e12  # products, which take minutes
 SAMPLE_SEED = 0
 """Seed of the sample of clips that are searched if searching all would take too long."""
 
-_Matches = dict[tuple[int, int], dict[str, float]]
-
 
 @dataclass(frozen=True)
 class DuplicatePair:
@@ -79,12 +77,15 @@ def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[Duplic
         The pairs: test in train, valid in train, test in valid; nearest first.
     """
     rows = searched(content, limit=limit)
-    return [
-        DuplicatePair(content.ids[row], split, content.ids[other], known, distances)
-        for known, later in _LATER.items()
-        for split, matches in _matches(content, {split: rows[split] for split in later}, known).items()
-        for (row, other), distances in matches.items()
-    ]
+    pairs = []
+    for known, later in _LATER.items():
+        matches = _matches(content, np.concatenate([rows[split] for split in later]), known)
+        repeats = [
+            DuplicatePair(content.ids[row], content.splits[row], content.ids[other], known, distances)
+            for (row, other), distances in matches.items()
+        ]
+        pairs += sorted(repeats, key=lambda pair: (later.index(pair.split), min(pair.distances.values())))
+    return pairs
 
 
 def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> tuple[FeatureFile, list[str]]:
@@ -104,23 +105,20 @@ def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> 
     return content, [f"{counts} clips that are in two splits up to noise or encoding were left out"]
 
 
-def _matches(content: FeatureFile, rows_of: Mapping[str, NDArray[np.int64]], known: str) -> dict[str, _Matches]:
-    """Return split -> (row, known row) -> kind of similarity -> distance, nearest first.
+def _matches(content: FeatureFile, rows: NDArray[np.int64], known: str) -> dict[tuple[int, int], dict[str, float]]:
+    """Return (row, known row) -> kind of similarity -> distance.
 
-    All splits are searched together: reading a large known split takes most of the time.
+    The rows of all splits are searched together: reading a large known split takes most of the time.
     """
-    matches: dict[str, _Matches] = {split: {} for split in rows_of}
-    rows, known_rows = np.concatenate(list(rows_of.values())), content.rows(known)
+    matches: dict[tuple[int, int], dict[str, float]] = {}
+    known_rows = content.rows(known)
     largest = max(content.rows("train"), known_rows, key=len)
     for kind, values, present, share, scaled in _compared(content, largest):
         indices = [part[present[part]] for part in (rows, known_rows, largest)]
         searched_rows, known_values, among = (values.select(torch.from_numpy(index)) for index in indices)
         for i, j, distance in near_duplicates(searched_rows, known_values, share=share, scaled=scaled, among=among):
-            row, other = int(indices[0][i]), int(indices[1][j])
-            matches[content.splits[row]].setdefault((row, other), {})[kind] = distance
-    return {
-        split: dict(sorted(pairs.items(), key=lambda pair: min(pair[1].values()))) for split, pairs in matches.items()
-    }
+            matches.setdefault((int(indices[0][i]), int(indices[1][j])), {})[kind] = distance
+    return matches
 
 
 def _compared(

@@ -35,8 +35,6 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
             without train or test clips.
     """
     place = name or "the data"
-    if not 0 < validation < 1:
-        raise InputError(f"validation: {validation:g} given; pass a share between 0 and 1")
     missing = _incomplete_classes(content, place)
     if missing:
         raise InputError(

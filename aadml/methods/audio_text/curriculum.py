@@ -78,7 +78,7 @@ class Curriculum(ResizedBuffers):
         vectors = F.normalize(audio + text, dim=1)[rows]
         codes = [code[rows] for code in self._codes(train)]
         for name in ("easy", "hard"):
-            batches = partition(vectors, self.batch, difficulty=name, codes=codes, seed=self.seed)
+            batches = partition(vectors, self.batch, hard=name == "hard", codes=codes, seed=self.seed)
             setattr(self, name, rows[batches].to(self.get_buffer(name).device))
 
     def check_clips(self, train: Clips) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features
 from aadml.data.sources.loading import Loading
-from aadml.data.sources.log_mels import LogMels, at_most_once, log_mels
+from aadml.data.sources.log_mels import LogMels, log_mels
 from aadml.data.sources.network_items import ItemBatch, NetworkItems
 from aadml.data.sources.padding import Padded
 from aadml.data.sources.texts import Captions
@@ -213,7 +213,7 @@ def nothing_to_learn(index: Tensor) -> dict[str, Tensor]:
 def distinct_items(features: Features) -> tuple[Tensor, Tensor]:
     """Return one row (m,) per distinct sound, and for each item (n,) the position of its sound among these rows."""
     if isinstance(features, LogMels | NetworkItems):
-        return at_most_once(features.items), features.items.unique(return_inverse=True)[1]
+        return features.distinct()
     rows = torch.arange(len(features))
     return rows, rows
 

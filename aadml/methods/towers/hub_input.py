@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from aadml.comparison.features import Features
 from aadml.data.sources.loading import Loading
-from aadml.data.sources.log_mels import at_most_once
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.network_items import Item, ItemBatch, NetworkItems, text_items
 from aadml.data.sources.texts import Captions
@@ -136,7 +135,7 @@ class HubInput(ResizedBuffers):
         Returns:
             Vectors (n, dimension) on the CPU, zeros for items that could not be decoded; and flags (n,) of the others.
         """
-        distinct, inverse = at_most_once(source.items), source.items.unique(return_inverse=True)[1]
+        distinct, inverse = source.distinct()
         store = open_vector_cache(self._fingerprint()) if stored else None
         known, sums = (store.read(), source.sums(distinct)) if store else ({}, [b""] * len(distinct))
         rows = [known.get(key) for key in sums]

@@ -1,5 +1,4 @@
 import csv
-import wave
 
 import h5py
 import numpy as np
@@ -11,6 +10,7 @@ from aadml.data.captions.cleaning import CLEANINGS
 from aadml.data.captions.tables import read_caption_table
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.layers.word_pieces import train_vocabulary, word_piece_tokenizer
+from tests.sound_files import noise, write_wav
 
 FILES = {"AudioCaps_train": (49_274, 1), "AudioCaps_val": (494, 5), "AudioCaps_test": (957, 5),
          "Clotho_train": (3_839, 5), "Clotho_val": (1_045, 5)}  # fmt: skip
@@ -44,13 +44,6 @@ def test_word_pieces_of_training_captions_cover_every_caption(shared_data):
     assert sum(ids.count(unknown) for ids in held_out) < 1e-3 * sum(map(len, held_out))
 
 
-def write_wav(path, samples=8000, rate=16_000, seed=0):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, rate, samples, "NONE", ""))
-        file.writeframes(np.random.default_rng(seed).integers(-9000, 9000, samples).astype("<i2").tobytes())
-
-
 def write_table(path, header, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -65,7 +58,7 @@ def clotho(tmp_path):
         rows = [[f"a file, {i}.wav", *(f"Sound {i}, heard {j} times." for j in range(5))] for i in range(count)]
         write_table(tmp_path / f"clotho_captions_{split}.csv", ["file_name", *five], rows)
         for i in range(count):
-            write_wav(tmp_path / split / f"a file, {i}.wav", seed=i)
+            write_wav(tmp_path / split / f"a file, {i}.wav", noise(8000, i))
     (tmp_path / "development" / "a file, 2.wav").unlink()
     cut = tmp_path / "development" / "a file, 4.wav"
     cut.write_bytes(cut.read_bytes()[:5000])
@@ -113,7 +106,7 @@ def test_captions_beyond_the_first_and_captions_without_a_word_are_named(clotho)
 def test_a_sound_file_in_two_splits_is_named(tmp_path):
     for split, name in (("train", "a.wav"), ("val", "b.wav"), ("test", "a.wav")):
         write_table(tmp_path / f"{split}.csv", ["file_name", "caption"], [[name, f"heard in {split}"]])
-        write_wav(tmp_path / "audio" / name)
+        write_wav(tmp_path / "audio" / name, noise(8000))
     (note,) = captioned_splits(tmp_path).notes
     assert note == f"train and test share sound files: 1 ({tmp_path / 'audio' / 'a.wav'})"
 
@@ -121,12 +114,12 @@ def test_a_sound_file_in_two_splits_is_named(tmp_path):
 def test_audiocaps_is_read_in_both_of_its_layouts(tmp_path):
     for split in ("train", "val", "test"):
         write_table(tmp_path / "mei" / "csv_files" / f"{split}.csv", ["file_name", "caption"], [["Yab_.wav", "A bee"]])
-        write_wav(tmp_path / "mei" / "waveforms" / split / "Yab_.wav")
+        write_wav(tmp_path / "mei" / "waveforms" / split / "Yab_.wav", noise(8000))
         released = [["7", "ab_", "30", "A bee"], ["8", "ab_", "30", "A bee hums"], ["9", "-c", "0", "Rain"]]
         header = ["audiocap_id", "youtube_id", "start_time", "caption"]
         write_table(tmp_path / "released" / "dataset" / f"{split}.csv", header, released)
-        write_wav(tmp_path / "released" / split / "ab_.wav")
-        write_wav(tmp_path / "released" / split / "9.wav")
+        write_wav(tmp_path / "released" / split / "ab_.wav", noise(8000))
+        write_wav(tmp_path / "released" / split / "9.wav", noise(8000))
     mei, released = captioned_splits(tmp_path / "mei"), captioned_splits(tmp_path / "released")
     assert len(mei.train) == 1
     assert released.train.labels.tolist() == [0, 0, 1]
@@ -160,7 +153,7 @@ def test_a_manifest_with_caption_columns_is_read(tmp_path):
             for s in ("train", "val", "test") for i in range(2)]  # fmt: skip
     write_table(tmp_path / "manifest.csv", header, rows)
     for row in rows:
-        write_wav(tmp_path / row[1])
+        write_wav(tmp_path / row[1], noise(8000))
     splits = captioned_splits(tmp_path / "manifest.csv")
     assert splits.valid.labels.tolist() == [0, 0, 1]
     assert splits.valid["text"].texts == ("one 0", "two", "one 1")

@@ -100,7 +100,7 @@ def test_positions_among_class_names_may_be_unlabelled(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"labels": np.asarray([1, 2])}, "2 labels, but 3 rows"),
+        ({"labels": np.asarray([1, 2])}, r"/label is int64 \(2,\), but must be int64 \(3,\)"),
         ({"features": {"audio": np.full((3, 2), np.nan)}}, "row 0 holds NaN"),
         ({"features": {"audio": np.full((3, 2), 1e300)}}, "row 0 holds NaN or infinity"),
         ({"features": {"audio": np.ones((2, 2))}}, r"float32 \(2, 2\), but must be float32 \(3, d\)"),
@@ -119,7 +119,7 @@ def test_class_names_are_read_one_a_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [(b"", "no class names"), (b"a\na\n", "repeats"), (b"\xff", "cannot be read")]
+    ("text", "message"), [(b"", "no class names"), (b"a\na\n", "must occur once"), (b"\xff", "cannot be read")]
 )
 def test_a_list_of_class_names_that_is_none_is_refused(tmp_path, text, message):
     path = tmp_path / "names.txt"

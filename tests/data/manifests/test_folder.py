@@ -23,7 +23,7 @@ def tree(root, *names):
 
 def test_folders_of_splits_are_kept(tmp_path):
     tree(tmp_path, "train/cat/a.mp4", "train/dog/b.wav", "val/cat/c.mp4", "test/dog/d.mkv", "test/dog/deep/e.MP4")
-    entries = {entry.id: (entry.label, entry.split) for entry in folder(tmp_path).entries}
+    entries = {entry.id: (*entry.labels, entry.split) for entry in folder(tmp_path).entries}
     assert entries == {
         "a": ("cat", "train"),
         "b": ("dog", "train"),

@@ -36,7 +36,7 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch):
     def denied(path, *_):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("aadml.data.manifests.listing.file_hash", denied)
+    monkeypatch.setattr("aadml.data.manifests.listing.file_digest", denied)
     with pytest.raises(InputError, match=r"a\.mp4: cannot be read \(Permission denied\)"):
         folder(tmp_path)
     scandir = os.scandir

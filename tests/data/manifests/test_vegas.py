@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 def test_a_fifth_of_each_class_is_drawn_for_test_without_folds(folder):
-    counts = Counter((entry.label, entry.split) for entry in vegas(folder / "data").entries)
+    counts = Counter((*entry.labels, entry.split) for entry in vegas(folder / "data").entries)
     assert counts == {(label, split): n for label in ("baby_cry", "dog") for split, n in (("train", 8), ("test", 2))}
 
 

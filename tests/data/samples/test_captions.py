@@ -39,7 +39,7 @@ def test_what_a_caption_says_is_true_of_the_clip(label):
             assert all(number == third for number, pitch in enumerate(PITCHES) if pitch in words)
             if "in the background" in words:
                 assert setting.heard is not None
-                assert words.endswith(f"in the background {vocabularies()[setting.heard.label].faint[0]}.")
+                assert words.endswith(f"in the background {vocabularies()[setting.heard.label]['faint'][0]}.")
 
 
 def test_captions_of_one_event_are_varied():

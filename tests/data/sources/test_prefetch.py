@@ -17,7 +17,7 @@ from aadml.data.sources.prefetch import Prefetch
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.frontends.log_mel import PANNS
 from aadml.feature_extraction.media import Sound
-from tests.data.sources.test_waveforms import write_wav
+from tests.sound_files import noise, write_wav
 
 BATCHES = [torch.tensor(rows) for rows in ([0, 1], [2, 6], [3, 4, 5], [0, 5], [1, 2, 3])]
 
@@ -25,7 +25,7 @@ BATCHES = [torch.tensor(rows) for rows in ([0, 1], [2, 6], [3, 4, 5], [0, 5], [1
 @pytest.fixture
 def sounds(tmp_path):
     """Six files of unequal length; item 6 is file 1 again."""
-    paths = tuple(write_wav(tmp_path / f"{i}.wav", 4000 + 700 * i, seed=i) for i in range(6))
+    paths = tuple(write_wav(tmp_path / f"{i}.wav", noise(4000 + 700 * i, i)) for i in range(6))
     return Waveforms(paths, torch.tensor([0, 1, 2, 3, 4, 5, 1]))
 
 
@@ -106,7 +106,7 @@ def test_spectrograms_are_kept_on_disk_by_the_content_of_their_file(sounds, tmp_
 
     first = source().batch(torch.arange(7))
     assert len(list((tmp_path / "cache" / "decoded").iterdir())) == 6
-    write_wav(tmp_path / "2.wav", 16_000, seed=9)
+    write_wav(tmp_path / "2.wav", noise(16_000, 9))
     longer = source().batch(torch.tensor([2]))
     assert longer.lengths.tolist() == [51]
     decode_nothing()

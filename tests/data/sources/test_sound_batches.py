@@ -1,10 +1,8 @@
 """Spectrograms that the device of a batch makes: those that are made where sound is decoded, up to rounding."""
 
-import wave
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -15,6 +13,7 @@ from aadml.data.sources.sound_batches import SoundBatch
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.frontends.log_mel import CRNN, PANNS, VGGISH
 from aadml.methods.training.learner import on_device
+from tests.sound_files import noise, write_wav
 
 CPU = torch.device("cpu")
 ON_DEVICE = Loading(log_mel="device")
@@ -23,14 +22,9 @@ ON_DEVICE = Loading(log_mel="device")
 @pytest.fixture
 def sounds(tmp_path):
     """Five files, two of them of equal length, one that is too short for a frame; item 5 is file 1 again."""
-    paths = []
-    for number, samples in enumerate([9000, 5000, 9000, 7000, 100]):
-        paths.append(str(tmp_path / f"{number}.wav"))
-        with wave.open(paths[-1], "wb") as file:
-            file.setparams((1, 2, 32_000, samples, "NONE", ""))
-            drawn = np.random.default_rng(number).integers(-9000, 9000, samples)
-            file.writeframes(drawn.astype("<i2").tobytes())
-    return Waveforms(tuple(paths), torch.tensor([0, 1, 2, 3, 4, 1]))
+    lengths = enumerate([9000, 5000, 9000, 7000, 100])
+    paths = tuple(write_wav(tmp_path / f"{i}.wav", noise(n, i)) for i, n in lengths)
+    return Waveforms(paths, torch.tensor([0, 1, 2, 3, 4, 1]))
 
 
 def same(batch: Padded, expected: Padded) -> None:

@@ -1,5 +1,4 @@
 import tracemalloc
-import wave
 
 import numpy as np
 import pytest
@@ -7,20 +6,7 @@ import torch
 
 from aadml.comparison.features import Source
 from aadml.data.sources.waveforms import Waveforms, unreadable
-
-
-def write_wav(path, samples, rate=32_000, seed=0):
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, rate, samples, "NONE", ""))
-        file.writeframes(np.random.default_rng(seed).integers(-9000, 9000, samples).astype("<i2").tobytes())
-    return str(path)
-
-
-@pytest.fixture
-def sounds(tmp_path):
-    """Four files of unequal length; item 4 is file 1 again."""
-    paths = tuple(write_wav(tmp_path / f"{i}.wav", n, seed=i) for i, n in enumerate([9000, 5000, 7000, 3200]))
-    return Waveforms(paths, torch.tensor([0, 1, 2, 3, 1]))
+from tests.sound_files import noise, write_wav
 
 
 def lengths(sounds, rows):
@@ -65,7 +51,7 @@ def test_a_glance_finds_what_is_missing_empty_or_cut_short(sounds, tmp_path):
 
 
 def test_peak_memory_stays_that_of_a_batch(tmp_path):
-    paths = tuple(write_wav(tmp_path / f"{i}.wav", 32_000, seed=i) for i in range(48))
+    paths = tuple(write_wav(tmp_path / f"{i}.wav", noise(32_000, i)) for i in range(48))
     source = Waveforms(paths, torch.arange(48))
     peaks = []
     for batches in (1, 6):

@@ -114,12 +114,6 @@ def test_rows_that_are_selected_keep_together(make_content):
     assert np.array_equal(some.features["audio"], content.features["audio"][[2, 0]])
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, -0.1])
-def test_a_validation_share_outside_zero_and_one_is_refused(make_content, share):
-    with pytest.raises(InputError, match="validation"):
-        to_splits(make_content([0, 1], ["train", "test"]), validation=share)
-
-
 def test_notes_of_the_reader_are_passed_on(make_content):
     content = make_content([0, 1, 0, 1, 0, 1], ["train", "train", "valid", "valid", "test", "test"])
     origin = {"audio": {"notes": ["read from afar"]}, "visual": {"notes": ["read from afar"]}}

@@ -1,11 +1,10 @@
-import wave
-
 import numpy as np
 import pytest
 import torch
 
 from aadml.data.captions.captioned_sets import captioned_splits
 from aadml.methods.method import Context
+from tests.sound_files import write_wav
 
 TONES = (300, 700, 1500, 3100, 6300)
 PITCHES = ("very low", "low", "middle", "high", "very high")
@@ -14,10 +13,7 @@ PITCHES = ("very low", "low", "middle", "high", "very high")
 def write_tone(path, frequency, seconds, seed):
     time = np.arange(int(seconds * 32_000)) / 32_000
     noise = np.random.default_rng(seed).normal(0, 0.02, len(time))
-    samples = (0.5 * np.sin(2 * np.pi * frequency * time) + noise) * 20_000
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, 32_000, len(samples), "NONE", ""))
-        file.writeframes(samples.astype("<i2").tobytes())
+    write_wav(path, (0.5 * np.sin(2 * np.pi * frequency * time) + noise) * 20_000)
 
 
 @pytest.fixture(scope="session")

@@ -169,7 +169,7 @@ def test_batches_are_made_by_the_plain_method_trained_before(tones, context, sma
     pairs = torch.nn.functional.normalize(audio + text, dim=1)
     method.fit(tones.train, tones.valid)
     codes = [tones.train.labels, torch.tensor([tones.train["text"].texts.index(t) for t in tones.train["text"].texts])]
-    expected = partition(pairs, TRAINING.batch, difficulty="hard", codes=codes, seed=context.seed)
+    expected = partition(pairs, TRAINING.batch, hard=True, codes=codes, seed=context.seed)
     assert torch.equal(method.learner.curriculum.hard, expected)
 
 

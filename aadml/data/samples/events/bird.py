@@ -4,7 +4,7 @@ import numpy as np
 
 from aadml.data.samples.picture import Picture, darker, lighter
 from aadml.data.samples.scene import Event, Scene, beats
-from aadml.data.samples.sound import lay, oscillate, time_axis
+from aadml.data.samples.sound import Signal, lay, oscillate, time_axis
 
 
 def bird(scene: Scene, generator: np.random.Generator) -> Event:
@@ -37,7 +37,7 @@ def bird(scene: Scene, generator: np.random.Generator) -> Event:
     return Event(lay(np.zeros_like(time_axis(scene.seconds)), chirps), draw)
 
 
-def _chirp(base: float, bend: float, wave: float, seconds: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _chirp(base: float, bend: float, wave: float, seconds: float) -> Signal:
     share = time_axis(seconds) / seconds
     frequency = base * (1 + bend * share + wave * np.sin(2 * np.pi * 28 * share * seconds))
     return oscillate(np.minimum(frequency, 7200.0), seconds) * np.sin(np.pi * share) ** 1.5

@@ -4,7 +4,7 @@ import numpy as np
 
 from aadml.data.samples.picture import Picture, darker, lighter
 from aadml.data.samples.scene import Event, Scene
-from aadml.data.samples.sound import click, lay, strike, time_axis
+from aadml.data.samples.sound import Signal, click, lay, strike, time_axis
 
 
 def bouncing_ball(scene: Scene, generator: np.random.Generator) -> Event:
@@ -34,6 +34,6 @@ def bouncing_ball(scene: Scene, generator: np.random.Generator) -> Event:
     return Event(lay(np.zeros_like(time_axis(scene.seconds)), thumps), draw)
 
 
-def _slap(generator: np.random.Generator, frequency: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _slap(generator: np.random.Generator, frequency: float) -> Signal:
     slap = np.zeros_like(time_axis(0.22))
     return lay(slap, [(0.0, 0.35 * click(generator, 0.03, 4 * frequency, 16 * frequency))])

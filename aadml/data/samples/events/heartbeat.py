@@ -4,7 +4,7 @@ import numpy as np
 
 from aadml.data.samples.picture import Picture, darker, lighter
 from aadml.data.samples.scene import Event, Scene, beats, since
-from aadml.data.samples.sound import hiss, lay, strike, time_axis
+from aadml.data.samples.sound import Signal, hiss, lay, strike, time_axis
 
 
 def heartbeat(scene: Scene, generator: np.random.Generator) -> Event:
@@ -31,7 +31,7 @@ def heartbeat(scene: Scene, generator: np.random.Generator) -> Event:
     return Event(lay(murmur * np.ones_like(time_axis(scene.seconds)), pieces), draw)
 
 
-def _beat(frequency: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _beat(frequency: float) -> Signal:
     return strike(frequency, 0.16, drop=0.3, decay=5) + 0.3 * strike(2.1 * frequency, 0.16, drop=0.3, decay=8)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from aadml.data.samples.picture import Picture, darker, lighter
 from aadml.data.samples.scene import Event, Scene
-from aadml.data.samples.sound import RATE, lay, oscillate, time_axis
+from aadml.data.samples.sound import RATE, Signal, lay, oscillate, time_axis
 
 _ROWS = (697.0, 770.0, 852.0, 941.0)
 _COLUMNS = (1209.0, 1336.0, 1477.0)
@@ -39,7 +39,7 @@ def _key(generator: np.random.Generator) -> tuple[int, int]:
     return int(generator.integers(4)), int(generator.integers(3))
 
 
-def _tone(row: int, column: int, seconds: float, detuned: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _tone(row: int, column: int, seconds: float, detuned: float) -> Signal:
     pair = oscillate(_ROWS[row] * detuned, seconds) + oscillate(_COLUMNS[column] * detuned, seconds)
     count = np.arange(pair.size)
     edge = np.minimum(np.minimum(count, count[::-1]) / (0.004 * RATE), 1.0)

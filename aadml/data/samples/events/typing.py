@@ -4,7 +4,7 @@ import numpy as np
 
 from aadml.data.samples.picture import Picture, darker, lighter
 from aadml.data.samples.scene import Event, Scene, beats
-from aadml.data.samples.sound import click, lay, strike, time_axis
+from aadml.data.samples.sound import Signal, click, lay, strike, time_axis
 
 _KEYS = tuple((row, column) for row in range(3) for column in range(8))
 
@@ -36,8 +36,6 @@ def typing(scene: Scene, generator: np.random.Generator) -> Event:
     return Event(lay(np.zeros_like(time_axis(scene.seconds)), pieces), draw)
 
 
-def _stroke(
-    generator: np.random.Generator, low: float, body: float
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _stroke(generator: np.random.Generator, low: float, body: float) -> Signal:
     piece = generator.uniform(0.6, 1.0) * click(generator, 0.05, low, min(3 * low, 7800))
     return piece + body * strike(0.15 * low, 0.05, decay=6)

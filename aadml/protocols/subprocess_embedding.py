@@ -38,6 +38,7 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     folder = tempfile.TemporaryDirectory()
     process = context.Process(target=_work_and_exit, args=(work, sender, folder.name))
     process.start()
+    assert process.pid is not None
     sender.close()
     try:
         if not receiver.poll(seconds):

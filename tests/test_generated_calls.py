@@ -3,7 +3,7 @@
 import traceback
 
 import pytest
-from generated_calls import ENTRY, Generator, kind_of, tracebacks
+from generated_calls import ENTRY, ROOT, Generator, kind_of, tracebacks
 
 import aadml
 
@@ -70,3 +70,5 @@ def test_an_interruption_is_a_defect_unless_it_is_that_of_the_time_limit():
     block = 'Traceback (most recent call last):\n  File "/x/aadml/a.py", line 1, in f\n    g()\nKeyboardInterrupt\n'
     assert [kind_of(each, True) for each in tracebacks(block)] == ["time limit"]
     assert [kind_of(each, False) for each in tracebacks(block)] == ["traceback"]
+    block = f'Traceback (most recent call last):\n  File "{ROOT}/aadml/a.py", line 1, in f\n    g()\nValueError: 1\n'
+    assert [kind_of(each, True) for each in tracebacks(block)] == ["traceback"]

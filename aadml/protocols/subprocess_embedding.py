@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import signal
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -23,6 +25,7 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     """Run `work` in a fork of this process and return its results.
 
     Changes of state in `work` (a scaler fitted on its first call, a cache) do not reach this process or the next one.
+    At the end its processes are killed and its temporary files removed.
 
     Args:
         work: function that returns a list of embeddings by modality.
@@ -33,8 +36,10 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_work_and_exit, args=(work, sender))
+    folder = tempfile.TemporaryDirectory()
+    process = context.Process(target=_work_and_exit, args=(work, sender, folder.name))
     process.start()
+    assert process.pid is not None
     sender.close()
     try:
         if not receiver.poll(seconds):
@@ -45,17 +50,22 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
             "the process of the encoder ended without a result; check it for a crash or a lack of memory"
         ) from None
     finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the process and those that it has started
         process.kill()
         process.join()
         receiver.close()
+        folder.cleanup()
     if "error" in received.facts:
         raise InputError(str(received.facts["error"]))
     results = cast(list[list[str]], received.facts["modalities"])
     return [{m: received.tensors[f"{number}.{m}"] for m in modalities} for number, modalities in enumerate(results)]
 
 
-def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection) -> None:
+def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection, folder: str) -> None:
     """Run `work` in the child, send its result or error, and exit without any cleanup of the parent's state."""
+    tempfile.tempdir = folder
+    os.setpgid(0, 0)
     try:
         torch.set_num_threads(1)  # threads do not survive a fork
         results = work()

@@ -5,7 +5,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.checksummed_json import seal, unseal
@@ -13,7 +15,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.weights.table import weights_folder
-from aadml.reports.previews import Preview, PreviewSource, one_preview, quiet, rules
+from aadml.reports.previews import Preview, PreviewSource, one_preview, rules, set_up
 
 PROCESSOR_SECONDS = 60.0
 """Limit of the preview of one clip."""
@@ -51,13 +53,14 @@ def make_previews(
 def _built(sources: Mapping[str, PreviewSource]) -> Iterator[tuple[str, Preview]]:
     """Yield previews with their keys, built in as many processes as there are cores."""
     workers = max(1, min(len(sources), processors()))
-    conditions = Conditions(30 * PROCESSOR_SECONDS, PROCESSOR_SECONDS, setup=quiet)
-    with WorkerPool(one_preview, workers, conditions) as pool:
-        for event in pool.work_off(sources.items()):
-            if isinstance(event, Finished):
-                yield event.task[0], event.value
-            elif isinstance(event, Lost):
-                yield event.task[0], Preview(reason="timeout" if event.late else "crashed")
+    with TemporaryDirectory() as folder:  # a worker that is killed leaves files
+        conditions = Conditions(30 * PROCESSOR_SECONDS, PROCESSOR_SECONDS, setup=partial(set_up, folder))
+        with WorkerPool(one_preview, workers, conditions) as pool:
+            for event in pool.work_off(sources.items()):
+                if isinstance(event, Finished):
+                    yield event.task[0], event.value
+                elif isinstance(event, Lost):
+                    yield event.task[0], Preview(reason="timeout" if event.late else "crashed")
 
 
 def _key(source: PreviewSource) -> str:

@@ -1,10 +1,10 @@
 """Preview of a clip: its first seconds, small enough for a page, in a format that browsers play."""
 
 import base64
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -131,7 +131,7 @@ def _encoded(pictures: NDArray[Any] | None, sound: NDArray[Any] | None) -> tuple
     if encoding is None:
         encoders = ", ".join(encoding.video for encoding in ENCODINGS)
         raise InputError(f"previews: the installed PyAV has none of the encoders {encoders}; install av from PyPI")
-    with TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"preview.{encoding.container}"
         encode(path, encoding, pictures=pictures, sound=sound, frame_rate=FRAME_RATE, rate=RATE)
         return path.read_bytes(), f"{'audio' if pictures is None else 'video'}/{encoding.container}"
@@ -153,11 +153,12 @@ def one_preview(task: tuple[str, PreviewSource], report: object) -> Preview:
     return preview_of(task[1])
 
 
-def quiet() -> None:
-    """Configure decoders to use one thread and print nothing."""
+def set_up(folder: str) -> None:
+    """Configure decoders to use one thread and print nothing, and keep temporary files in a folder."""
     import av
     import cv2
 
+    tempfile.tempdir = folder
     cv2.setNumThreads(1)
     av.logging.set_level(None)
 

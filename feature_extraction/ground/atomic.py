@@ -2,7 +2,7 @@
 
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,11 +31,9 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     try:
         _require_file_path(final)
         final.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(
-            dir=final.parent, prefix=f".{final.stem[:80]}.", suffix=f".partial{final.suffix}"
-        )
-        os.close(handle)
-        temporary = Path(name)
+        # the name is kept before the file exists, because Ctrl-C may come while it is created
+        temporary = final.parent / f".{final.stem[:80]}.{secrets.token_hex(4)}.partial{final.suffix}"
+        temporary.touch(0o600, exist_ok=False)
         yield temporary
         temporary.chmod(final.stat().st_mode & 0o777 if final.exists() else 0o666 & ~_umask())
         if durable:

@@ -8,9 +8,9 @@ of small files, in a process of the user who starts the script. Root starts a se
 
 A command may end with status 0, 1, 2 or 130, the last only at the time limit. A call may raise an error of aadml. Not
 counted are Python's own TypeError of a signature that does not take the arguments, errors of a function of the user
-(`OWN`), and the KeyboardInterrupt of the time limit. Anything else is a traceback. After status 2 and after an error
-no path may be new or missing, but for paths that the command printed, and the folder of a study without a finished
-run, which holds the reasons. Temporary files may exist after no status.
+(`OWN`), and after the time limit KeyboardInterrupt and errors raised inside of a package. Anything else is a traceback.
+After status 2 and after an error no path may be new or missing, but for paths that the command printed, and the folder
+of a study without a finished run, which holds the reasons. Temporary files may exist after no status.
 Entry number i of a seed is the same for every user, and `--only i` repeats it. The report is written every ten seconds
 with the entries so far, and a last time when the script is stopped (Ctrl-C or SIGTERM).
 
@@ -565,13 +565,14 @@ def kind_of(block: str, late: bool) -> str:
         late: whether the time limit has interrupted the entry.
     """
     error = next((line for line in block.splitlines() if line and not line.startswith(" ")), "")
+    every = _FRAME.findall(block)
     frames = [
         frame
-        for frame in _FRAME.findall(block)
+        for frame in every
         if _USERS.search(frame[0]) or (_AADML.search(frame[0]) and not _WRAPPER.search(":".join(frame)))
     ]
-    if late and error.startswith("KeyboardInterrupt"):
-        return "time limit"
+    if late and (error.startswith("KeyboardInterrupt") or not (every and _AADML.search(every[-1][0]))):
+        return "time limit"  # some packages in C replace the KeyboardInterrupt by an error of their own
     if error.startswith("TypeError") and error.endswith("unexpected keyword argument 'unknown'"):
         return OF_SIGNATURE  # Index.build and Index.update pass their keywords on
     if not frames or not _USERS.search(frames[-1][0]):
@@ -685,7 +686,8 @@ def _surroundings(folder: Path, path: Sequence[str], limit: float) -> Iterator[l
 
     cache = str(folder / "home" / "cache")
     changed = {"TMPDIR": str(folder / "tmp"), "HOME": str(folder / "home"), "AADML_CACHE": cache, "HF_HOME": cache,
-               "HF_HUB_OFFLINE": "1", "http_proxy": _NOWHERE, "https_proxy": _NOWHERE}  # fmt: skip
+               "HF_HUB_OFFLINE": "1", "TORCHINDUCTOR_CACHE_DIR": cache,
+               "http_proxy": _NOWHERE, "https_proxy": _NOWHERE}  # fmt: skip
     earlier = {name: os.environ.get(name) for name in changed}
     place, arguments, streams = Path.cwd(), sys.argv, (sys.stdin, sys.stdout, sys.stderr)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)}

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import tempfile
 import time
 
 import pytest
@@ -10,7 +12,7 @@ import torch
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import audit
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import function_pipeline
+from aadml.protocols.pipelines import command_pipeline, function_pipeline
 from aadml.protocols.subprocess_embedding import in_fresh_process
 
 
@@ -20,6 +22,17 @@ def test_an_encoder_that_hangs_is_ended(subject):
 
     with pytest.raises(InputError, match=r"longer than 0\.5 s"):
         audit(function_pipeline(hangs), subject.splits, CHECKS, seconds=0.5)
+
+
+def test_a_command_that_hangs_is_ended_and_leaves_nothing(subject, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    place = tmp_path / "process"
+    command = f"""sh -c 'echo $$ > {place}; sleep 60' {{input}} {{output}}"""
+    with pytest.raises(InputError, match="took longer than"):
+        audit(command_pipeline(command), subject.splits, CHECKS, seconds=3.0)
+    state = subprocess.run(["ps", "-o", "stat=", "-p", place.read_text()], capture_output=True, text=True, check=False)
+    assert state.stdout.strip()[:1] in ("", "Z")  # ended, perhaps not yet collected
+    assert [*tmp_path.iterdir()] == [place]
 
 
 def test_results_come_back_and_state_does_not():

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 
 import pytest
 
@@ -54,6 +55,22 @@ def test_previews_are_kept_by_content_and_made_again_where_damaged(tmp_path, spo
         path.write_bytes(path.read_bytes()[:-20])
     assert make_previews(sources, cache=cache) == made
     assert make_previews(sources, cache=cache) == made
+
+
+def crash(task, report):
+    """Stand in for `one_preview`: a decoder that crashes while it has a temporary file."""
+    tempfile.mkdtemp()
+    os._exit(3)
+
+
+def test_a_crash_leaves_no_temporary_files(tmp_path, spoken, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(preview_cache, "one_preview", crash)
+    (found,) = make_previews([PreviewSource("", str(spoken))], cache=tmp_path / "cache")
+    assert found == Preview(reason="crashed")
+    assert not [*(tmp_path / "temporary").iterdir()]
 
 
 def test_a_cache_that_cannot_be_written_costs_a_note(tmp_path, spoken):

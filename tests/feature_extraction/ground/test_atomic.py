@@ -16,6 +16,22 @@ def test_removes_what_a_kill_left_of_this_file_and_of_no_other(tmp_path):
     remove_leftovers(tmp_path / "nowhere" / "f.h5")
 
 
+def test_an_interruption_while_the_temporary_file_is_created_leaves_nothing(tmp_path, monkeypatch):
+    opened = os.open
+
+    def interrupted(path, flags, *mode, **options):
+        handle = opened(path, flags, *mode, **options)
+        if flags & os.O_CREAT:
+            os.close(handle)
+            raise KeyboardInterrupt
+        return handle
+
+    monkeypatch.setattr(os, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(tmp_path / "file.txt", "text")
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_device_is_not_replaced_by_a_file(tmp_path):
     place = tmp_path / "pipe"
     os.mkfifo(place)

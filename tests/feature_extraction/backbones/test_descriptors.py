@@ -143,7 +143,7 @@ def test_a_plain_color_is_its_hue_saturation_and_value():
     corners = [(r, g, b) for r in (40, 200) for g in (40, 200) for b in (40, 200)]
     colors = np.array([*corners, *np.random.default_rng(0).integers(0, 256, (60, 3))], dtype=np.uint8)
     frames = np.broadcast_to(colors[:, None, None], (len(colors), SIDE, SIDE, 3))
-    tiles = describe_frames(frames)[:, -(SIDE // TILE) ** 2 * (HUES + 2 * LEVELS) :]
+    tiles = describe_frames(frames)[:, -((SIDE // TILE) ** 2) * (HUES + 2 * LEVELS) :]
     tiles = tiles.reshape(len(colors), -1, HUES + 2 * LEVELS)
     for color, parts in zip(colors / 255, tiles, strict=True):
         hue, saturation, value = colorsys.rgb_to_hsv(*color)

@@ -189,6 +189,8 @@ def test_the_tests_of_a_mutant_are_those_that_run_its_function_its_own_file_firs
         steps[line] = [list(tests) for tests in chosen]
     assert steps[5] == [["m1"], ["a1"], ["b1"], ["a2"]]  # at last the others of a file of the room that reaches it
     assert steps[9] == steps[10] == [["b2"]]
+    mutant = mutants.Mutant(Path("room/m.py"), 5, "by hand", text, text)
+    assert [list(tests) for tests in trial.chosen(mutant, found, alone=True)] == [["m1"], ["a1"], ["b1"]]
     assert steps[1] == [["m1"], ["a1"], ["b1", "b2"], ["a2"]]  # of no function: whatever runs a part of the file
 
 

@@ -248,6 +248,16 @@ def test_what_a_shared_fixture_runs_is_run_by_every_test_that_has_it(modules, tr
     assert {one.partition("::")[2] for one in tests} == {"test_it_is_more_than_nothing", "test_it_is_right"}
 
 
+def test_a_template_that_is_run_is_not_read_as_code(modules, tree):
+    import reach
+
+    (tree / "room" / "page.html").write_text("<b>{{ area }}</b>\n")
+    run = "\n    exec(compile('width = 3', __import__('os').path.abspath('room/page.html'), 'exec'))\n"
+    (tree / "tests" / "room" / "test_area.py").write_text(STRICT.rstrip() + run)
+    found = reach_of(modules[1], reach, tree)
+    assert list(found["tests/room/test_area.py"].functions) == ["room/__init__.py"]
+
+
 def test_the_same_seed_draws_the_same_mutants(modules, tmp_path):
     text = "def f(a, b):\n    if a > b and a != 3:\n        return a - 2 * b\n    return not a\n"
     draws = [[m.after for m in drawn(modules[0], tmp_path, text, 4, seed)] for seed in (1, 1, 2)]

@@ -12,7 +12,7 @@ LISTED = Path(__file__).with_name("equivalent.toml")
 
 @dataclass(frozen=True)
 class Equivalent:
-    """Listed changes of one line: of which file, from what to any of what, and why nothing follows from them."""
+    """Listed changes of one place: of which file, from what to any of what, and why nothing follows from them."""
 
     path: str
     before: str
@@ -20,11 +20,10 @@ class Equivalent:
     reason: str
 
     def stands(self, root: Path) -> bool:
-        """Say whether the line is still in the file."""
+        """Return whether the line, or lines, are still in the file."""
         path = root / self.path
-        return path.is_file() and self.before in {
-            line.strip() for line in path.read_text(encoding="utf-8").splitlines()
-        }
+        lines = {line.strip() for line in path.read_text(encoding="utf-8").splitlines()} if path.is_file() else set()
+        return path.is_file() and set(filter(None, self.before.splitlines())) <= lines
 
 
 def read(listed: Path = LISTED) -> list[Equivalent]:

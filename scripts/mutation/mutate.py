@@ -38,6 +38,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--patience", type=float, default=PATIENCE, help="seconds that the tests of a mutant may take in all (60)"
     )
+    parser.add_argument(
+        "--alone", action="store_true", help="run the tests that reach a mutant, not the rest of their files"
+    )
     parser.add_argument("--again", action="store_true", help="try those again that survived, and no others")
     parser.add_argument("--page", type=Path, help="Markdown page whose section of each seed of the log is written anew")
     return parser.parse_args()
@@ -125,7 +128,7 @@ def tried(
     if reason is not None:
         trial = Trial.of(mutant, str(given.room), given.seed, "equivalent", 0.0, reason, commit)
     elif trial is None or given.again:
-        outcome = try_mutant(scratch, mutant, found, given.patience)
+        outcome = try_mutant(scratch, mutant, found, given.patience, alone=given.alone)
         word = {"passed": "survives", "failed": "killed"}.get(outcome.word, outcome.word)
         trial = Trial.of(mutant, str(given.room), given.seed, word, outcome.seconds, outcome.test, commit)
     log.keep(trial)

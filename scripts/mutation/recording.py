@@ -88,7 +88,7 @@ Groups = dict[str, list[tuple[list[int], tuple[int, ...]]]]
 
 def lines_by_tests(data: CoverageData, users: Mapping[str, set[str]]) -> Iterator[tuple[Path, Together]]:
     """Yield each measured file with tests -> the lines that they run, or have a fixture that does, and no others."""
-    for file in data.measured_files():
+    for file in (file for file in data.measured_files() if file.endswith(".py")):  # templates are measured too
         by_contexts: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for line, contexts in data.contexts_by_lineno(file).items():
             by_contexts[tuple(sorted(filter(None, contexts)))].append(line)

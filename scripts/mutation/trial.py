@@ -73,12 +73,14 @@ def measure(scratch: Path, folder: Path, tests: list[Path]) -> None:
     _pytest(scratch, tests, ["-p", "recording"], {"AADML_REACH": str(folder)}, limit=None)
 
 
-def try_mutant(scratch: Path, mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = PATIENCE) -> Outcome:
+def try_mutant(
+    scratch: Path, mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = PATIENCE, *, alone: bool = False
+) -> Outcome:
     """Run the tests that reach a mutant, those of its room first, until one fails."""
     file, spent = scratch / mutant.path, 0.0
     _replace(file, mutant.after)
     try:
-        for tests in chosen(mutant, found, patience):
+        for tests in chosen(mutant, found, patience, alone=alone):
             outcome = run_tests(scratch, tests)
             spent += outcome.seconds
             if outcome.word != "passed":
@@ -95,13 +97,15 @@ def _replace(file: Path, text: str) -> None:
     os.utime(file, (age, age))
 
 
-def chosen(mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = PATIENCE) -> list[dict[str, float]]:
+def chosen(
+    mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = PATIENCE, *, alone: bool = False
+) -> list[dict[str, float]]:
     """Choose the tests of a mutant in steps: the file of its name, the rest of its room, other rooms.
 
-    A change of a signature meets the tests that read signatures before all others.
+    A change of a signature meets the tests that read signatures after those of its room.
 
     Test files of the room that reach the mutant are run to their end at last, for a test may use what another one of
-    its file has made; else the tests that reach it are run alone. Quick tests come first.
+    its file has made; with `alone` the tests that reach it are run alone. Quick tests come first.
 
     Returns:
         For each step test -> seconds.
@@ -112,11 +116,11 @@ def chosen(mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = P
         near = room_of(mutant.path) in path.parents
         place = 2 if not near else 0 if path.stem == f"test_{mutant.path.stem}" else 1
         for test, seconds in kept.seconds.items():
-            if test not in kept.failed and (near or test in tests):
+            if test not in kept.failed and (test in tests or (near and not alone)):
                 steps[place if test in tests else 3].append((seconds, test))
     if reach.is_signature(mutant.before, mutant.line):
         readers = [found[test_file].seconds for test_file in READERS if test_file in found]
-        steps.insert(0, [(seconds, test) for tests in readers for test, seconds in tests.items()])
+        steps.insert(2, [(seconds, test) for tests in readers for test, seconds in tests.items()])
     left, taken = patience, []
     for step in steps:
         taken.append({})

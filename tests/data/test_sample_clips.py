@@ -24,6 +24,20 @@ def folder(tmp_path_factory):
     return target
 
 
+def test_one_worker_is_this_process_and_more_are_others(tmp_path, monkeypatch):
+    class StartedError(Exception):
+        pass
+
+    def pool(work, workers, conditions):
+        raise StartedError(workers)
+
+    monkeypatch.setattr("aadml.data.sample_clips.WorkerPool", pool)
+    sample_data(tmp_path / "one", **SMALL, workers=1)
+    with pytest.raises(StartedError) as started:
+        sample_data(tmp_path / "clips", **SMALL, workers=9)
+    assert started.value.args == (2,)  # each of at least as many clips as there are events
+
+
 def test_the_manifest_names_every_clip_with_label_split_and_captions(folder):
     listed = rows(folder / "manifest.csv")
     assert tuple(listed[0]) == COLUMNS

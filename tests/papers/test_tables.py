@@ -1,11 +1,17 @@
+import math
+
 import pytest
+from aadml.papers.paper_data import PAPER
 
 from aadml.configuration.config import resolve
-from aadml.papers.tables import leaks_of
+from aadml.papers.rows import LEAKS
+from aadml.papers.tables import draw_table, leak_table, leaks_of, paper_table
+from aadml.retrieval.significance import Spread
 from aadml.studies.ablation_grid import collected, run_folder
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, work_off
 from aadml.studies.sweep import SweepOutcome
+from tests.papers.planted_scores import group, row, scores
 
 
 @pytest.mark.parametrize("name", ["k--1_seed0", "k=1_seed=0"], ids=["this edition", "second edition"])
@@ -19,3 +25,55 @@ def test_leaks_of_runs_are_read_from_folders_of_both_editions(base, tmp_path, na
     scores = collected([cell], [0], tmp_path, [SweepOutcome(job)])
     leaks = leaks_of(scores, [job], tmp_path)
     assert leaks["k=1"].keys() == {"legacy:partner"}
+
+
+def column(table, name):
+    return [line[table.columns.index(name)] for line in table.rows]
+
+
+def test_methods_are_compared_with_aadml_and_losses_with_themselves_without_a_proxy():
+    rows = [row("methods", "aadml"), row("methods", "cca"), row("methods", "clip", "aadml")]
+    table = paper_table(rows, group([(rows[0], scores(rows[0], [0.5, 0.6])), (rows[1], scores(rows[1], [0.3, 0.3]))]))
+    assert column(table, "method") == ["aadml", "cca", "clip"]
+    assert [cell.mean for cell in column(table, "MAP mean")] == pytest.approx([0.55, 0.3, 0.55])
+    words = column(table, "difference to aadml")
+    assert words[0] is words[2] is None  # a row of the same runs
+    assert words[1].startswith("-0.250 [")
+    rows = [row("losses", name) for name in ("triplet", "aa-triplet", "aa-ce")]
+    found = group([(one, scores(one, maps)) for one, maps in zip(rows, [[0.4], [0.5], [0.6]], strict=True)])
+    words = column(paper_table(rows, found), "difference to itself without proxy")
+    assert words[0] is words[2] is None
+    assert words[1].startswith("+0.100 ")
+
+
+def test_the_jump_of_a_leak_is_its_map_minus_the_inductive_one():
+    rows = [row("methods", name) for name in ("aadml", "cca", "clip")]
+    scored = [(one, scores(one, maps)) for one, maps in zip(rows, [[0.5], [0.3], []], strict=True)]
+    small, large = LEAKS[:2]
+    leaks = {
+        "aadml": {small: Spread(0.51, 0.0, 1), large: Spread(0.9, 0.0, 1)},
+        "cca": {small: Spread(0.29, 0.0, 1), large: Spread(0.5, 0.0, 1)},
+        "clip": {large: Spread(0.9, 0.0, 1)},  # without runs of its own
+    }
+    table = leak_table("Table 1", rows, group(scored, leaks=leaks))
+    assert table.columns == ("protocol", "mean jump", "smallest", "largest", "largest for", "rows")
+    assert table.rows == ((large, 0.3, 0.2, 0.4, "aadml", 2), (small, 0.0, -0.01, 0.01, "aadml", 2))
+    assert table.caption == "MAP under each leak minus inductive MAP: Table 1. about"
+
+
+def test_draws_have_a_column_each_and_their_spread():
+    first, second = PAPER.drawn_losses[:2]
+    tabled = [row("losses", first), row("losses", second), row("losses", "not drawn")]
+    further = [row("losses", name, f"{name}-draw3") for name in (first, second)]
+    maps = {first: [0.4, 0.6], second: [0.2], "not drawn": [0.9], f"{first}-draw3": [0.7, 0.9], f"{second}-draw3": []}
+    scored = [(one, scores(one, maps[one.cell.name])) for one in (*tabled, *further)]
+    table = draw_table(group(scored, draws={3: further}))
+    assert column(table, "loss") == [first, second]
+    assert column(table, "draw 0") == [
+        Spread(0.5, pytest.approx(0.02**0.5), 2),
+        Spread(0.2, pytest.approx(math.nan, nan_ok=True), 1),
+    ]
+    assert column(table, "draw 3") == [Spread(0.8, pytest.approx(0.02**0.5), 2), None]
+    assert column(table, "sd over draws (of means)") == [pytest.approx(0.3 / 2**0.5), None]
+    assert column(table, "sd over seeds (mean)") == [pytest.approx(0.02**0.5), None]
+    assert group(scored[:3]).runs.all_draws == {}

@@ -2,14 +2,16 @@
 
 import sys
 
+import numpy as np
 import pytest
+import torch
 
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import audit
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import command_pipeline
+from aadml.protocols.pipelines import command_pipeline, function_pipeline
 
 
 @pytest.mark.slow
@@ -57,3 +59,51 @@ def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):
         audit(pipeline, subject.splits, CHECKS, seconds=30.0)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def embedded(encode, clips):
+    return function_pipeline(encode).embedder(None, "test")(clips)
+
+
+def test_the_arrays_of_a_function_become_embeddings(subject):
+    clips = subject.splits.test
+    found = embedded(lambda features, labels: {m: v[:, :2] + labels[:, None] for m, v in features.items()}, clips)
+    assert found.ids == clips.ids
+    for modality in clips.modalities:
+        wanted = clips.matrix(modality)[:, :2] + clips.labels[:, None]
+        torch.testing.assert_close(found.of(modality, torch.arange(len(clips))), wanted)
+    found = embedded(lambda features, _: {m: v[:5] for m, v in features.items()}, clips)  # the audit reports it
+    assert found.ids == clips.ids[:5]
+
+
+@pytest.mark.parametrize(
+    ("encode", "says"),
+    [
+        (lambda features, _: list(features.values()), "returned list; return a mapping with audio, visual"),
+        (lambda features, _: {}, "returned a mapping with nothing; return"),
+        (lambda features, _: {"audio": features["audio"]}, "returned a mapping with audio; return"),
+        (
+            lambda features, _: {**features, "visual": features["visual"][0]},
+            r"visual: .* of shape \(9,\); return numbers",
+        ),
+        (lambda features, _: {**features, "visual": features["visual"].astype(str)}, "visual: .*<U.* of shape"),
+        (lambda features, _: {**features, "visual": features["visual"][1:]}, "arrays of 43, 44 rows for 44 clips"),
+        (
+            lambda features, _: {m: np.concatenate([v, v[:1]]) for m, v in features.items()},
+            "arrays of 45 rows for 44 clips; return one row per clip",
+        ),
+    ],
+)
+def test_arrays_that_are_no_embeddings_of_the_clips_are_refused(encode, says, subject):
+    with pytest.raises(InputError, match=says):
+        embedded(encode, subject.splits.test)
+
+
+@pytest.mark.parametrize(
+    ("code", "says"), [("raise SystemExit('one\\ntwo')", "1 (two)"), ("raise SystemExit(3)", "3 (no message)")]
+)
+def test_a_command_that_fails_is_told_with_its_last_line(code, says, subject):
+    command = f'{sys.executable} -c "{code}" {{input}} {{output}}'
+    with pytest.raises(InputError) as caught:
+        command_pipeline(command).embedder(None, "test")(subject.splits.test)
+    assert f"ended with exit status {says}; test the command by itself" in str(caught.value)

@@ -1,5 +1,6 @@
 """Figures: names are text, no two classes have one color, equal figures give equal bytes."""
 
+import math
 import re
 
 import numpy as np
@@ -62,6 +63,36 @@ def test_axes_and_lines_of_training_curves_are_named_after_what_they_show():
     assert "validation clips, mean" in words["recall@10"]
     assert "validation loss" in words["loss"]
     assert "metric loss" in words["loss"]
+    assert all("epoch 2, kept" in of_figure for of_figure in words.values())
+
+
+def test_a_legend_of_names_makes_the_figure_higher_by_its_rows():
+    pytest.importorskip("matplotlib")
+    for count in (1, 2, 9, 10, 11):
+        figure, axes = figures.in_house_style(figures.canvas)(2.0)
+        for number in range(count):
+            axes.plot([0, 1], [0, 1], label=f"a line of number {number}")
+        figures.legend(axes)
+        (drawn,) = figure.legends
+        rows = (figure.get_figheight() - 2.0) / figures.LEGEND_LINE
+        assert rows == pytest.approx(math.ceil(count / drawn._ncols))
+        assert [text.get_text() for text in drawn.get_texts()] == [f"a line of number {n}" for n in range(count)]
+
+
+def test_every_direction_has_bars_of_its_classes():
+    pytest.importorskip("matplotlib")
+    values = {"audio-visual": [0.2, 0.4], "visual-audio": [0.3, 0.1]}
+    _, words = read(figures.class_bars(["rain.", "dog."], values, [0.5, 0.5]))
+    assert all(word in words for word in (*values, "rain.", "dog.", "chance"))
+
+
+def test_few_classes_have_the_colors_of_all_figures_and_many_have_others():
+    pytest.importorskip("matplotlib")
+    few = len(figures.COLORS)
+    assert figures._colored(np.arange(few)) == dict(enumerate(figures.COLORS))
+    many = figures._colored(np.arange(few + 1))
+    assert list(many) == list(range(few + 1))
+    assert len(set(many.values())) == few + 1
 
 
 def test_the_same_figure_gives_the_same_bytes(drawn):

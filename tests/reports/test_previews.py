@@ -94,6 +94,11 @@ def test_the_shape_of_a_player_is_whole_blocks_and_near_that_of_its_clip(height,
     assert abs(min(shape) / max(shape) - ratio) <= max(BLOCK / SIDES[-1] / 2, BLOCK / SIDES[-1] - ratio)
 
 
+def test_sides_are_multiples_of_the_16_pixels_of_a_macroblock():
+    assert [*SIDES] == [176, 192, 208, 224, 240, 256]
+    assert BLOCK == 16
+
+
 def test_sound_alone_is_a_sound_player(spoken):
     preview = preview_of(PreviewSource("", str(spoken)))
     assert (preview.type, preview.picture, preview.reason) == ("audio/mp4", "", "")

@@ -69,6 +69,9 @@ def test_ties_of_the_own_clip_and_absent_media_are_mentioned():
     section, players = queries(embeddings, evaluate(embeddings), {}, room=0)
     assert "own clip at rank 1 to 20 (tied)" in section.content
     assert any("--media" in note for note in section.notes)
+    assert all(f"{rank}. visual, score" in section.content for rank in range(1, RESULTS + 1))
+    assert "✓ hit" in section.content
+    assert "✗ miss" in section.content
     assert not players.previews
     assert "no preview" in section.content
 

@@ -63,6 +63,7 @@ def test_it_is_said_how_clips_in_memory_were_set_aside_for_validation(labels, ho
     features = {m: random.standard_normal((40, 5)).astype("f4") for m in ("audio", "visual")}
     model = aadml.fit(Clips.of(labels, **features), method="random")
     assert f"4 clips were set aside for validation ({how}, seed 0)" in model.card()
+    assert model.evaluation is None  # all other clips are trained on
 
 
 def test_a_closed_form_is_kept_from_validation_clips_that_are_scored_or_of_other_classes(tmp_path):

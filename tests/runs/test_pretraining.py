@@ -1,5 +1,6 @@
 """3CMLF's ancillary model: a run of its own, trained once, the same bytes wherever it is kept, never another's."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -87,6 +88,7 @@ def test_what_determines_it_is_in_its_name(manifest, tmp_path):
         return prior_folder(tmp_path, prior_config(of, prior_of(of)), prior_of(of)).name
 
     own = name()
+    assert re.fullmatch("ancillary-[0-9a-f]{12}_seed0", own)
     assert own == name(**{"method.until": "easy"})
     assert own == name(**{"training.epochs": 9})
     assert own == name(**{"training.batch": 6, "method.ancillary_batch": 12})
@@ -102,6 +104,15 @@ def test_the_content_of_a_weight_file_is_in_its_name(manifest, tmp_path):
         file.write_bytes(content)
         of = config(manifest, **{"method.audio_weights": str(file)})
         names.add(prior_folder(tmp_path, prior_config(of, prior_of(of)), prior_of(of)).name)
+    assert len(names) == 2
+
+
+def test_the_weights_that_training_begins_with_are_in_its_name(manifest, tmp_path):
+    names = set()
+    for content in (b"some", b"other"):
+        (tmp_path / "model.safetensors").write_bytes(content)
+        of = config(manifest, **{"method.start": str(tmp_path)})
+        names.add(prior_folder(tmp_path, of, prior_of(of)).name)
     assert len(names) == 2
 
 

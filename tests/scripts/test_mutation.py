@@ -189,6 +189,8 @@ def test_the_tests_of_a_mutant_are_those_that_run_its_function_its_own_file_firs
         steps[line] = [list(tests) for tests in chosen]
     assert steps[5] == [["m1"], ["a1"], ["b1"], ["a2"]]  # at last the others of a file of the room that reaches it
     assert steps[9] == steps[10] == [["b2"]]
+    mutant = mutants.Mutant(Path("room/m.py"), 5, "by hand", text, text)
+    assert [list(tests) for tests in trial.chosen(mutant, found, alone=True)] == [["m1"], ["a1"], ["b1"]]
     assert steps[1] == [["m1"], ["a1"], ["b1", "b2"], ["a2"]]  # of no function: whatever runs a part of the file
 
 
@@ -244,6 +246,16 @@ def test_what_a_shared_fixture_runs_is_run_by_every_test_that_has_it(modules, tr
     found = reach_of(modules[1], reach, tree)
     ((_, tests),) = reach.tests_reaching("room/__init__.py", SOURCE, 2, found).items()
     assert {one.partition("::")[2] for one in tests} == {"test_it_is_more_than_nothing", "test_it_is_right"}
+
+
+def test_a_template_that_is_run_is_not_read_as_code(modules, tree):
+    import reach
+
+    (tree / "room" / "page.html").write_text("<b>{{ area }}</b>\n")
+    run = "\n    exec(compile('width = 3', __import__('os').path.abspath('room/page.html'), 'exec'))\n"
+    (tree / "tests" / "room" / "test_area.py").write_text(STRICT.rstrip() + run)
+    found = reach_of(modules[1], reach, tree)
+    assert list(found["tests/room/test_area.py"].functions) == ["room/__init__.py"]
 
 
 def test_the_same_seed_draws_the_same_mutants(modules, tmp_path):

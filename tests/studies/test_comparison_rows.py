@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.studies.comparison_rows import RowSettings, chosen, named_rows
+from aadml.methods import METHODS
+from aadml.studies.comparison_rows import RowSettings, chosen, method_names, named_rows
 from aadml.studies.control_rows import AFFINE, CLASS_MEAN, MEMORY, UNIFORM
 from aadml.studies.grid import Overrides
 
@@ -22,6 +23,10 @@ def test_all_stands_for_everything_and_names_join_it():
     assert chosen("all", ("cca", "dcca"), KNOWN, "method") == ["cca", "dcca"]
     assert chosen(["random", "all"], ("cca", "dcca"), KNOWN, "method") == ["random", "cca", "dcca"]
     assert chosen(None, ("cca", "dcca"), KNOWN, "method") == []
+
+
+def test_all_methods_are_those_that_train_on_any_features():
+    assert sorted({*METHODS} - {*method_names()}) == ["3cmlf", "audio-text", "xie", "zero-shot"]
 
 
 def test_an_unknown_row_is_refused():

@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.studies.execution import Execution, check_complete
+from aadml.studies import execution
+from aadml.studies.execution import Execution, check_complete, work_off_needed
 from aadml.studies.job import Job
+from aadml.studies.sweep import SweepOutcome
 
 
 def test_shards_divide_the_runs(tmp_path):
@@ -18,3 +22,47 @@ def test_a_merge_names_what_is_missing(tmp_path):
     with pytest.raises(InputError, match=r"7 of 7 runs.*ave/a=0.*\.\.\."):
         check_complete([Job(tmp_path / "ave" / "runs" / f"a={n}", config) for n in range(7)])
     check_complete([])
+
+
+def test_a_merge_trains_nothing_and_needs_every_run(tmp_path, monkeypatch):
+    config = resolve(read_yaml("aadml") | {"data": "x.h5"})
+    jobs = [Job(tmp_path / "ave" / "runs" / f"a={n}", config) for n in range(3)]
+    jobs[2] = replace(jobs[2], needs=Job(tmp_path / "ave" / "runs" / "needed", config))
+    merge = Execution(folder=tmp_path, merge=True, work=lambda *_: pytest.fail("runs were trained"))
+    with pytest.raises(InputError, match="--merge: 4 of 4 runs are not finished"):
+        merge.train(jobs)
+    monkeypatch.setattr(execution, "is_done", lambda job: True)
+    assert merge.train(jobs) == [SweepOutcome(job, kept=True) for job in (*jobs, jobs[2].needs)]
+
+
+def test_a_shard_tells_how_many_of_its_runs_are_finished(tmp_path):
+    config = resolve(read_yaml("aadml") | {"data": "x.h5"})
+    jobs = [Job(tmp_path / "ave" / "runs" / f"a={n}", config) for n in range(5)]
+    notes = []
+
+    def work(jobs, workers):
+        return [SweepOutcome(job, "no disk" * (job.folder.name == "a=2")) for job in jobs]
+
+    shard = Execution(folder=tmp_path, shard=(0, 2), work=work, note=notes.append)
+    outcomes = shard.train(jobs, order=lambda jobs: jobs[::-1])
+    assert [outcome.job for outcome in outcomes] == [jobs[4], jobs[2], jobs[0]]
+    assert notes[0].startswith("shard 0/2: 2 of its 3 runs are finished;")
+    assert len(replace(shard, shard=None).train(jobs)) == 5
+    assert len(notes) == 1
+
+
+def test_a_run_whose_needed_run_failed_is_not_trained(tmp_path):
+    config = resolve(read_yaml("aadml") | {"data": "x.h5"})
+    needed = {name: Job(tmp_path / name, config) for name in ("good", "bad")}
+    jobs = [Job(tmp_path / f"on {name}", config, needs=job) for name, job in needed.items()]
+    trained = []
+
+    def work(jobs, workers):
+        trained.append([job.folder.name for job in jobs])
+        return [SweepOutcome(job, "no disk" * (job.folder.name == "bad")) for job in jobs]
+
+    outcomes = work_off_needed([*jobs, Job(tmp_path / "alone", config)], 3, work)
+    assert trained == [["good", "bad"], ["on good", "alone"]]
+    reasons = {outcome.job.folder.name: outcome.reason for outcome in outcomes}
+    assert reasons.pop("on bad") == "bad, which it needs, failed: no disk"
+    assert reasons == {"good": "", "bad": "no disk", "on good": "", "alone": ""}

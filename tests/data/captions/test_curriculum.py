@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aadml.data.captions.curriculum import objective, partition
+from aadml.data.captions.curriculum import _fill, objective, partition
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -108,3 +108,13 @@ def test_what_cannot_be_done_is_said():
         partition(vectors, 30, hard=False)
     with pytest.raises(InputError, match="6 items are duplicates"):
         partition(vectors, 4, hard=True, codes=[torch.tensor([0] * 6 + list(range(1, 15)))])
+
+
+def test_the_items_without_duplicates_are_sought_among_the_nearest_four_batches():
+    size, count = 3, 40
+    # item i is the i-th nearest of item 0
+    for alike, expected in ((11, [0, 12, 1]), (12, [0, 1, 2])):
+        codes = torch.tensor([0] * (alike + 1) + list(range(1, count - alike)))[:, None]
+        scores = torch.linspace(1, 0, count)
+        scores[0] = -torch.inf
+        assert _fill(size, codes, scores, 0) == expected

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from aadml.data.splitting.near_duplicates import _to_another, near_duplicates
+from aadml.data.splitting.near_duplicates import _to_another, near_duplicates, usual_distance
 
 
 def drawn(n, d, seed):
@@ -47,3 +47,13 @@ def test_sets_of_equal_rows_and_empty_sets_do_not_fail():
     same = torch.ones(5, 3)
     assert len(near_duplicates(same, same)) == 5
     assert near_duplicates(same[:0], same) == near_duplicates(same, same[:0]) == []
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (1000.0, 7.0)])
+def test_the_usual_distance_is_the_median_distance_to_the_nearest_other_row(scale, shift):
+    rows = scale * torch.randn(41, 5, generator=torch.Generator().manual_seed(3)).double() + shift
+    doubled = torch.cat([rows, rows])  # a row that is equal is not another one
+    apart = torch.cdist(rows, rows).fill_diagonal_(float("inf")).amin(1)
+    assert usual_distance(rows) == pytest.approx(float(apart.median()), rel=1e-4)
+    assert usual_distance(doubled) == pytest.approx(float(apart.median()), rel=1e-4)
+    assert usual_distance(rows[:1]) == 0

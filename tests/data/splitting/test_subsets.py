@@ -74,3 +74,13 @@ def test_the_others_are_kept_without_a_label_where_asked():
     assert without_unlabelled(kept).train.ids == few.train.ids
     assert few_a_class(kept, 2, validation=None, seed=0).train.unlabelled == kept.train.unlabelled
     assert without_unlabelled(splits) is splits
+
+
+@pytest.mark.parametrize(
+    ("classes", "share", "validation", "parts"),
+    [(6, 0.01, 0.01, (2, 2, 2)), (10, 0.3, 0.2, (5, 2, 3)), (10, 0.4, 0.3, (3, 3, 4)), (12, 0.1, 0.5, (4, 6, 2))],
+)
+def test_each_part_has_its_share_of_the_classes_and_two_at_least(classes, share, validation, parts):
+    content = synthetic(classes=classes, train=4 * classes, valid=0, test=2 * classes, dimensions=(3, 3))
+    splits = disjoint_classes(content, share, validation=validation, seed=0)
+    assert tuple(len(part.class_names) for part in (splits.train, splits.valid, splits.test)) == parts

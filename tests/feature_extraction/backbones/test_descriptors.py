@@ -1,3 +1,4 @@
+import colorsys
 import subprocess
 import sys
 
@@ -5,7 +6,15 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.backbones import EXTRACTORS, extractor, mean_over_time, options_of
-from aadml.feature_extraction.backbones.descriptors import describe_frames, describe_sound, pool_statistics
+from aadml.feature_extraction.backbones.descriptors import (
+    HUES,
+    LEVELS,
+    SIDE,
+    TILE,
+    describe_frames,
+    describe_sound,
+    pool_statistics,
+)
 from aadml.feature_extraction.frontends.log_mel import DESCRIPTOR, filled_log_mel
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Frames, Sound
@@ -128,3 +137,19 @@ def test_the_table_refuses_unknown_names_and_options():
 def test_the_mean_over_time_is_taken_in_double_precision():
     description = np.array([[1e8], [1.0], [-1e8]], np.float32)
     assert mean_over_time(description)[0] == np.float32(1 / 3)
+
+
+def test_a_plain_color_is_its_hue_saturation_and_value():
+    corners = [(r, g, b) for r in (40, 200) for g in (40, 200) for b in (40, 200)]
+    colors = np.array([*corners, *np.random.default_rng(0).integers(0, 256, (60, 3))], dtype=np.uint8)
+    frames = np.broadcast_to(colors[:, None, None], (len(colors), SIDE, SIDE, 3))
+    tiles = describe_frames(frames)[:, -((SIDE // TILE) ** 2) * (HUES + 2 * LEVELS) :]
+    tiles = tiles.reshape(len(colors), -1, HUES + 2 * LEVELS)
+    for color, parts in zip(colors / 255, tiles, strict=True):
+        hue, saturation, value = colorsys.rgb_to_hsv(*color)
+        hue -= color[0] == color.max() and hue > 0.5  # the first bin holds the hues on both sides of red
+        expected = np.zeros(HUES + 2 * LEVELS)
+        expected[int(hue * HUES + np.sign(hue) * 1e-5) % HUES] = np.sqrt(color.max() - color.min())
+        expected[HUES + min(int(saturation * LEVELS + 1e-6), LEVELS - 1)] = 1
+        expected[HUES + LEVELS + min(int(value * LEVELS), LEVELS - 1)] = 1
+        np.testing.assert_allclose(parts, np.broadcast_to(expected, parts.shape), atol=1e-3)

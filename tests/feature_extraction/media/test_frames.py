@@ -1,3 +1,6 @@
+from fractions import Fraction
+from types import SimpleNamespace
+
 import av
 import numpy as np
 import pytest
@@ -60,6 +63,26 @@ def test_equals_its_definition_on_any_times(times, rate, lasts):
             break
         expected.append(inside[0] if inside else max(n for n, time in enumerate(seconds) if time * rate < step + 1e-6))
     assert grid.pictures == expected
+
+
+@pytest.mark.parametrize(
+    ("shown", "begin", "end", "mean"),
+    [
+        ([(2.0, None)], 2.0, 0.0, 0.0),
+        ([(2.0, 3)], 2.0, 0.75, 0.0),
+        ([(2.0, None), (2.5, None)], 2.0, 1.0, 1.0),
+        ([(2.0, None), (2.5, 1)], 2.0, 0.75, 1.0),
+        ([(2.0, None), (2.5, None), (2.5, None)], 2.0, 1.0, 0.75),  # two frames at one time
+        ([(2.0, None), (3.0, None), (2.5, None)], 2.0, 2.0, 1.5),  # a time never decreases
+        ([(None, None), (None, None), (None, None)], 0.0, 0.3, 0.3),  # 10 frames per second
+    ],
+)
+def test_a_clip_ends_with_the_duration_of_its_last_frame_or_of_the_one_before(shown, begin, end, mean):
+    clock = module._Clock(SimpleNamespace(stream=SimpleNamespace(average_rate=10)))
+    for time, duration in shown:
+        clock.advance(SimpleNamespace(time=time, duration=duration, time_base=Fraction(1, 4)))
+    assert (clock.count, clock.begin) == (len(shown), begin)
+    assert (clock.end, clock.shown) == pytest.approx((end, mean))
 
 
 def test_decoding_stops_after_the_last_frame_that_is_kept(tmp_path, render, monkeypatch):

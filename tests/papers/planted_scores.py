@@ -1,0 +1,48 @@
+"""Scores of runs that nobody trained, for tables and figures of a paper."""
+
+import numpy as np
+
+from aadml.configuration.config import resolve
+from aadml.papers.rows import PaperRuns
+from aadml.papers.tables import Group
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve
+from aadml.studies.comparison_rows import ComparisonRow
+from aadml.studies.grid import Cell
+from aadml.studies.results import CellScores, RunScores
+
+QUERIES = ["a", "b"]
+
+
+def row(table, item, name=""):
+    """A row of a table, whose cell has the name of the item or another one."""
+    return ComparisonRow(table, item, "", Cell(name or item, resolve({"method": "cca", "data": "x"}), {}), {})
+
+
+def scores(of, maps, epochs=()):
+    """Scores of a row: a run for each MAP, the same in both directions, with the same log."""
+    return CellScores(of.cell, {seed: _run(value, epochs) for seed, value in enumerate(maps)})
+
+
+def group(scored, *, draws=None, leaks=None):
+    """Results of rows (row -> scores) on AVE; those of further draws are in `draws` alone."""
+    further = [id(one) for rows in (draws or {}).values() for one in rows]
+    rows = {
+        table: tuple(one for one, _ in scored if one.table == table and id(one) not in further)
+        for table in ("methods", "losses")
+    }
+    runs = PaperRuns("ave", rows["methods"], rows["losses"], {}, draws or {})
+    return Group(runs, {of.cell.name: found for of, found in scored}, leaks or {}, "about")
+
+
+def _run(value, epochs):
+    direction = DirectionRecord(
+        map=value, map_bounds=[0.0, 1.0], map_interval=[0.0, 1.0], chance=0.1, tie_rate=0.0, queries=2,
+        queries_without_relevant=0, gallery=2, scope=ScopeCurve([], [], [], []), by_class={},
+        per_query=PerQuery(QUERIES, [value, value]), figures={},
+    )  # fmt: skip
+    record = EvaluationRecord(
+        protocol="inductive", split="test", similarity="cosine", chance=0.1, tie_rate=0.0,
+        directions={"audio-visual": direction, "visual-audio": direction}, map_mean=value, label="cca", seed=0,
+        seconds=1.5, parameters=7, verdicts=[],
+    )  # fmt: skip
+    return RunScores(record, list(epochs), tuple(QUERIES), np.array([value, value]))

@@ -1,0 +1,64 @@
+"""Figures of the AADML paper: their numbers, and what is drawn."""
+
+import pytest
+from aadml.papers.paper_data import PAPER
+
+from aadml.papers.rows import LEAKS, SELECTION
+from aadml.reports.published import published
+from aadml.retrieval.significance import Spread
+from aadml.runs.test_curve import PREFIX
+from tests.papers.planted_scores import group, row, scores
+
+pytest.importorskip("matplotlib")
+figures = pytest.importorskip("aadml.papers.figures")
+
+
+def test_the_numbers_by_epoch_are_those_of_the_logs():
+    (loss, *_) = PAPER.best_k
+    one, other = row("losses", loss), row("losses", "no curve")
+    keys = ("train loss", "train map_mean", "valid loss", "valid map_mean", f"{PREFIX}loss", f"{PREFIX}map_mean")
+    log = [{"epoch": epoch, **{key: epoch + n / 10 for n, key in enumerate(keys)}} for epoch in (1, 2)]
+    drawings, table = figures.epoch_figures(group([(of, scores(of, [0.4, 0.6], log)) for of in (one, other)]))
+    titles = [
+        ("train", "loss"),
+        ("train", "MAP"),
+        ("valid", "loss"),
+        ("valid", "MAP"),
+        ("test", "loss"),
+        ("test", "MAP"),
+    ]
+    assert list(table.rows) == [
+        (loss, split, title, epoch, Spread(pytest.approx(epoch + n / 10), pytest.approx(0), 2))
+        for n, (split, title) in enumerate(titles)
+        for epoch in (1, 2)
+    ]
+    assert list(drawings) == ["loss", "MAP", "validation MAP, which selects the epoch"]
+    for title, names in (("loss", ("train", "test (diagnosis)")), ("MAP", ("train", "test (diagnosis)"))):
+        assert all(f"{loss}, {name}" in drawings[title] for name in names)
+    assert "test" not in drawings["validation MAP, which selects the epoch"]
+
+
+def test_without_logs_there_are_no_curves():
+    one = row("losses", next(iter(PAPER.best_k)))
+    assert figures.epoch_figures(group([(one, scores(one, [0.4]))]))[1].rows == ()
+    assert figures.epoch_figures(group([(one, scores(one, [0.4]))]))[0] == {}
+
+
+def test_a_line_joins_the_inductive_map_of_a_row_with_its_leaks(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "svg", lambda figure: drawn.append(figure) or "")
+    rows = [row("methods", name) for name in ("aadml", "cca", "clip")]
+    scored = [(of, scores(of, maps)) for of, maps in zip(rows, [[0.5, 0.7], [], [0.3]], strict=True)]
+    leaks = {"aadml": {SELECTION: Spread(0.65, 0.0, 1), LEAKS[0]: Spread(0.9, 0.0, 1)}}
+    figures.leak_dots(rows, group(scored, leaks=leaks))
+    (axes,) = drawn[0].axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["aadml", "clip"]
+    joined = [line for line in axes.lines if line.get_color() == figures.COLORS[7] and len(line.get_xdata()) == 2]
+    ends = [(list(line.get_xdata()), list(line.get_ydata())) for line in joined]
+    assert ends == [([pytest.approx(0.6), 0.9], [0, 0]), ([pytest.approx(0.3)] * 2, [1, 1])]
+    places = [tuple(map(float, dots.get_offsets()[0])) for dots in axes.collections if len(dots.get_offsets()) == 1]
+    known = published("methods")["aadml"]["AVE"]["mean"]
+    assert {(0.65, 0.0), (0.9, 0.0), (known, 0.0)} <= {(round(x, 6), y) for x, y in places}
+    words = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert "inductive (ours)" in words
+    assert "chance 0.100" in words

@@ -146,14 +146,25 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
         InputError: the features have another extractor or width.
     """
     source = accepted(of_features(place, Path(place)), encoder, str(place))
+    check_widths(source, encoder.facts.dimensions, place)
+    return source
+
+
+def check_widths(source: IndexSource, widths: Mapping[Modality, int], place: str | Path) -> None:
+    """Raise InputError if the features of a file are not as wide as those of an index.
+
+    Args:
+        source: clips of the file.
+        widths: dimensions of the features of the index, by modality; other modalities are not checked.
+        place: path of the file, for the message.
+    """
     for modality, items in source.present.items():
-        width = encoder.facts.dimensions[modality]
-        if items.features.shape[1] != width:
+        given, width = items.features.shape[1], widths.get(modality)
+        if width not in (None, given):
             raise InputError(
-                f"{place}: {modality} has {items.features.shape[1]} dimensions, but the index has {width}; pass "
+                f"{place}: {modality} has {given} dimensions, but the index has {width}; pass "
                 "features of the extractor of the index"
             )
-    return source
 
 
 def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:

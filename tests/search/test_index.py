@@ -95,6 +95,13 @@ def test_a_missing_calibration_file_is_refused_before_work(features, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == []
 
 
+def test_calibration_clips_of_another_width_are_refused_before_media_are_read(features, tmp_path):
+    clips = aadml.sample_data(tmp_path / "clips", clips=2, seconds=0.5, workers=1)
+    with pytest.raises(InputError, match="audio has 6 dimensions, but the index has 128"):
+        aadml.index(clips, tmp_path / "i", calibrate=features, workers=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["clips"]
+
+
 def test_a_search_parses_facts_and_looks_for_moments_once(timed, timed_features, tmp_path, monkeypatch):
     statements, parsed, read_facts = [], [], indexes.read_facts
     monkeypatch.setattr(indexes, "read_facts", lambda *where: parsed.append(1) or read_facts(*where))

@@ -116,10 +116,10 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
     written = {extractor.modality for extractor in outcome.extractors}
     lacking = Counter((missing.modality, missing.reason) for missing in outcome.lacking)
     for (modality, reason), count in sorted(lacking.items()):
-        kept = (
+        lack = (
             f"kept without {modality}, masked" if modality in written else f"every clip lacks {modality}: not written"
         )
-        rows.append((reason, count, f"{kept}: {REASONS[reason]}"))
+        rows.append((reason, count, f"{lack}: {REASONS[reason]}"))
     rows.append(("all", outcome.clips, f"in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call"))
     for name, count, meaning in rows:
         click.echo(f"{name:<10} {count:>8,}  {meaning}")

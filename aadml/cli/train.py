@@ -5,16 +5,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from aadml.cli.progress import Interrupted, TrainingProgress, note
 from aadml.cli.settings import config_options, key_flag, typed_beside
 from aadml.cli.trust import trust_option
-
-if TYPE_CHECKING:
-    from aadml.model.model import Model
 
 
 @click.command("train")
@@ -57,7 +54,7 @@ def command(
     from aadml.feature_extraction.ground.errors import InputError
 
     progress = TrainingProgress()
-    training: Callable[..., Model] = partial(aadml.fit, runs=runs, on_run=progress.began, **options)
+    training: Callable[..., Any] = partial(aadml.fit, runs=runs, on_run=progress.began, **options)
     if resume is not None:
         if flag := typed_beside(context, "resume", "as_json", "trust_code"):
             raise InputError(f"--resume reads all options from {resume / 'config.yaml'}; omit {flag}")

@@ -105,35 +105,22 @@ def build(
             raise InputError(f"{name}: {share:g} is not between 0 and 1; pass a share above 0 and below 1")
     of_media = is_media(source)
     _refuse_idle(extraction, allow_other_features, has_model=model is not None, of_media=of_media)
-    if not is_readable(source):
-        raise InputError(f"{source}: no such file or folder; pass a feature file, a manifest or a folder of media")
-    if calibrate is not None and not is_readable(calibrate):
-        raise InputError(f"calibrate: {calibrate}: no such file; pass a feature file with validation clips")
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; pass the path of the index file to write")
+    _refuse_paths(source, calibrate, path)
     with only_writer(path) as folder:
         facts, digests = _written(path, source) if path.exists() else (None, None)
-        if facts is not None:
-            moments = moments or facts.source.moments is not None
-            if media is None and facts.source.media is not None:
-                media = located(facts.source.media, path.parent)
+        origin = _origin(source, path, media, moments, facts)
         encoder = _encoder(path, model, extraction, facts)
         if calibrate is not None and encoder is not None:
             other_clips(encoder, calibrate)
         if of_media:
-            work = Work(folder, workers, moments, progress)
+            work = Work(folder, workers, origin.moments is not None, progress)
             clips = _of_media(source, path, extraction, encoder, work, calibrate)
         else:
-            clips = of_features(source, path, media, moments=moments)
-            _note_left_out(clips, on_note)
-            if encoder is not None:
-                clips = accepted(clips, encoder, str(source), allow=allow_other_features, on_note=on_note)
+            clips = _of_features(source, path, origin, encoder, allow_other_features, on_note)
         if encoder is None:
             encoder = _fitted_encoder(clips)
             if calibrate is not None:
                 other_clips(encoder, calibrate)
-        manifest = None if media is None else near(media, path.parent)
-        origin = SourceRecord(near(source, path.parent), manifest, "kept" if moments else None)
         if facts is None:
             facts = IndexFacts(origin, encoder.record(path.parent), StateRecord(1, encoder.similarity))
         changes = write(path, replace(facts, source=origin), clips, encoder, digests)
@@ -142,6 +129,16 @@ def build(
         if not of_media:
             shutil.rmtree(folder, ignore_errors=True)  # contains only the lock
     return changes
+
+
+def _refuse_paths(source: str | Path, calibrate: str | Path | None, path: Path) -> None:
+    """Raise InputError if a file to read does not exist, or the index to write is a folder."""
+    if not is_readable(source):
+        raise InputError(f"{source}: no such file or folder; pass a feature file, a manifest or a folder of media")
+    if calibrate is not None and not is_readable(calibrate):
+        raise InputError(f"calibrate: {calibrate}: no such file; pass a feature file with validation clips")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; pass the path of the index file to write")
 
 
 def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_model: bool, of_media: bool) -> None:
@@ -170,6 +167,15 @@ def _written(path: Path, source: str | Path) -> tuple[IndexFacts, dict[str, byte
     return facts, digests
 
 
+def _origin(
+    source: str | Path, path: Path, media: str | Path | None, moments: bool, facts: IndexFacts | None
+) -> SourceRecord:
+    """Return the record of the source; an index keeps its manifest of media and its moments."""
+    before = SourceRecord("") if facts is None else facts.source
+    manifest = before.media if media is None else near(media, path.parent)
+    return SourceRecord(near(source, path.parent), manifest, "kept" if moments else before.moments)
+
+
 def _encoder(
     path: Path, model: Model | str | Path | None, extraction: _Extraction, facts: IndexFacts | None
 ) -> IndexEncoder | None:
@@ -196,7 +202,7 @@ def _of_media(
     work: Work,
     calibrate: str | Path | None,
 ) -> IndexSource:
-    """Read media in the form that the encoder embeds, after a check of the width of the clips of `calibrate`."""
+    """Read media in the form that the encoder embeds."""
     if isinstance(encoder, ModelEncoder) and not any(encoder.facts.dimensions.values()):
         if work.moments:
             raise InputError(
@@ -212,6 +218,19 @@ def _of_media(
     return of_media(place, path, extractors, work)
 
 
+def _of_features(
+    place: str | Path, path: Path, origin: SourceRecord, encoder: IndexEncoder | None, allow: bool, on_note: Note | None
+) -> IndexSource:
+    """Read the modalities of a feature file that the encoder embeds, or all that an index holds."""
+    media = None if origin.media is None else located(origin.media, path.parent)
+    clips = of_features(place, path, media, moments=origin.moments is not None)
+    assert clips.content is not None
+    left = [modality for modality in clips.content.features if modality not in clips.present]
+    if left and on_note:
+        on_note(f"an index holds {', '.join(MODALITIES)}; left out: {', '.join(left)}")
+    return clips if encoder is None else accepted(clips, encoder, str(place), allow=allow, on_note=on_note)
+
+
 def _fitted_encoder(clips: IndexSource) -> PlainEncoder:
     """Return the encoder of features, with the scaling of the clips of the first build."""
     features = {m: some.features for m, some in clips.present.items()}
@@ -221,10 +240,3 @@ def _fitted_encoder(clips: IndexSource) -> PlainEncoder:
     )
     fingerprints = {m: fingerprint(clips.origins.get(m, {})) for m in features}
     return plain_encoder(fingerprints, {m: values.shape[1] for m, values in features.items()}, scaling)
-
-
-def _note_left_out(clips: IndexSource, on_note: Note | None) -> None:
-    assert clips.content is not None
-    left = [modality for modality in clips.content.features if modality not in clips.present]
-    if left and on_note:
-        on_note(f"an index holds {', '.join(MODALITIES)}; left out: {', '.join(left)}")

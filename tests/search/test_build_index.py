@@ -55,3 +55,13 @@ def test_a_moved_model_is_given_anew(features, tmp_path):
         index.search(audio=asked, to="visual")
     with Index(tmp_path / "i", model=tmp_path / "elsewhere") as index:
         assert len(index.search(audio=asked, to="visual").hits) == 10
+
+
+def test_a_manifest_of_media_that_an_update_names_is_kept(features, tmp_path):
+    content = read_features(features)
+    (tmp_path / "m.csv").write_text(f"id,media,label,split\n{content.ids[4]},a.mp4,x,test\n")
+    with Index.build(features, tmp_path / "i") as index:
+        for manifest, changed in ((tmp_path / "m.csv", 1), (None, 0)):
+            assert index.update(media=manifest).changed == changed
+            hit = index.search(audio=content.features["audio"][4], to="audio", k=1).hits[0]
+            assert hit.media["audio"] == str(tmp_path / "a.mp4")

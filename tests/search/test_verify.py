@@ -161,3 +161,8 @@ except ValueError as error:
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "f.h5: " in ended.stdout
+
+
+def test_a_folder_of_another_kind_is_refused_with_the_kinds_that_are_checked(tmp_path):
+    with pytest.raises(InputError, match=r"is not a run or a model; pass the folder of .*OUTPUT\.work"):
+        aadml.verify(tmp_path)

@@ -6,7 +6,7 @@ Numbers and texts are those of YAML 1.2: 5e-4 is a number, `no` and `12:30` are 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -43,7 +43,7 @@ class _Loader(yaml.SafeLoader):
         Raises:
             InputError: the node is an alias, has an anchor or a tag, or is nested too deeply.
         """
-        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        event = cast("Any", self).peek_event()
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent) or event.anchor:
             raise InputError(f"line {line}: anchors and aliases (& and *) are not allowed; write the value out")

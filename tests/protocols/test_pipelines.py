@@ -9,7 +9,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import audit
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import command_pipeline
+from aadml.protocols.pipelines import CommandPipeline
 
 
 @pytest.mark.slow
@@ -23,7 +23,7 @@ def test_a_users_command_is_audited(subject, tmp_path):
         "            made[modality] = given[modality][:, :3]\n"
     )
     small = to_splits(synthetic(classes=2, train=8, valid=4, test=8, dimensions=(4, 5)))
-    found = audit(command_pipeline(f"{sys.executable} {script} {{input}} {{output}}"), small, CHECKS)
+    found = audit(CommandPipeline(f"{sys.executable} {script} {{input}} {{output}}"), small, CHECKS)
     assert not [f for f in found if f.failed]
 
 
@@ -52,7 +52,7 @@ HARMFUL = (
     ],
 )
 def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):
-    pipeline = command_pipeline(command.replace("{python}", sys.executable), seconds=8.0)
+    pipeline = CommandPipeline(command.replace("{python}", sys.executable), seconds=8.0)
     with pytest.raises(InputError) as caught:
         audit(pipeline, subject.splits, CHECKS, seconds=30.0)
     assert says in str(caught.value)

@@ -10,7 +10,7 @@ import torch
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import audit
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import function_pipeline
+from aadml.protocols.pipelines import FunctionPipeline
 from aadml.protocols.subprocess_embedding import in_fresh_process
 
 
@@ -19,7 +19,7 @@ def test_an_encoder_that_hangs_is_ended(subject):
         time.sleep(60)
 
     with pytest.raises(InputError, match=r"longer than 0\.5 s"):
-        audit(function_pipeline(hangs), subject.splits, CHECKS, seconds=0.5)
+        audit(FunctionPipeline(hangs), subject.splits, CHECKS, seconds=0.5)
 
 
 def test_results_come_back_and_state_does_not():

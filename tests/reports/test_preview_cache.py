@@ -5,9 +5,8 @@ import socket
 
 import pytest
 
-from aadml.reports import preview_cache
-from aadml.reports.preview_cache import make_previews
-from aadml.reports.previews import Preview, PreviewSource, preview_of
+from aadml.reports import previews
+from aadml.reports.previews import Preview, PreviewSource, make_previews, preview_of
 
 
 @pytest.mark.parametrize("kind", ["fifo", "socket", "device", "folder", "absent"])
@@ -45,9 +44,7 @@ def test_previews_are_kept_by_content_and_made_again_where_damaged(tmp_path, spo
     assert made[0] == made[1] == preview_of(sources[0])
     assert [one.reason for one in made] == ["", "", "corrupt", "missing"]
     assert len(list(cache.iterdir())) == 2
-    monkeypatch.setattr(
-        preview_cache, "_built", lambda missing: pytest.fail(f"built again: {missing}") if missing else []
-    )
+    monkeypatch.setattr(previews, "_built", lambda missing: pytest.fail(f"built again: {missing}") if missing else [])
     assert make_previews(sources, cache=cache) == made
     monkeypatch.undo()
     for path in cache.iterdir():

@@ -53,87 +53,88 @@ class ProtocolPipeline:
         return evaluate_under(replace(self.subject, splits=splits), self.protocol, split=split).map_mean
 
 
-@dataclass(frozen=True)
-class EncoderPipeline:
-    """An external encoder, which depends on no data set and reports no score.
+class _EncoderPipeline:
+    """An external encoder, which depends on no data set and reports no score."""
 
-    Attributes:
-        encode: (clips, features: modality -> (n, d) array) -> modality -> (n, e) array.
-    """
-
-    encode: Callable[[Clips, Arrays], Arrays]
     preparation: ClassVar[str] = ""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
         """Return the encoder."""
-        return lambda clips: _embeddings(
-            clips, self.encode(clips, {m: clips.matrix(m).numpy() for m in clips.modalities})
-        )
+        return self._embed
 
     def reported_map(self, splits: Splits, split: str) -> None:
         """Return None, because the encoder reports no score."""
 
+    def _embed(self, clips: Clips) -> Embeddings:
+        features: dict[Modality, NDArray[Any]] = {m: clips.matrix(m).numpy() for m in clips.modalities}
+        return _embeddings(clips, self._encode(clips, features))
 
-def function_pipeline(function: Function) -> EncoderPipeline:
-    """Return the pipeline of a function `(modality -> (n, d) array, labels (n,)) -> modality -> (n, e) array`."""
+    def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
+        raise NotImplementedError
 
-    def encode(clips: Clips, features: Arrays) -> Arrays:
-        vectors = function({**features}, clips.labels.numpy())
+
+@dataclass(frozen=True)
+class FunctionPipeline(_EncoderPipeline):
+    """A user's function `(features: modality -> (n, d) array, labels (n,)) -> modality -> (n, e) array`."""
+
+    function: Function
+
+    def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
+        vectors = self.function({**features}, clips.labels.numpy())
         if not isinstance(vectors, Mapping) or any(m not in vectors for m in clips.modalities):
             expected = ", ".join(clips.modalities)
             raise InputError(f"the encoder returned {_described(vectors)}; return a mapping with {expected}")
         return {m: np.asarray(vectors[m]) for m in clips.modalities}
 
-    return EncoderPipeline(encode)
 
+@dataclass(frozen=True)
+class CommandPipeline(_EncoderPipeline):
+    """A user's command with {input} (feature file) and {output} (HDF5, one dataset per modality), run without a shell.
 
-def command_pipeline(command: str, seconds: float = 600.0) -> EncoderPipeline:
-    """Return the pipeline of a command with {input} (feature file) and {output} (HDF5, one dataset per modality).
-
-    Args:
-        command: the command line, run without a shell.
+    Attributes:
+        command: the command line.
         seconds: time limit of one call.
     """
 
-    def encode(clips: Clips, features: Arrays) -> Arrays:
+    command: str
+    seconds: float = 600.0
+
+    def _encode(self, clips: Clips, features: Mapping[Modality, NDArray[Any]]) -> Mapping[Modality, NDArray[Any]]:
         from aadml.feature_extraction.feature_file import FeatureFile, write_features
 
         with tempfile.TemporaryDirectory() as folder:
             source, output = Path(folder) / "input.h5", Path(folder) / "output.h5"
-            labels = clips.labels.numpy()
-            content = FeatureFile(features, labels, clips.ids, ("test",) * len(clips), clips.class_names)
+            content = FeatureFile(
+                features, clips.labels.numpy(), clips.ids, ("test",) * len(clips), clips.class_names
+            )  # fmt: skip
             write_features(source, content)
-            words = [word.replace("{input}", str(source)).replace("{output}", str(output)) for word in _words(command)]
-            _run(words, seconds)
+            words = self._words()
+            self._run([word.replace("{input}", str(source)).replace("{output}", str(output)) for word in words])
             return _read_output(output, clips)
 
-    return EncoderPipeline(encode)
+    def _words(self) -> list[str]:
+        try:
+            words = shlex.split(self.command)
+        except ValueError as error:
+            raise InputError(f"--command {self.command}: cannot be parsed ({error}); check the quotes") from error
+        if not words or not all(any(name in word for word in words) for name in ("{input}", "{output}")):
+            raise InputError(f"--command {self.command}: lacks {{input}} or {{output}}; write both into the command")
+        return words
 
-
-def _words(command: str) -> list[str]:
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise InputError(f"--command {command}: cannot be parsed ({error}); check the quotes") from error
-    if not words or not all(any(name in word for word in words) for name in ("{input}", "{output}")):
-        raise InputError(f"--command {command}: lacks {{input}} or {{output}}; write both into the command")
-    return words
-
-
-def _run(words: Sequence[str], seconds: float) -> None:
-    try:
-        process = subprocess.run(words, capture_output=True, text=True, check=False, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        raise InputError(f"the command took longer than {seconds:g} s; raise --time-limit") from None
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"the command {words[0]} cannot be started ({error}); check the path of the program"
-        ) from error
-    if process.returncode:
-        last = (process.stderr.strip().splitlines() or ["no message"])[-1]
-        raise InputError(
-            f"the command ended with exit status {process.returncode} ({last}); test the command by itself"
-        )
+    def _run(self, words: Sequence[str]) -> None:
+        try:
+            process = subprocess.run(words, capture_output=True, text=True, check=False, timeout=self.seconds)
+        except subprocess.TimeoutExpired:
+            raise InputError(f"the command took longer than {self.seconds:g} s; raise --time-limit") from None
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"the command {words[0]} cannot be started ({error}); check the path of the program"
+            ) from error
+        if process.returncode:
+            last = (process.stderr.strip().splitlines() or ["no message"])[-1]
+            raise InputError(
+                f"the command ended with exit status {process.returncode} ({last}); test the command by itself"
+            )
 
 
 def _read_output(output: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:

@@ -10,8 +10,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import player
-from aadml.reports.preview_cache import make_previews
-from aadml.reports.previews import SECONDS, Preview, PreviewSource
+from aadml.reports.previews import SECONDS, Preview, PreviewSource, make_previews
 
 ClipMedia = Mapping[str, Mapping[str, str]]
 """Id of a clip -> modality -> media file."""

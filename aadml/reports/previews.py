@@ -1,19 +1,34 @@
-"""Preview of a clip: its first seconds, small enough for a page, in a format that browsers play."""
+"""Previews of clips: their first seconds, small enough for a page, in a format that browsers play.
+
+Previews are built in worker processes, and cached under the content of their files.
+"""
 
 import base64
+import hashlib
+import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.atomic import write_bytes
+from aadml.feature_extraction.ground.checksummed_json import seal, unseal
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
+from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.jobs.failures import ABSENT
 from aadml.feature_extraction.media import Clip, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
 from aadml.feature_extraction.media.encoding import Encoding, encode
+from aadml.feature_extraction.weights.table import weights_folder
+
+PROCESSOR_SECONDS = 60.0
+"""Limit of the preview of one clip."""
 
 SECONDS, FRAME_RATE, RATE = 5.0, 12, 48_000
 SIDES = range(176, 257, 16)
@@ -148,12 +163,12 @@ def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def one_preview(task: tuple[str, PreviewSource], report: object) -> Preview:
+def _in_worker(task: tuple[str, PreviewSource], report: object) -> Preview:
     """Build the preview of a clip with a key, in a worker process."""
     return preview_of(task[1])
 
 
-def set_up(folder: str) -> None:
+def _set_up(folder: str) -> None:
     """Configure decoders to use one thread and print nothing, and keep temporary files in a folder."""
     import av
     import cv2
@@ -163,7 +178,78 @@ def set_up(folder: str) -> None:
     av.logging.set_level(None)
 
 
-def rules() -> list[Any]:
+def _rules() -> list[Any]:
     """Return everything that determines the bytes of a preview except the files."""
     encodings = [asdict(encoding) for encoding in ENCODINGS]
     return [EDITION, SECONDS, list(SIDES), FRAME_RATE, RATE, _QUALITY, encodings, decoder_versions()]
+
+
+def make_previews(
+    sources: Sequence[PreviewSource], *, cache: Path | None = None, on_note: Callable[[str], None] | None = None
+) -> list[Preview]:
+    """Build the previews of clips in worker processes, so that a crash of a decoder affects only one clip.
+
+    Previews are cached under the content of their files.
+
+    Args:
+        sources: files of each clip.
+        cache: folder of cached previews; by default next to the weights.
+        on_note: called if previews cannot be cached.
+    """
+    folder = cache or weights_folder().parent / "previews"
+    keys = [_key(source) for source in sources]
+    previews = {key: _cached(folder, key) for key in dict.fromkeys(keys) if key}
+    missing = {key: source for key, source in zip(keys, sources, strict=True) if key and previews[key] is None}
+    refusal = ""
+    for key, preview in _built(missing):
+        previews[key] = preview
+        try:
+            if preview.reason not in ("crashed", "timeout"):
+                write_bytes(folder / f"{key}.json", seal(asdict(preview)), durable=False)
+        except InputError as error:
+            refusal = str(error)
+    if refusal and on_note is not None:
+        on_note(f"the previews of clips cannot be cached: {refusal}")
+    return [previews.get(key) or Preview(reason="missing") for key in keys]
+
+
+def _built(sources: Mapping[str, PreviewSource]) -> Iterator[tuple[str, Preview]]:
+    """Yield previews with their keys, built in as many processes as there are cores."""
+    workers = max(1, min(len(sources), processors()))
+    with tempfile.TemporaryDirectory() as folder:  # a worker that is killed leaves files
+        conditions = Conditions(30 * PROCESSOR_SECONDS, PROCESSOR_SECONDS, setup=partial(_set_up, folder))
+        with WorkerPool(_in_worker, workers, conditions) as pool:
+            for event in pool.work_off(sources.items()):
+                if isinstance(event, Finished):
+                    yield event.task[0], event.value
+                elif isinstance(event, Lost):
+                    yield event.task[0], Preview(reason="timeout" if event.late else "crashed")
+
+
+def _key(source: PreviewSource) -> str:
+    """Return a checksum of everything that determines the bytes of a preview; empty if there is no file to read."""
+    sums = {path: _sum(path) for path in dict.fromkeys((source.visual, source.audio)) if path}
+    if not any(sums.values()):
+        return ""
+    content = [sums.get(source.visual), sums.get(source.audio)]
+    return hashlib.sha256(json.dumps([content, _rules()], sort_keys=True).encode()).hexdigest()
+
+
+def _sum(path: str) -> str:
+    """Return the SHA-256 of a file; empty if there is no file. A pipe or a device is not opened."""
+    try:
+        if not Path(path).is_file():
+            return ""
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _cached(folder: Path, key: str) -> Preview | None:
+    """Read a cached preview; None if it does not exist or is damaged."""
+    place = folder / f"{key}.json"
+    with suppress(OSError, InputError, TypeError):
+        content = unseal(place.read_bytes(), place)
+        return Preview(**{name: str(content[name]) for name in ("type", "media", "picture", "reason")})
+    return None

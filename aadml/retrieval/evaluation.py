@@ -7,6 +7,7 @@ from typing import get_args
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction
@@ -16,7 +17,6 @@ from aadml.feature_extraction.ground.registry import require_entry
 from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, Queries, score_direction
 from aadml.retrieval.galleries import Sides, of_others, sides_of
-from aadml.retrieval.label_space import label_space_quality
 from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
@@ -238,3 +238,24 @@ def per_query(
     if not values:
         raise InputError(f"{'-'.join(direction)}: no query has a relevant item; choose another gallery or split")
     return np.concatenate(values)
+
+
+def label_space_quality(vectors: Tensor, labels: Tensor) -> tuple[float, float]:
+    """Return accuracy and log-loss of label-space vectors as classifiers.
+
+    Args:
+        vectors: (n, C): probabilities (rows of non-negative values that sum to 1), or any scores, which a softmax
+            normalizes.
+        labels: (n,) int64 in 0..C-1.
+
+    Returns:
+        Accuracy (of k classes that share the highest value, each counts 1/k), and log-loss in nats (probabilities
+        below 1e-12 count as 1e-12).
+    """
+    wide = vectors.double()
+    scores = wide.gather(1, labels[:, None])
+    best = (wide == wide.amax(1, keepdim=True)).double()
+    accuracy = (best.gather(1, labels[:, None])[:, 0] / best.sum(1)).mean()
+    probable = bool((wide >= 0).all()) and bool(torch.allclose(wide.sum(1), torch.ones(1).double(), atol=1e-4))
+    log = scores.log() if probable else scores - torch.logsumexp(wide, 1, keepdim=True)
+    return float(accuracy), float(-log.clamp_min(np.log(1e-12)).mean())

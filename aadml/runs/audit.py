@@ -14,7 +14,7 @@ from aadml.feature_extraction.ground.strings import Note
 from aadml.protocols.audit import AuditReport
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import EncoderPipeline, Function, command_pipeline, function_pipeline
+from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline
 
 
 @with_consent("run", "data")
@@ -80,7 +80,7 @@ def audit(
         return audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit, note=note)
     if data is None:
         raise InputError("audit: an external encoder needs data; pass --data F.h5")
-    pipeline = command_pipeline(command, time_limit) if command is not None else _function(encoder, data)
+    pipeline = CommandPipeline(command, time_limit) if command is not None else _function(encoder, data)
     return AuditReport(run_checks(pipeline, _splits(data), CHECKS, split=split, seconds=time_limit))
 
 
@@ -93,11 +93,11 @@ def _splits(data: str | Path | Splits) -> Splits:
     return to_splits(open_data(data), name=str(data))
 
 
-def _function(encoder: str | Function | None, data: str | Path | Splits) -> EncoderPipeline:
+def _function(encoder: str | Function | None, data: str | Path | Splits) -> FunctionPipeline:
     if encoder is not None and not isinstance(encoder, str):
-        return function_pipeline(encoder)
+        return FunctionPipeline(encoder)
     if not is_place(encoder):
         raise InputError(f"--encoder {encoder}: is not the name of a function; pass module:function")
     if not isinstance(data, Splits):
         search_beside(Path(data))
-    return function_pipeline(imported_with_consent(str(encoder), "encoder"))
+    return FunctionPipeline(imported_with_consent(str(encoder), "encoder"))

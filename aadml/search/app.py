@@ -21,8 +21,7 @@ from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import STYLE
-from aadml.reports.preview_cache import make_previews
-from aadml.reports.previews import PreviewSource
+from aadml.reports.previews import PreviewSource, make_previews
 from aadml.search.access import HEADERS, Access, Guard
 from aadml.search.encoders import ModelEncoder
 from aadml.search.index import Index

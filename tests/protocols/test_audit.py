@@ -4,7 +4,7 @@ import pytest
 
 from aadml.protocols.audit import Verdict, audit
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import ProtocolPipeline, function_pipeline
+from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline
 from tests.protocols import zoo
 
 
@@ -41,7 +41,7 @@ def test_joined_leaks_are_caught_too(subject):
 
 @pytest.mark.parametrize("encoder", zoo.LEAKY, ids=lambda encoder: encoder.__name__)
 def test_every_leak_of_the_zoo_fails_or_is_not_claimed_to_be_checked(encoder, subject, memory):
-    found = {one.check: one for one in audit(function_pipeline(encoder), subject.splits, CHECKS)}
+    found = {one.check: one for one in audit(FunctionPipeline(encoder), subject.splits, CHECKS)}
     caught = zoo.LEAKY[encoder]
     if caught is not None:
         assert found[caught].verdict is Verdict.FAIL, found[caught].evidence
@@ -53,6 +53,6 @@ def test_every_leak_of_the_zoo_fails_or_is_not_claimed_to_be_checked(encoder, su
 @pytest.mark.slow
 @pytest.mark.parametrize("encoder", zoo.HONEST, ids=lambda encoder: encoder.__name__)
 def test_every_honest_encoder_of_the_zoo_passes(encoder, subject, memory):
-    found = audit(function_pipeline(encoder), subject.splits, CHECKS)
+    found = audit(FunctionPipeline(encoder), subject.splits, CHECKS)
     assert [(one.check, one.evidence) for one in found if one.failed] == []
     assert {one.check for one in found if one.verdict is Verdict.NOT_CHECKABLE} == {"selection", "metric"}

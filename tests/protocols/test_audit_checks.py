@@ -20,7 +20,7 @@ from aadml.protocols.audit_checks import (
     one_modality_alone,
     selection,
 )
-from aadml.protocols.pipelines import command_pipeline, function_pipeline
+from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline
 from tests.protocols import zoo
 
 
@@ -39,14 +39,14 @@ def test_labels_that_ids_spell_are_caught(subject, tmp_path):
     ids = tuple(f"{'abc' if y else 'a'}{'z' * i}" for i, y in enumerate(small.test.labels.tolist()))
     small = replace(small, test=replace(small.test, ids=ids))
     checks = [id_blindness, label_blindness]
-    found = audit(command_pipeline(f"{sys.executable} {script} {{input}} {{output}}"), small, checks)
+    found = audit(CommandPipeline(f"{sys.executable} {script} {{input}} {{output}}"), small, checks)
     assert [one.verdict for one in found] == [Verdict.FAIL, Verdict.PASS]
 
 
 def test_duplicates_across_splits_are_found(subject):
     test = subject.splits.test
     doubled = subject.splits.__class__(test.select(torch.arange(10)), subject.splits.valid, test)
-    (found,) = audit(function_pipeline(zoo.identity), doubled, [duplicates])
+    (found,) = audit(FunctionPipeline(zoo.identity), doubled, [duplicates])
     assert found.failed
     assert "10 ids" in found.evidence
 
@@ -55,10 +55,10 @@ def test_clips_that_are_copied_with_noise_are_found(subject):
     test = subject.splits.test
     noisy = {m: test.matrix(m) + 1e-4 * test.matrix(m).std(0) for m in test.modalities}
     copied = replace(test, features=noisy, ids=tuple(f"copy-{name}" for name in test.ids))
-    (found,) = audit(function_pipeline(zoo.identity), replace(subject.splits, valid=copied), [duplicates])
+    (found,) = audit(FunctionPipeline(zoo.identity), replace(subject.splits, valid=copied), [duplicates])
     assert found.failed
     assert f"{len(test)} audio vectors also (or nearly) in valid" in found.evidence
-    (clean,) = audit(function_pipeline(zoo.identity), subject.splits, [duplicates])
+    (clean,) = audit(FunctionPipeline(zoo.identity), subject.splits, [duplicates])
     assert not clean.failed
 
 

@@ -12,7 +12,7 @@ import torch
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import audit
 from aadml.protocols.audit_checks import CHECKS
-from aadml.protocols.pipelines import command_pipeline, function_pipeline
+from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline
 from aadml.protocols.subprocess_embedding import in_fresh_process
 
 
@@ -21,7 +21,7 @@ def test_an_encoder_that_hangs_is_ended(subject):
         time.sleep(60)
 
     with pytest.raises(InputError, match=r"longer than 0\.5 s"):
-        audit(function_pipeline(hangs), subject.splits, CHECKS, seconds=0.5)
+        audit(FunctionPipeline(hangs), subject.splits, CHECKS, seconds=0.5)
 
 
 def test_a_command_that_hangs_is_ended_and_leaves_nothing(subject, tmp_path, monkeypatch):
@@ -29,7 +29,7 @@ def test_a_command_that_hangs_is_ended_and_leaves_nothing(subject, tmp_path, mon
     place = tmp_path / "process"
     command = f"""sh -c 'echo $$ > {place}; sleep 60' {{input}} {{output}}"""
     with pytest.raises(InputError, match="took longer than"):
-        audit(command_pipeline(command), subject.splits, CHECKS, seconds=3.0)
+        audit(CommandPipeline(command), subject.splits, CHECKS, seconds=3.0)
     state = subprocess.run(["ps", "-o", "stat=", "-p", place.read_text()], capture_output=True, text=True, check=False)
     assert state.stdout.strip()[:1] in ("", "Z")  # ended, perhaps not yet collected
     assert [*tmp_path.iterdir()] == [place]

@@ -6,9 +6,8 @@ import tempfile
 
 import pytest
 
-from aadml.reports import preview_cache
-from aadml.reports.preview_cache import make_previews
-from aadml.reports.previews import Preview, PreviewSource, preview_of
+from aadml.reports import previews
+from aadml.reports.previews import Preview, PreviewSource, make_previews, preview_of
 
 
 @pytest.mark.parametrize("kind", ["fifo", "socket", "device", "folder", "absent"])
@@ -46,9 +45,7 @@ def test_previews_are_kept_by_content_and_made_again_where_damaged(tmp_path, spo
     assert made[0] == made[1] == preview_of(sources[0])
     assert [one.reason for one in made] == ["", "", "corrupt", "missing"]
     assert len(list(cache.iterdir())) == 2
-    monkeypatch.setattr(
-        preview_cache, "_built", lambda missing: pytest.fail(f"built again: {missing}") if missing else []
-    )
+    monkeypatch.setattr(previews, "_built", lambda missing: pytest.fail(f"built again: {missing}") if missing else [])
     assert make_previews(sources, cache=cache) == made
     monkeypatch.undo()
     for path in cache.iterdir():
@@ -58,7 +55,7 @@ def test_previews_are_kept_by_content_and_made_again_where_damaged(tmp_path, spo
 
 
 def crash(task, report):
-    """Stand in for `one_preview`: a decoder that crashes while it has a temporary file."""
+    """Stand in for `_in_worker`: a decoder that crashes while it has a temporary file."""
     tempfile.mkdtemp()
     os._exit(3)
 
@@ -67,7 +64,7 @@ def test_a_crash_leaves_no_temporary_files(tmp_path, spoken, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setattr(tempfile, "tempdir", None)
     (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(preview_cache, "one_preview", crash)
+    monkeypatch.setattr(previews, "_in_worker", crash)
     (found,) = make_previews([PreviewSource("", str(spoken))], cache=tmp_path / "cache")
     assert found == Preview(reason="crashed")
     assert not [*(tmp_path / "temporary").iterdir()]

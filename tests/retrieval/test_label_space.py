@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from aadml.retrieval.label_space import label_space_quality
+from aadml.retrieval.evaluation import label_space_quality
 
 
 def test_scores_are_read_through_a_softmax():

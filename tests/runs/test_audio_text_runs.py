@@ -104,7 +104,7 @@ def test_reproduce_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_st
     from aadml.cli import cli
 
     narrow = [part for key in (*NARROW["xie"], "training.batch=12") for part in ("--set", key)]
-    arguments = ["reproduce", "xie", "--clotho", str(manifest), "--config", "xie", "--max-epochs", "1",
+    arguments = ["reproduce", "xie", "--clotho", str(manifest), "--quick", "--max-epochs", "1",
                  "--seeds", "1", "--workers", "0", "-o", str(tmp_path), "--json", *narrow]  # fmt: skip
     first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert first.exit_code == 0, first.output
@@ -155,7 +155,7 @@ def test_mei_is_reproduced_quickly_from_a_folder_in_the_layout_of_audiocaps(tmp_
 
 
 @pytest.mark.parametrize(
-    ("arguments", "longest"), [(["--quick"], 10), (["--max-epochs", 4], 4), (["--max-epochs", 200], 20)]
+    ("arguments", "longest"), [(["--quick"], 10), (["--max-epochs", 4], 4), (["--max-epochs", 200], 50)]
 )
 def test_a_limit_of_epochs_shortens_every_row_and_the_model_that_makes_the_batches(
     tmp_path, monkeypatch, arguments, longest
@@ -163,7 +163,7 @@ def test_a_limit_of_epochs_shortens_every_row_and_the_model_that_makes_the_batch
     planned = []
     noted = lambda plan, jobs: planned.extend(jobs) or []  # noqa: E731
     monkeypatch.setattr("aadml.papers.reproduction_plan.ReproductionPlan.reproduce", noted)
-    call("reproduce", "3cmlf", "--audiocaps", audiocaps(tmp_path / "AudioCaps"), "--config", "3cmlf", "--seeds", 1,
+    call("reproduce", "3cmlf", "--audiocaps", audiocaps(tmp_path / "AudioCaps"), "--seeds", 1,
          "--shard", "1/2", "-o", tmp_path / "out", "--set", "training.batch=2", *arguments)  # fmt: skip
     plain, *others = planned
     assert {job.config.training.epochs for job in planned} == {longest}

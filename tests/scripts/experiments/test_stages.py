@@ -169,7 +169,7 @@ def test_methods_have_their_own_schedules_and_capped_ones_stand_apart(tmp_path):
 
 
 def test_a_setting_reaches_the_shipped_configs_that_have_its_key():
-    data_set = replace(SET, changes=(("network.hidden", [4]),), max_epochs=2)
+    data_set = replace(SET, changes=Overrides({"network.hidden": [4]}), max_epochs=2)
     found = data_set.shipped(["aadml", "cca"])
     assert found["aadml"]["network"]["hidden"] == (4,)
     assert "network" not in found["cca"].sections

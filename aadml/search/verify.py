@@ -11,7 +11,8 @@ from aadml.feature_extraction.feature_file import is_feature_file, open_features
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.block_checksums import CheckedReader, has_checksums
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.feature_extraction.ledger import RECORDS, damages_of_ledger
+from aadml.feature_extraction.ledger.integrity import damages_of_ledger
+from aadml.feature_extraction.ledger.ledger import RECORDS
 from aadml.runs.verify import verify_folder
 from aadml.search import checksums
 from aadml.search.store import connect, reading

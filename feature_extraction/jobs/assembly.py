@@ -26,7 +26,9 @@ from aadml.feature_extraction.ground.atomic import refuse_other_kind, remove_lef
 from aadml.feature_extraction.jobs.failures import Failure, deciding, is_list_of_failures, write_failures
 from aadml.feature_extraction.jobs.fitting import fitted
 from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
-from aadml.feature_extraction.ledger import Ledger, Record, Track
+from aadml.feature_extraction.ledger.ledger import Ledger
+from aadml.feature_extraction.ledger.records import Record
+from aadml.feature_extraction.ledger.track import Track
 from aadml.feature_extraction.manifest import FURTHER_TEXT, Row, is_text
 
 PENDING_NOTE = "{}: of a shard, before what is fitted on all training clips; `aadml merge` fits it"

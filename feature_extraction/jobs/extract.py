@@ -25,7 +25,9 @@ from aadml.feature_extraction.jobs.assembly import Account, assemble, refuse_for
 from aadml.feature_extraction.jobs.batching import Describer
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure, deciding_reason
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
-from aadml.feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
+from aadml.feature_extraction.ledger.ledger import DamagedValues, Ledger, open_ledger
+from aadml.feature_extraction.ledger.notes import Beginning, Progress
+from aadml.feature_extraction.ledger.records import Record
 from aadml.feature_extraction.manifest import Row, is_text
 
 _BLOCKING = ("timeout", "crashed")  # after these failures, the clip's other modalities are not decoded

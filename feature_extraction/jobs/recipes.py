@@ -27,12 +27,12 @@ class ExtractionRecipe:
 
     def with_options(self, overrides: Options | None, *, weights: str | None) -> Options:
         """Return the options of the recipe with overrides; its weights are left out if `weights` is not None."""
-        own = {
+        defaults = {
             modality: {name: value for name, value in values.items() if name != "weights" or weights is None}
             for modality, values in self.options.items()
         }
         changes = overrides or {}
-        return {name: {**own.get(name, {}), **changes.get(name, {})} for name in {**own, **changes}}
+        return {name: {**defaults.get(name, {}), **changes.get(name, {})} for name in {**defaults, **changes}}
 
 
 def _paper(description: str, variant: str, **visual: str | bool) -> ExtractionRecipe:

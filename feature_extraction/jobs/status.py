@@ -11,7 +11,8 @@ from typing import Literal
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.shard_names import named_shards
-from aadml.feature_extraction.ledger import RECORDS, Beginning, Progress, is_in_use, notes_of
+from aadml.feature_extraction.ledger.ledger import RECORDS, is_in_use
+from aadml.feature_extraction.ledger.notes import Beginning, Progress, notes_of
 
 State = Literal["running", "stopped", "finished"]
 

@@ -33,7 +33,8 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import FeatureFile, Timeline, read_features, write_features
 from aadml.feature_extraction.foreign import hdf5
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ledger import DamagedValues, Record, open_ledger
+from aadml.feature_extraction.ledger.ledger import DamagedValues, open_ledger
+from aadml.feature_extraction.ledger.records import Record
 from aadml.retrieval.embeddings_file import read_embeddings
 from aadml.runs import environment
 from aadml.search import Index

@@ -13,7 +13,8 @@ import pytest
 import aadml
 from aadml.feature_extraction.feature_file import read_features, write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ledger import Record, open_ledger
+from aadml.feature_extraction.ledger.ledger import open_ledger
+from aadml.feature_extraction.ledger.records import Record
 from aadml.search.store import create
 from tests.edited_hdf5 import edited
 from tests.feature_extraction.contents import content

@@ -12,8 +12,7 @@ import pytest
 import aadml
 from aadml.feature_extraction.ground.errors import InputError, InUseError
 from aadml.feature_extraction.ground.locks import locked
-from aadml.feature_extraction.ledger import open_ledger
-from aadml.feature_extraction.ledger.ledger import RECORDS, is_in_use
+from aadml.feature_extraction.ledger.ledger import RECORDS, is_in_use, open_ledger
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.status import WINDOW, status
-from aadml.feature_extraction.ledger import Beginning, Progress, open_ledger
+from aadml.feature_extraction.ledger.ledger import open_ledger
+from aadml.feature_extraction.ledger.notes import Beginning, Progress
 
 
 def noted(output, *notes):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from aadml.feature_extraction.ledger import Record
+from aadml.feature_extraction.ledger.records import Record
 
 
 def record(number, **changes):

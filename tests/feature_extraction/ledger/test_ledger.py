@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ledger import DamagedValues, is_in_use, open_ledger
+from aadml.feature_extraction.ledger.ledger import DamagedValues, is_in_use, open_ledger
 from tests.feature_extraction.ledger.small_ledger import append, record
 
 

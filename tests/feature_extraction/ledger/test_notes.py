@@ -1,4 +1,5 @@
-from aadml.feature_extraction.ledger import Beginning, Progress, notes_of, open_ledger
+from aadml.feature_extraction.ledger.ledger import open_ledger
+from aadml.feature_extraction.ledger.notes import Beginning, Progress, notes_of
 from tests.feature_extraction.ledger.small_ledger import append
 
 

@@ -3,7 +3,9 @@ import base64
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.ledger import Record, Track, open_ledger
+from aadml.feature_extraction.ledger.ledger import open_ledger
+from aadml.feature_extraction.ledger.records import Record
+from aadml.feature_extraction.ledger.track import Track
 from aadml.feature_extraction.media import Sound
 from aadml.feature_extraction.media.fingerprints import SIZE
 

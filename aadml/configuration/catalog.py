@@ -18,7 +18,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "selections": ("aadml.selections:SELECTIONS",),
     "methods": ("aadml.methods:METHODS",),
     "extractors": ("aadml.feature_extraction.backbones:EXTRACTORS",),
-    "datasets": ("aadml.data:DATASETS",),
+    "datasets": ("aadml.data.datasets:DATASETS",),
     "protocols": ("aadml.protocols:PROTOCOLS",),
     "metrics": ("aadml.retrieval:METRICS",),
     "label-losses": ("aadml.losses:LABEL_LOSSES",),

@@ -103,8 +103,7 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
     """
     views = () if views is None else views
     if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):
-        kind = type(views).__name__
-        raise InputError(f"views of type {kind} given; pass a list of MODALITY=VIEW texts, or a mapping")
+        raise InputError(f'views: {views!r:.80} given; pass {{"flow": VIEW}} or ["flow=VIEW"]')
     pairs = list(views.items()) if isinstance(views, Mapping) else [_pair(text) for text in views]
     view_of: dict[str, str] = {}
     for name, view in [("audio", audio), ("visual", visual), ("text", text), *pairs]:

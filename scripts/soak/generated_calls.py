@@ -214,17 +214,9 @@ def _typed(command: str, parameter: click.Parameter, share_wrong: float, random:
 def _small(command: str, random: Random) -> list[str]:
     """Return options that make a training take milliseconds; later options of the same name win."""
     words = [word for setting in SMALL for word in ("--set", setting)]
-    data = [] if command == "reproduce" else ["--data", "features.h5"]
-    if command == "train":
-        return [*words, *data, "--epochs", "1"]
-    words += [
-        *data,
-        "--seeds",
-        "1",
-        "--workers",
-        "0",
-        *(["--epochs", "1"] if command == "ablate" else ["--max-epochs", "1"]),
-    ]
+    words += [] if command == "reproduce" else ["--data", "features.h5"]
+    words += ["--epochs" if command in ("train", "ablate") else "--max-epochs", "1"]
+    words += [] if command == "train" else ["--seeds", "1", "--workers", "0"]
     if command == "compare":
         words += random.choice([["--losses", "triplet"], ["--methods", "cca"]])
     return words
@@ -285,10 +277,9 @@ FIXED = {  # what keeps a call short; other expressions for the same argument re
     "extract": {"workers": "1"}, "index": {"workers": "1"}, "Index.build": {"workers": "1"},
     "sample_data": {"clips": "1", "seconds": "0.5", "workers": "1"},
 }  # fmt: skip
-_ERRORS = ("AadmlError", "InputError", "DamagedFileError", "InUseError", "MissingExtraError", "UntrustedCodeError")
 CALLS_LEFT_OUT = {
     "serve": "does not end",
-    **dict.fromkeys(_ERRORS, "is raised by aadml only"),
+    **dict.fromkeys((name for name in aadml.__all__ if name.endswith("Error")), "is raised by aadml only"),
     **dict.fromkeys(("Clips", "Splits", "Model"), "is built by `Clips.of`, `read`, `fit` and `load`"),
     "Model.embed_features": "leaves the checks to its caller",
 }
@@ -310,7 +301,7 @@ def _readers() -> dict[str, Callable[..., Any]]:
 def public() -> dict[str, tuple[str, inspect.Signature]]:
     """Return the functions, methods and properties to call: name -> (expression of the callee, signature)."""
     callees = {}
-    for name in sorted(set(aadml.__all__) - {"serve", *_ERRORS}):
+    for name in sorted(set(aadml.__all__) - {*CALLS_LEFT_OUT} | {*OBJECTS}):
         entry = getattr(aadml, name)
         if not callable(entry):
             continue
@@ -825,28 +816,31 @@ def page(users: Mapping[str, Sequence[Entry]], title: str, lines: int, total: in
     everything = [(user, entry) for user, entries in users.items() for entry in entries]
     failures = [(user, entry) for user, entry in everything if entry.failed]
     tracebacks = sum(entry.outcome in ("traceback", "died") for _, entry in everything)
-    left_out = ", ".join(f"`{name}` ({reason})" for name, reason in LEFT_OUT.items())
-    left_out_calls = ", ".join(f"`{name}` ({reason})" for name, reason in CALLS_LEFT_OUT.items())
+    left_out, calls_left_out = (
+        ", ".join(f"`{name}` ({reason})" for name, reason in names.items()) for names in (LEFT_OUT, CALLS_LEFT_OUT)
+    )
     text = [
         "# Generated command lines and Python calls",
         "",
         f"{title}. Of {total:,} entries ended: {done}.",
         "",
         f"{tracebacks} tracebacks; {sum(bool(entry.left) for _, entry in everything)} entries left something behind. "
-        f"Left out: the commands {left_out}; the calls {left_out_calls}; the argument `work`.",
+        f"Left out: the commands {left_out}; the calls {calls_left_out}; the argument `work`.",
     ]
+
+    def counted(entries: Sequence[Entry]) -> str:
+        outcomes = Counter(entry.outcome for entry in entries)
+        return ", ".join(f"{outcome} {count}" for outcome, count in sorted(outcomes.items())) or "none"
+
     for kind, word in (("command lines", "status"), ("Python calls", "outcome")):
         for user, entries in users.items():
             some = [entry for entry in entries if (entry.number < lines) == (kind == "command lines")]
-            outcomes = Counter(entry.outcome for entry in some)
-            listed = ", ".join(f"{outcome} {count}" for outcome, count in sorted(outcomes.items()))
-            text += ["", f"## {len(some)} {kind} as {user}", "", f"By {word}: {listed or 'none'}.", ""]
+            text += ["", f"## {len(some)} {kind} as {user}", "", f"By {word}: {counted(some)}.", ""]
             text += [f"| {kind[:-1]} | number | {word} | seconds |", "|---|---|---|---|"]
             for command in sorted({entry.command for entry in some}):
-                of_command = Counter(entry.outcome for entry in some if entry.command == command)
-                listed = ", ".join(f"{outcome} {count}" for outcome, count in sorted(of_command.items()))
-                seconds = sum(entry.seconds for entry in some if entry.command == command)
-                text.append(f"| {command} | {of_command.total()} | {listed} | {seconds:.0f} |")
+                of_command = [entry for entry in some if entry.command == command]
+                seconds = sum(entry.seconds for entry in of_command)
+                text.append(f"| {command} | {len(of_command)} | {counted(of_command)} | {seconds:.0f} |")
     text += ["", f"## {len(failures)} failures", ""]
     for user, entry in failures:
         text += [

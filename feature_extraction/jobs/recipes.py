@@ -4,6 +4,7 @@ The AADML paper uses VGGish (128-d) and Inception-V3 (1,024-d), but does not spe
 after its last ReLU, with or without AudioSet's PCA, as floats or in 8 bits. Each interpretation is a recipe.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aadml.feature_extraction.ground.options import Options
@@ -35,35 +36,32 @@ class ExtractionRecipe:
         return {name: {**defaults.get(name, {}), **changes.get(name, {})} for name in {**defaults, **changes}}
 
 
-def _paper(description: str, variant: str, **visual: str | bool) -> ExtractionRecipe:
+def _paper(description: str, variant: str, visual: Mapping[str, str | bool]) -> ExtractionRecipe:
     return ExtractionRecipe(description, "vggish", "inception-v3", {"audio": {"variant": variant}, "visual": visual})
 
 
-_YOUTUBE8M = {"weights": "inception-v3-2015", "reduction": "youtube-8m"}
+_YOUTUBE8M: Mapping[str, str | bool] = {"weights": "inception-v3-2015", "reduction": "youtube-8m"}
 
 
 RECIPES = {
     "paper-post-relu": _paper(
         "VGGish after its last ReLU (non-negative, sparse); Inception-V3 with YouTube-8M's PCA to 1,024",
         "post-relu",
-        **_YOUTUBE8M,
+        _YOUTUBE8M,
     ),
     "paper-pre-activation": _paper(
-        "VGGish before its last ReLU; Inception-V3 with YouTube-8M's PCA to 1,024", "pre-activation", **_YOUTUBE8M
+        "VGGish before its last ReLU; Inception-V3 with YouTube-8M's PCA to 1,024", "pre-activation", _YOUTUBE8M
     ),
-    "paper-pca": _paper(
-        "VGGish after AudioSet's PCA; Inception-V3 with YouTube-8M's PCA to 1,024", "pca", **_YOUTUBE8M
-    ),
+    "paper-pca": _paper("VGGish after AudioSet's PCA; Inception-V3 with YouTube-8M's PCA to 1,024", "pca", _YOUTUBE8M),
     "paper-8bit": _paper(
         "both quantized to 8 bits: VGGish as in the AudioSet release, Inception-V3 as in the YouTube-8M release",
         "pca-8bit",
-        **_YOUTUBE8M,
-        eight_bit=True,
+        {**_YOUTUBE8M, "eight_bit": True},
     ),
     "paper-own-pca": _paper(
         "VGGish after its last ReLU; torchvision's Inception-V3 with a PCA of the training frames to 1,024",
         "post-relu",
-        reduction="own-pca",
+        {"reduction": "own-pca"},
     ),
 }
 """Recipes by name; the last recipe does not need the matrices of YouTube-8M."""

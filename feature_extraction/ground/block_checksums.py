@@ -1,15 +1,12 @@
 """Checksums of the blocks of a file, in a trailer after its content.
 
 Content of n bytes is followed by the checksums of its blocks of 64 KiB (8 bytes each, little endian), the SHA-256 of
-these checksums and n, n itself (8 bytes) and `aadml checksums1`. A reader verifies the blocks that it reads.
+these checksums and n, n itself (8 bytes) and `aadml checksums2`. A reader verifies the blocks that it reads.
 
-The checksum of a block of 32-bit words w_i is the sum of k_i w_i modulo 2^64, with fixed random odd 64-bit k_i
-(multilinear hashing; Lemire and Kaser, The Computer Journal 2014). It finds every change of a single word, and
-misses any other change with a probability of at most about 2^-32. It is several times as fast as SHA-256. Like every
-checksum beside its data, it finds damage but not forgery.
+The checksum of a block is its XXH3 of 64 bits (https://xxhash.com), which reads memory about as fast as a copy does.
+Like every checksum beside its data, it finds damage but not forgery.
 """
 
-import functools
 import hashlib
 import io
 import os
@@ -19,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import DamagedFileError
@@ -26,7 +24,7 @@ from aadml.feature_extraction.ground.errors import DamagedFileError
 BLOCK = 1 << 16
 """Bytes of a block."""
 
-_MAGIC = b"aadml checksums1"
+_MAGIC = b"aadml checksums2"
 _FOOTER = struct.Struct("<32sQ16s")  # SHA-256 of checksums and size, size of the content, magic
 _CACHED = 64  # blocks of a reader
 _PIECE = 64  # blocks that are read at a time
@@ -34,15 +32,9 @@ _PIECE = 64  # blocks that are read at a time
 
 def checksums(data: bytes | memoryview) -> NDArray[np.uint64]:
     """Compute the checksums of the blocks of `data`; the last block may be shorter than `BLOCK`."""
-    padded = data if len(data) % BLOCK == 0 else bytes(data) + bytes(-len(data) % BLOCK)
-    words = np.frombuffer(padded, dtype="<u4").reshape(-1, BLOCK // 4)
-    return np.asarray(np.einsum("ij,j->i", words, _keys()))
-
-
-@functools.cache
-def _keys() -> NDArray[np.uint64]:
-    drawn = hashlib.shake_256(b"aadml block checksums").digest(BLOCK // 4 * 8)
-    return np.frombuffer(drawn, dtype="<u8").astype(np.uint64) | np.uint64(1)
+    view = memoryview(data)
+    sums = [xxhash.xxh3_64_intdigest(view[start : start + BLOCK]) for start in range(0, len(view), BLOCK)]
+    return np.array(sums, dtype=np.uint64)
 
 
 def append_checksums(path: str | os.PathLike[str]) -> None:

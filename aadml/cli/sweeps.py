@@ -74,7 +74,7 @@ class SweepProgress:
         """Count a finished or failed run."""
         self._parts.pop(outcome.job.folder, None)
         self._finished += 1
-        if outcome.kept:
+        if outcome.was_finished:
             self._kept += 1
             self._bar.start_from(self._kept)
         self._show()

@@ -279,10 +279,10 @@ class ConfigFile:
 
     def _entry(self, key: str, default: Any) -> Any:
         """Return a section that chooses an entry; one without a name has the name and the options of the default."""
-        given = self.values.get(key, default)
-        if default is REQUIRED or not isinstance(given, Mapping) or "name" in given:
-            return given
-        return {**(default if isinstance(default, Mapping) else {"name": default}), **given}
+        section = self.values.get(key, default)
+        if default is REQUIRED or not isinstance(section, Mapping) or "name" in section:
+            return section
+        return {**(default if isinstance(default, Mapping) else {"name": default}), **section}
 
     def _built(self, kind: Callable[..., T], section: str) -> T:
         return built(kind, self.mapping(section), section)

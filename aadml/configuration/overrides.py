@@ -81,8 +81,8 @@ def with_setting(values: JsonObject, path: str, value: Json) -> dict[str, Json]:
         proxy = {} if current is None else {"proxy": current}
         # a recipe had also set the selection and the directions
         dropped = ("loss", "recipe", "selection", "directions") if "recipe" in values else ("loss",)
-        kept = {key: inner for key, inner in values.items() if key not in dropped}
-        return kept | expand_loss({"loss": value, **proxy})
+        remaining = {key: inner for key, inner in values.items() if key not in dropped}
+        return remaining | expand_loss({"loss": value, **proxy})
     head, _, rest = path.partition(".")
     if not rest:
         return dict(values) | {head: value}

@@ -84,14 +84,14 @@ def nearest(
     Returns:
         Indices (a, k) int64, best first, and cosines (a, k) float64; -1 and minus infinity if fewer rows remain.
     """
-    asked, count, device = len(queries[0]), len(bank[0]), bank[0].device
-    index = torch.full((asked, k), -1, dtype=torch.int64, device=device)
-    score = torch.full((asked, k), -torch.inf, dtype=torch.float64, device=device)
-    if not asked or not count or not k:
+    queried, count, device = len(queries[0]), len(bank[0]), bank[0].device
+    index = torch.full((queried, k), -1, dtype=torch.int64, device=device)
+    score = torch.full((queried, k), -torch.inf, dtype=torch.float64, device=device)
+    if not queried or not count or not k:
         return index, score
     with torch.no_grad(), torch.autocast(device.type, enabled=False):
         search = _Search(queries, bank, min(k + excluded, count))
-        for rows in torch.arange(asked, device=device).split(search.rows_at_once()):
+        for rows in torch.arange(queried, device=device).split(search.rows_at_once()):
             candidates, clear = search.candidates(rows)
             for part, best_of in ((clear, search.best_of_ranked), (~clear, search.best)):
                 some = rows[part]
@@ -208,9 +208,9 @@ class _Search:
 
 
 def _sums(queries: Tensor, bank: Tensor, rows: Tensor, candidates: Tensor, together: int) -> Tensor:
-    asked, parts = queries.index_select(0, rows).double()[:, None], []
+    selected, parts = queries.index_select(0, rows).double()[:, None], []
     for some in candidates.split(together, 1):
-        parts.append(summed(asked, bank.index_select(0, some.flatten()).unflatten(0, some.shape).double()))
+        parts.append(summed(selected, bank.index_select(0, some.flatten()).unflatten(0, some.shape).double()))
     return torch.cat(parts, 1)
 
 

@@ -94,13 +94,13 @@ def agreeing_neighbors(
 def _found(bank: Views, queries: Views | None, k: int, labels: Tensor | None, groups: Tensor | None) -> NeighborLists:
     alone, queries = queries is None, bank if queries is None else queries
     _check(bank, queries, k, same_rows=groups is not None or labels is not None)
-    asked, count, device = len(queries[0]), len(bank[0]), bank[0].device
+    queried, count, device = len(queries[0]), len(bank[0]), bank[0].device
     labels, groups = (_on(device, codes) for codes in (labels, groups))
     codes = groups if groups is not None else torch.arange(count, device=device) if alone else None
     excluded = 0 if codes is None else _largest(codes)
-    index = torch.full((asked, k), -1, dtype=torch.int64, device=device)
-    score = torch.full((asked, k), -torch.inf, dtype=torch.float64, device=device)
-    for rows, members in _by_class(asked, count, labels, device):
+    index = torch.full((queried, k), -1, dtype=torch.int64, device=device)
+    score = torch.full((queried, k), -torch.inf, dtype=torch.float64, device=device)
+    for rows, members in _by_class(queried, count, labels, device):
         part, share = [view[members] for view in bank], group.own(len(rows))
         itself = queries is bank and rows is members and share == slice(0, len(rows))
         rows = rows[share]

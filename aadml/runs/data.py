@@ -149,7 +149,7 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
     return each_split(splits, lambda part: part if name is None else replace(part, relevance=rule), *notes)
 
 
-class Source:
+class TrainingSource:
     """Data that are passed to a training; a file is read once, for the choice of a config and for the training.
 
     Args:

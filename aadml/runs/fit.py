@@ -18,7 +18,7 @@ from aadml.model.model import Model
 from aadml.model.packing import FACTS
 from aadml.retrieval.judgments import relevance_name
 from aadml.runs.config_warnings import config_warnings, training_warnings
-from aadml.runs.data import Source
+from aadml.runs.data import TrainingSource
 from aadml.runs.loading import load_trained, read_config
 from aadml.runs.manifest import CONFIG, read_manifest
 from aadml.runs.prepare import Prepared, prepare
@@ -105,7 +105,7 @@ def fit(
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     if data is None and launch.started():
         raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
-    source = Source(data)
+    source = TrainingSource(data)
     config = source.starting_config(config, method, note)
     flags = {
         "loss": loss,
@@ -184,7 +184,7 @@ def resume_run(
     if CONFIG not in manifest.files:
         raise InputError(f"{place}: was stopped before training began; start a new run")
     config = read_config(manifest)
-    prepared = None if manifest.is_finished else prepare(config, Source(data).splits(config))
+    prepared = None if manifest.is_finished else prepare(config, TrainingSource(data).splits(config))
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     with group.joined():
         if prepared is not None:

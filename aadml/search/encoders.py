@@ -26,7 +26,7 @@ from aadml.model.model import Model
 from aadml.objective.sections import OptionValues
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.runs.loading import load
-from aadml.search.facts import ModelRecord, PlainRecord, near
+from aadml.search.facts import ModelReference, PlainRecord, near
 
 _PART = 4096  # items embedded at a time
 
@@ -57,11 +57,11 @@ class ModelEncoder:
             return self.model.embed_features(features, modality)
         return torch.cat([self.model.embed_features(part, modality).float() for part in features.split(_PART)])
 
-    def record(self, folder: Path) -> ModelRecord:
+    def record(self, folder: Path) -> ModelReference:
         """Return the record of the encoder for an index in `folder`."""
         if self.model.folder is None:
             raise InputError("index: the model has no folder; save it with `model.save(folder)` first")
-        return ModelRecord(path=near(self.model.folder, folder), digest=digest_of(self.model))
+        return ModelReference(path=near(self.model.folder, folder), digest=digest_of(self.model))
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ IndexEncoder = ModelEncoder | PlainEncoder
 
 
 def load_encoder(
-    record: ModelRecord | PlainRecord, folder: Path, model: Model | str | Path | None = None
+    record: ModelReference | PlainRecord, folder: Path, model: Model | str | Path | None = None
 ) -> IndexEncoder:
     """Load the encoder of an index.
 

@@ -32,7 +32,7 @@ class SourceRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelRecord:
+class ModelReference:
     """Model of an index: its folder, and the checksum of everything that determines its vectors."""
 
     kind: Literal["model"] = "model"
@@ -111,7 +111,7 @@ class IndexFacts:
     """
 
     source: SourceRecord
-    encoder: ModelRecord | PlainRecord
+    encoder: ModelReference | PlainRecord
     state: StateRecord
     calibration: CalibrationRecord = field(default_factory=CalibrationRecord)
     approximate: CellsRecord | None = None

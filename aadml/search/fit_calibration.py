@@ -159,10 +159,10 @@ def check_widths(source: IndexSource, widths: Mapping[Modality, int], place: str
         place: path of the file, for the message.
     """
     for modality, items in source.present.items():
-        given, width = items.features.shape[1], widths.get(modality)
-        if width not in (None, given):
+        dimension, width = items.features.shape[1], widths.get(modality)
+        if width not in (None, dimension):
             raise InputError(
-                f"{place}: {modality} has {given} dimensions, but the index has {width}; pass "
+                f"{place}: {modality} has {dimension} dimensions, but the index has {width}; pass "
                 "features of the extractor of the index"
             )
 

@@ -9,7 +9,7 @@ from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.strings import Note
 from aadml.retrieval.metric_functions import check_columns
-from aadml.runs.data import Source, data_location
+from aadml.runs.data import TrainingSource, data_location
 from aadml.runs.sample_data import with_sample_data
 from aadml.studies.ablation_grid import collected, jobs_of, plan_ablation
 from aadml.studies.ablation_page import write_ablation
@@ -72,7 +72,7 @@ def ablate(
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)
-    start = Source(data).starting_config(config, method, note)
+    start = TrainingSource(data).starting_config(config, method, note)
     base = with_sample_data(
         assemble(
             data=data_location(data) if data else None, method=method, config=str(start) if start else None,

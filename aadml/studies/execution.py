@@ -100,7 +100,7 @@ class Execution:
         if self.merge:
             complete = with_needed(jobs)
             check_complete(complete)
-            return [SweepOutcome(job, kept=True) for job in complete]
+            return [SweepOutcome(job, was_finished=True) for job in complete]
         outcomes = work_off_needed(order(self.part(jobs)), self.workers, self.work)
         if self.shard:
             done = sum(not outcome.reason for outcome in outcomes)

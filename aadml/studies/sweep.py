@@ -28,12 +28,12 @@ class SweepOutcome:
     Attributes:
         job: the run.
         reason: reason of a failure; empty if the run is finished.
-        kept: whether the run was already finished.
+        was_finished: whether the run was already finished.
     """
 
     job: Job
     reason: str = ""
-    kept: bool = False
+    was_finished: bool = False
 
 
 def sweep(
@@ -74,7 +74,7 @@ def sweep(
     waiting = []
     for job in jobs:
         if is_done(job):
-            settle(SweepOutcome(job, kept=True))
+            settle(SweepOutcome(job, was_finished=True))
         else:
             waiting.append(job)
     for job, reason in in_processes(work_off, waiting, worker_count(workers, waiting), report):

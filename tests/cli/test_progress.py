@@ -75,13 +75,13 @@ def test_a_session_counts_the_steps_of_each_epoch():
     assert seen == [1, 2]
 
 
-def outcome(name, reason="", *, kept=False):
-    return SimpleNamespace(job=SimpleNamespace(folder=Path(name)), reason=reason, kept=kept)
+def outcome(name, reason="", *, was_finished=False):
+    return SimpleNamespace(job=SimpleNamespace(folder=Path(name)), reason=reason, was_finished=was_finished)
 
 
 def test_runs_that_go_on_count_by_their_epochs(clock, capsys):
     bar = SweepProgress(4)
-    bar.outcome(outcome("a", kept=True))
+    bar.outcome(outcome("a", was_finished=True))
     one, two = (SimpleNamespace(folder=Path(name)) for name in "bc")
     clock[0] += LOG_SECONDS
     bar.epoch(one, 1, 4)

@@ -31,7 +31,7 @@ def content(**changes):
 def test_labels_decide_where_a_training_starts(tmp_path):
     def asked(given, config=None, method=None):
         said = []
-        return data.Source(given).starting_config(config, method, said.append), said
+        return data.TrainingSource(given).starting_config(config, method, said.append), said
 
     def written(**changes):
         write_features(tmp_path / "f.h5", content(**changes))

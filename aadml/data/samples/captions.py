@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.data.samples.setting import Setting
+from aadml.data.samples.setting import ClipTraits
 
 CAPTIONS = 5
 """Number of captions of a clip."""
@@ -33,7 +33,7 @@ _SIDES = {"left": "on the left", "middle": "in the middle", "right": "on the rig
 _NOISES = {"hiss": "hissing", "rumble": "rumbling", "hum": "humming", "chatter": "murmuring"}
 
 
-def write_captions(setting: Setting, generator: np.random.Generator) -> tuple[str, ...]:
+def write_captions(setting: ClipTraits, generator: np.random.Generator) -> tuple[str, ...]:
     """Return five different captions of a clip.
 
     Each caption names the event and some of its pace, pitch, color, place, background noise and a second sound.
@@ -47,7 +47,7 @@ def write_captions(setting: Setting, generator: np.random.Generator) -> tuple[st
     return tuple(f"{sentences[number][0].upper()}{sentences[number][1:]}." for number in chosen.tolist())
 
 
-def _sentences(setting: Setting, generator: np.random.Generator) -> list[str]:
+def _sentences(setting: ClipTraits, generator: np.random.Generator) -> list[str]:
     words = vocabularies()[setting.label]
 
     def pick(kind: str) -> str:

@@ -8,7 +8,7 @@ from aadml.data.samples.background import background_noise, paint_background
 from aadml.data.samples.events import EVENTS
 from aadml.data.samples.picture import Image, Picture
 from aadml.data.samples.scene import Event
-from aadml.data.samples.setting import Setting, draw_setting
+from aadml.data.samples.setting import ClipTraits, draw_setting
 from aadml.data.samples.sound import Signal, at_level
 
 SIZE = 128
@@ -22,7 +22,7 @@ FRAME_RATE = 12
 class RenderedClip:
     """A clip before it is compressed: sound (samples,) in -1..1, pictures (frames, SIZE, SIZE, 3) blue-green-red."""
 
-    setting: Setting
+    setting: ClipTraits
     sound: Signal
     pictures: Image
 
@@ -48,7 +48,7 @@ def render_clip(label: str, index: int, *, seconds: float, seed: int) -> Rendere
     )
 
 
-def _record(setting: Setting, event: Event, heard: Event | None, generator: np.random.Generator) -> Signal:
+def _record(setting: ClipTraits, event: Event, heard: Event | None, generator: np.random.Generator) -> Signal:
     sound = at_level(event.sound, 0.0)
     sound = sound + at_level(background_noise(setting.noise, setting.scene.seconds, generator), setting.noise_level)
     if heard is not None and setting.heard is not None:
@@ -60,7 +60,7 @@ def _record(setting: Setting, event: Event, heard: Event | None, generator: np.r
     return np.clip(at_level(colored, setting.loudness), -0.99, 0.99)
 
 
-def _film(setting: Setting, event: Event, seen: Event | None, generator: np.random.Generator) -> Image:
+def _film(setting: ClipTraits, event: Event, seen: Event | None, generator: np.random.Generator) -> Image:
     wall = paint_background(SIZE, setting.clutter, generator)
     corner = generator.choice([-1.0, 1.0], 2) * 0.32
     right, down = setting.offset

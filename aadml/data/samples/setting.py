@@ -32,7 +32,7 @@ class Disturbance:
 
 
 @dataclass(frozen=True)
-class Setting:
+class ClipTraits:
     """Traits in which clips differ.
 
     Args:
@@ -68,7 +68,7 @@ class Setting:
     seen: Disturbance | None
 
 
-def draw_setting(label: str, seconds: float, generator: np.random.Generator) -> Setting:
+def draw_setting(label: str, seconds: float, generator: np.random.Generator) -> ClipTraits:
     """Draw the setting of a clip.
 
     Args:
@@ -78,7 +78,7 @@ def draw_setting(label: str, seconds: float, generator: np.random.Generator) -> 
     """
     scene = _draw_scene(seconds, generator)
     place = PLACES[int(generator.integers(3))]
-    return Setting(
+    return ClipTraits(
         label=label,
         scene=scene,
         place=place,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 
@@ -18,7 +18,7 @@ def features(tmp_path):
 @pytest.fixture
 def base(features):
     """Config values of a training that takes milliseconds."""
-    return read_yaml("aadml") | {
+    return open_config("aadml").values | {
         "data": str(features),
         "network": {"hidden": [8]},
         "training": {"epochs": 3, "batch": 20, "learning_rate": 0.01},

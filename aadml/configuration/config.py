@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from annotated_types import Interval, Len, MinLen
 
@@ -12,9 +12,8 @@ from aadml.configuration import strict_yaml
 from aadml.configuration.overrides import Settings, expand_loss, named, setting_pairs, with_setting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.option_types import Choice
-from aadml.feature_extraction.ground.options import REQUIRED, Option, as_yaml, schema, sections
+from aadml.feature_extraction.ground.options import REQUIRED, Option, OptionValues, as_yaml, plain, schema, sections
 from aadml.feature_extraction.ground.registry import lookup, suggestion
 from aadml.feature_extraction.ground.validation import built, checked, checked_options
 from aadml.methods import METHODS
@@ -24,10 +23,8 @@ from aadml.methods.training.settings import AUTO, Precision, Training
 from aadml.objective.composition import Weighted
 from aadml.objective.objective import parse_directions
 from aadml.objective.recipes import RECIPES
-from aadml.objective.sections import EntrySection, OptionValues, is_named, plain
+from aadml.objective.sections import EntrySection, is_named
 from aadml.proxies import prefix_of
-
-T = TypeVar("T")
 
 DEFAULT_METHOD = "aadml"
 TUNING = "tuning"
@@ -101,7 +98,7 @@ class Config:
     sections: OptionValues
 
     @property
-    def values(self) -> dict[str, Json]:
+    def values(self) -> dict[str, object]:
         """Nested plain values, as in YAML."""
         method = {"method": {"name": self.method, **self.options.plain()}}
         fixed = {"inputs": vars(self.inputs), "training": vars(self.training)}
@@ -109,7 +106,7 @@ class Config:
         recipe = {"recipe": self.recipe} if self.recipe else {}
         return {**method, **vars(self.common), **fixed, **towers, **recipe, **self.sections.plain()}
 
-    def __getitem__(self, key: str) -> Json:
+    def __getitem__(self, key: str) -> object:
         return self.values[key]
 
     @property
@@ -165,28 +162,9 @@ class Config:
         return name if self.method == DEFAULT_METHOD else f"{self.method}-{name}"
 
 
-def resolve(values: JsonObject) -> Config:
+def resolve(values: Mapping[str, object]) -> Config:
     """Check nested plain values and complete them; see `ConfigFile.resolve`."""
     return ConfigFile(values).resolve()
-
-
-def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
-    """Return the search space of equal budgets: the `tuning` of the config, else the search ranges of the options.
-
-    Raises:
-        InputError: `tuning` is not a mapping of keys to lists of values.
-    """
-    if TUNING in values:
-        chosen: dict[str, list[Json]] = {}
-        for key, choices in ConfigFile(values).mapping(TUNING).items():
-            if not isinstance(choices, list) or not choices:
-                raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; pass a list of values to try")
-            chosen[key] = choices
-        return chosen
-    entries = {section: schema(entry) for section, entry in reversed(FIXED.items())}
-    entries["method"] = schema(METHODS[resolve(values).method])
-    space = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
-    return {key: [*choices] for key, choices in space.items() if choices}
 
 
 @dataclass(frozen=True)
@@ -198,7 +176,7 @@ class ConfigFile:
         places: dotted key -> location such as "aadml.yaml, line 3", for messages.
     """
 
-    values: JsonObject
+    values: Mapping[str, object]
     places: Mapping[str, str] = field(default_factory=dict)
 
     def changed(self, settings: Settings) -> "ConfigFile":
@@ -212,6 +190,19 @@ class ConfigFile:
             values = with_setting(values, path, value)
             places = {key: where for key, where in places.items() if key != path and not key.startswith(f"{path}.")}
         return ConfigFile(values, places)
+
+    def tuning_space(self) -> dict[str, list[object]]:
+        """Return the search space of equal budgets: the section `tuning`, else the search ranges of the options.
+
+        Raises:
+            InputError: `tuning` is not a mapping of keys to lists of values.
+        """
+        if TUNING in self.values:
+            return self._lists_of_values()
+        entries = {section: schema(entry) for section, entry in reversed(FIXED.items())}
+        entries["method"] = schema(METHODS[self.resolve().method])
+        space = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
+        return {key: [*choices] for key, choices in space.items() if choices}
 
     def resolve(self, *, stored: bool = False) -> Config:
         """Check the values and complete them with the defaults of the objects that they configure.
@@ -246,14 +237,14 @@ class ConfigFile:
             if key not in known:
                 raise InputError(f"{key}: method {method} has no such key; {suggestion(key, known)}")
         if TUNING in values:
-            tuning_space(values)
+            self._lists_of_values()
         return Config(
             method=method,
-            options=OptionValues(**checked_options(build, options, "method", name=method)),
-            common=built(Common, {key: values[key] for key in schema(Common) if key in values}, ""),
-            inputs=full._built(Inputs, "inputs"),
-            training=full._built(Training, "training"),
-            towers=full._built(PretrainedOptions, TOWERS) if values.get(TOWERS) is not None else None,
+            options=checked_options(build, options, "method", name=method),
+            common=built(Common, OptionValues(**{key: values[key] for key in schema(Common) if key in values}), ""),
+            inputs=built(Inputs, full._options("inputs"), "inputs"),
+            training=built(Training, full._options("training"), "training"),
+            towers=built(PretrainedOptions, full._options(TOWERS), TOWERS) if values.get(TOWERS) is not None else None,
             recipe=checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe") if "recipe" in values else None,
             sections=full._sections(wanted, stored=stored),
         )
@@ -270,12 +261,21 @@ class ConfigFile:
             del values["proxy"]  # "--loss NAME" sets it for methods that have proxies
         return ConfigFile({**defaults, **values})
 
-    def mapping(self, section: str) -> JsonObject:
+    def _options(self, section: str) -> OptionValues:
         """Return the options of a section that does not choose an entry of a registry."""
         options = self.values.get(section, {})
         if isinstance(options, Mapping) and all(isinstance(key, str) for key in options):
-            return options
+            return OptionValues(**options)
         raise InputError(f"{section}: {as_yaml(options)} given; pass a mapping of options, or leave out the section")
+
+    def _lists_of_values(self) -> dict[str, list[object]]:
+        """Return the values to try, by key, of the section `tuning`."""
+        space: dict[str, list[object]] = {}
+        for key, choices in vars(self._options(TUNING)).items():
+            if not isinstance(choices, list) or not choices:
+                raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; pass a list of values to try")
+            space[key] = choices
+        return space
 
     def _entry(self, key: str, default: Any) -> Any:
         """Return a section that chooses an entry; one without a name has the name and the options of the default."""
@@ -283,9 +283,6 @@ class ConfigFile:
         if default is REQUIRED or not isinstance(section, Mapping) or "name" in section:
             return section
         return {**(default if isinstance(default, Mapping) else {"name": default}), **section}
-
-    def _built(self, kind: Callable[..., T], section: str) -> T:
-        return built(kind, self.mapping(section), section)
 
     def _sections(self, wanted: Mapping[str, Option], *, stored: bool) -> OptionValues:
         """Return the sections of a method."""
@@ -297,21 +294,21 @@ class ConfigFile:
 
     def _section(self, key: str, kind: Any, score: str | None, *, stored: bool) -> object:
         """Return a checked section; `score` is the score of the loss, or None if it has no score."""
-        given: Any = self.values[key]
-        if given is REQUIRED:
+        value: Any = self.values[key]
+        if value is REQUIRED:
             raise InputError(f"{key}: the section is missing; add it, for example as in the preset `aadml`")
         if key == "directions":
-            names = checked(Annotated[tuple[str, ...], Len(1, 64)], [given] if isinstance(given, str) else given, key)
+            names = checked(Annotated[tuple[str, ...], Len(1, 64)], [value] if isinstance(value, str) else value, key)
             parse_directions(names)
             return names
         if not is_named(kind):
-            return self._built(kind, key)
-        name, options = named(given, key)
-        section = kind(name, OptionValues(**options))
+            return built(kind, self._options(key), key)
+        section = kind(*named(value, key))
         if stored and section.is_outside:
             return section
         if key == "selection" and score is not None and "score" in schema(section.entry):
-            section = kind(name, OptionValues(**{"score": score, **options}))  # ranks in the score of the loss
+            options = OptionValues(**{"score": score, **vars(section.options)})  # ranks in the score of the loss
+            section = replace(section, options=options)
         return section.completed(check=True)
 
 

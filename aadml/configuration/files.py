@@ -6,7 +6,6 @@ from aadml.configuration import strict_yaml
 from aadml.configuration.config import ConfigFile
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.registry import nearest
 
 
@@ -44,11 +43,6 @@ def parsed(text: str, place: Path) -> ConfigFile:
         kind = "empty" if document.value is None else f"a {type(document.value).__name__}"
         raise InputError(f"{place}: is {kind}; pass a config, which is a mapping of sections")
     return ConfigFile(document.value, {key: f"{place.name}, line {line}" for key, line in document.lines.items()})
-
-
-def read_yaml(name: str | Path) -> JsonObject:
-    """Read the values of a config file; see `open_config`."""
-    return open_config(name).values
 
 
 def _found(name: str | Path) -> Path:

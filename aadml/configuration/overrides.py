@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from aadml.configuration import strict_yaml
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
-from aadml.feature_extraction.ground.options import as_yaml
+from aadml.feature_extraction.ground.options import OptionValues, as_yaml, without
 from aadml.feature_extraction.ground.registry import JoinedRegistry, require_entry
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
@@ -25,14 +24,14 @@ class Setting(NamedTuple):
     """
 
     key: str
-    value: Json
+    value: object
 
 
-Settings = JsonObject | Sequence[str | Setting] | None
+Settings = Mapping[str, object] | Sequence[str | Setting] | None
 """Values of any keys of the config, as {"proxy.k": 5}, ["proxy.k=5"] or [Setting("proxy.k", 5)]; None for none."""
 
 
-def flag_settings(flags: JsonObject) -> list[Setting]:
+def flag_settings(flags: Mapping[str, str | int | Sequence[str] | None]) -> list[Setting]:
     """Return the settings of the flags that are not None."""
     return [Setting(key, value) for key, value in flags.items() if value is not None]
 
@@ -67,7 +66,7 @@ def parse_setting(text: str, flag: str = "--set") -> Setting:
         raise InputError(f"{flag} {text}: {str(error).removeprefix('line 1: ')}") from error
 
 
-def with_setting(values: JsonObject, path: str, value: Json) -> dict[str, Json]:
+def with_setting(values: Mapping[str, object], path: str, value: object) -> dict[str, object]:
     """Return `values` with the key at a dotted path ("proxy.k") set.
 
     The path `loss` accepts a shorthand: "aa-triplet" also sets the proxy, "triplet" removes it, and "hard-triplet" also
@@ -94,20 +93,24 @@ def with_setting(values: JsonObject, path: str, value: Json) -> dict[str, Json]:
     return dict(values) | {head: with_setting(inner, rest, value) if "." in rest else dict(inner) | {rest: value}}
 
 
-def named(given: Json, where: str) -> tuple[str, JsonObject]:
+def named(section: object, where: str) -> tuple[str, OptionValues]:
     """Return the name and the options of a section that chooses an entry of a registry.
 
     Raises:
         InputError: the section is neither a name nor a mapping with a name.
     """
-    if isinstance(given, str):
-        return given, {}
-    if isinstance(given, Mapping) and isinstance(given.get("name"), str) and all(isinstance(key, str) for key in given):
-        return str(given["name"]), {key: value for key, value in given.items() if key != "name"}
-    raise InputError(f"{where}: {as_yaml(given)} given; pass a name, or a mapping with a 'name'")
+    if isinstance(section, str):
+        return section, OptionValues()
+    if (
+        isinstance(section, Mapping)
+        and isinstance(section.get("name"), str)
+        and all(isinstance(k, str) for k in section)
+    ):
+        return str(section["name"]), without(OptionValues(**section), ("name",))
+    raise InputError(f"{where}: {as_yaml(section)} given; pass a name, or a mapping with a 'name'")
 
 
-def expand_loss(values: JsonObject) -> dict[str, Json]:
+def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
     """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that it stands for.
 
     Sections that are already in `values` override those of a recipe.
@@ -124,14 +127,14 @@ def expand_loss(values: JsonObject) -> dict[str, Json]:
         anchored = next(key for key in PROXIES if prefix_of(key) == prefix)
         proxy, proxy_options = named(values.get("proxy", anchored), "proxy")
         others = proxy not in (anchored, IDENTITY)  # options of another proxy do not apply
-        values["proxy"] = {**({} if others else proxy_options), "name": anchored}
+        values["proxy"] = {**({} if others else vars(proxy_options)), "name": anchored}
     if name not in RECIPES:
         require_entry(JoinedRegistry(LOSSES, RECIPES), name, "loss")
-        return values | {"loss": {"name": name, **options}}
+        return values | {"loss": {"name": name, **vars(options)}}
     recipe = RECIPES[name]
     brought = {"selection": recipe.selection, "directions": recipe.directions}
     brought = {key: value for key, value in brought.items() if value is not None}
-    return brought | values | {"recipe": name, "loss": {**recipe.loss, **options}}
+    return brought | values | {"recipe": name, "loss": {**recipe.loss, **vars(options)}}
 
 
 def proxy_prefix_of(loss: str) -> str:

@@ -121,7 +121,7 @@ def read(text: str) -> Document:
     return Document(None if node is None else _value(node, "", lines), lines)
 
 
-def dump(value: Json, **options: Any) -> str:
+def dump(value: object, **options: Any) -> str:
     """Return plain values as YAML text; `load` of this text returns the same values."""
     text: str = yaml.dump(value, Dumper=_Dumper, **options)
     return text

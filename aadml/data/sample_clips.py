@@ -18,6 +18,7 @@ from aadml.data.samples.mp4 import write_mp4
 from aadml.data.samples.sound import RATE
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import built
 from aadml.feature_extraction.ground.worker_pool import Finished, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
@@ -92,7 +93,7 @@ def sample_data(
     Raises:
         InputError: the folder cannot be written, or a parameter is out of its range.
     """
-    sample = built(SampleClips, {"clips": clips, "seconds": seconds, "seed": seed}, "")
+    sample = built(SampleClips, OptionValues(clips=clips, seconds=seconds, seed=seed), "")
     target = Path(folder)
     manifest = target / "manifest.csv"
     if target.exists() and not target.is_dir():

@@ -14,6 +14,7 @@ from aadml.comparison.features import Features, Modality
 from aadml.comparison.stored_rows import BLOCK, StoredRows
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.methods.architecture import Architecture
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Precision, Training
 from aadml.proxies.contract import Proxy
@@ -43,7 +44,7 @@ class Context:
     clips: int = 0
     features: Mapping[Modality, JsonObject] = field(default_factory=dict)
     unlabelled: int = 0
-    architecture: JsonObject | None = None
+    architecture: Architecture | None = None
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
@@ -182,9 +183,9 @@ class Embedder(ABC):
         """Return the proxy that replaces clips in training, or None."""
         return None
 
-    def architecture(self) -> JsonObject:
+    def architecture(self) -> Architecture:
         """Return networks whose shape was read from files, so that a saved model can be built without those files."""
-        return {}
+        return Architecture()
 
     def readout(self) -> Mapping[str, str | float]:
         """Return name and temperature of the chosen read-out, for reports; empty if there is no choice."""

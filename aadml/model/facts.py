@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass, field
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
+from aadml.feature_extraction.ground.options import OptionValues
+from aadml.methods.architecture import Architecture
 from aadml.methods.inputs import Inputs
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.training.settings import Training
-from aadml.objective.sections import OptionValues
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Facts:
         similarity: similarity function of the embeddings.
         protocol: protocol of selection and scoring.
         features: modality -> fingerprint of its extractor; empty if the data did not name an extractor.
-        architecture: architecture of networks that were read from files (see `Method.architecture`).
+        architecture: networks that were read from files (see `Method.architecture`).
         towers: pretrained networks in front of the method; None if the method reads features.
         data: the training data.
         selected_epoch: epoch of these weights; None if there are no epochs.
@@ -77,7 +78,7 @@ class Facts:
     similarity: str = "cosine"
     protocol: str = "inductive"
     features: Mapping[Modality, JsonObject] = field(default_factory=dict)
-    architecture: JsonObject = field(default_factory=dict)
+    architecture: Architecture = field(default_factory=Architecture)
     towers: PretrainedOptions | None = None
     data: TrainingData = field(default_factory=TrainingData)
     selected_epoch: int | None = None
@@ -89,9 +90,10 @@ class Facts:
         return tuple(self.dimensions)
 
     def to_json(self) -> JsonObject:
-        """Return the facts as plain values; `towers` is left out if it is None."""
+        """Return the facts as plain values; `towers`, and networks that do not exist, are left out."""
         method = {"name": self.method.name, "arguments": self.method.arguments.plain()}
         facts = asdict(self) | {"method": method}
+        facts["architecture"] = {name: network for name, network in facts["architecture"].items() if network}
         return {key: value for key, value in facts.items() if key != "towers" or value is not None}
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.feature_extraction.ground.options import keywords, sections, without_removed
+from aadml.feature_extraction.ground.options import OptionValues, keywords, sections, without_removed
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD, Inputs, load_scaling
@@ -23,7 +23,7 @@ from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.model.packing import FACTS, WEIGHTS, ModelRecord, read_model_record, unpack_tensors
 from aadml.objective.left_out import rebuilding
-from aadml.objective.sections import OptionValues, stored_section
+from aadml.objective.sections import stored_section
 
 
 def build_method(
@@ -50,7 +50,7 @@ def build_method(
     def build(context: Context) -> Method:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(context.seed)
-            method = entry(context, training, **keywords(entry, vars(arguments)))
+            method = entry(context, training, **keywords(entry, arguments))
             return require_result(method, MethodFactory, "method", name)
 
     return towered(name, build, context, training, towers=towers, inputs=inputs) if towers else build(context)
@@ -92,7 +92,7 @@ def _typed_arguments(method: MethodFacts) -> OptionValues:
     """Return the arguments of a method, with the plain values of sections replaced by objects."""
     entry = lookup(METHODS, method.name, "method")
     kinds = {key: section.kind for key, section in sections(entry).items()}
-    arguments = without_removed(entry, vars(method.arguments), "method", name=method.name).items()
+    arguments = vars(without_removed(entry, method.arguments, "method", name=method.name)).items()
     return OptionValues(**{k: stored_section(k, kinds[k], value) if k in kinds else value for k, value in arguments})
 
 

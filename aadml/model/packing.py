@@ -11,7 +11,7 @@ from safetensors.torch import save as save_tensors
 from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.ground.json_values import nested, read_as
-from aadml.feature_extraction.ground.options import without_removed
+from aadml.feature_extraction.ground.options import OptionValues, without_removed
 from aadml.methods.training.session import Checkpoint
 from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts
@@ -78,10 +78,10 @@ def read_model_record(folder: Path) -> ModelRecord:
     """
     place = folder / FACTS
     content = read_sealed(place, FORMAT, VERSION)
-    training = without_removed(Training, nested(content, "facts", "training"), "training")
+    training = without_removed(Training, OptionValues(**nested(content, "facts", "training")), "training")
     evaluation = nested(content, "evaluation")
     return ModelRecord(
-        read_as(Facts, {**nested(content, "facts"), "training": training}, place),
+        read_as(Facts, {**nested(content, "facts"), "training": vars(training)}, place),
         read_as(FileSum, content["weights"], place),
         str(content.get("audit", "")),
         EvaluationRecord.from_json(evaluation, place) if evaluation else None,

@@ -196,7 +196,7 @@ def _needed(config: Config, place: Path) -> Job | None:
     """Return the run of the pretrained model that `config` needs; None if it needs no such model."""
     if config.method != "3cmlf":
         return None
-    prior = ancillary(made(CurriculumOptions, vars(config.options)), config.training)
+    prior = ancillary(made(CurriculumOptions, config.options), config.training)
     if prior is None:
         return None
     first = prior_config(config, prior)

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import Choice
-from aadml.feature_extraction.ground.options import completed, removing
+from aadml.feature_extraction.ground.options import OptionValues, completed, removing
 from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.contract import Encode, TrainingSet
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
@@ -73,7 +72,7 @@ class AnchorAware(Unchanged):
             raise InputError(
                 f"proxy.query: partner needs two modalities, but there are {len(self.modalities)}; choose self"
             )
-        self.k, self.reading, self.query, self.live = graph.k, reading, query, live
+        self.reading, self.query, self.live = reading, query, live
         self._mixture, self.aa_on, self.aa_mix = mixture, mixture.aa_on, mixture.aa_mix
         self.graph = CorrelationGraph(self.modalities, graph)
         self.attentions = nn.ModuleDict({modality: Attention(dimension, attending) for modality in self.modalities})
@@ -130,7 +129,7 @@ class AnchorAware(Unchanged):
             raise InputError(
                 "proxy.reading: R5 mixes the items of a batch and has no proxy of a single item; use another reading"
             )
-        lists = self.graph.nearest_in_bank(vectors, modality, self.k if k is None else k)
+        lists = self.graph.nearest_in_bank(vectors, modality, k)
         return self._proxies(modality, vectors, vectors, lists, self._from_memory)
 
     def _proxies(
@@ -162,28 +161,28 @@ class AnchorAware(Unchanged):
         return self.graph.bank[modality][rows]
 
 
-def reaches_no_encoder(options: JsonObject) -> bool:
+def reaches_no_encoder(options: OptionValues) -> bool:
     """Return whether no gradient reaches the encoders: every proxy is an affine map of one detached vector.
 
     Args:
         options: all options of the anchor-aware proxy.
     """
-    fixed = options["reading"] == "R3" and options["k"] == 1 and not options["live"]
-    return fixed and options["residual"] == "none" and options["aa_mix"] == 1 and options["aa_on"] == "all"
+    fixed: bool = options.reading == "R3" and options.k == 1 and not options.live
+    return fixed and options.residual == "none" and options.aa_mix == 1 and options.aa_on == "all"
 
 
-def degeneracy(options: JsonObject) -> str | None:
+def degeneracy(options: OptionValues) -> str | None:
     """Return a warning about options that make the proxy degenerate; None for other options.
 
     Args:
         options: options of the anchor-aware proxy; missing options have their defaults.
     """
     chosen = completed(AnchorAware, options, "proxy")
-    if chosen["aa_mix"] == 0:
+    if chosen.aa_mix == 0:
         return "aa_mix 0: this is training without Anchor-Aware proxies"
-    if chosen["reading"] == "R1":
+    if chosen.reading == "R1":
         return "reading R1: attention returns an affine map of the anchor; graph, k and query have no effect"
-    if chosen["reading"] == "R5":
+    if chosen.reading == "R5":
         return "reading R5: every clip attends to the whole batch; proxies depend on its composition"
     if reaches_no_encoder(chosen):
         return "reading R3 with k 1, detached neighbors, no residual: the metric loss does not reach the encoders"

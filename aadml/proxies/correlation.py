@@ -115,9 +115,9 @@ class CorrelationGraph:
         index = index.to(next(iter(self.bank.values())).device)
         return {modality: self._lists[modality].take(index) for modality in modalities}
 
-    def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int) -> NeighborLists:
-        """Return the k bank rows of a modality nearest to new vectors (m, d), without labels."""
-        return neighbors(self.bank[modality], vectors, k=k)
+    def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int | None) -> NeighborLists:
+        """Return the k bank rows of a modality nearest to new vectors (m, d), without labels; None is the graph's k."""
+        return neighbors(self.bank[modality], vectors, k=self.options.k if k is None else k)
 
     def other(self, modality: Modality) -> Modality:
         """Return the other of the two modalities."""

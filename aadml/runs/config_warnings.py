@@ -44,7 +44,7 @@ def _untrained_networks(config: Config) -> list[str]:
 
 def _degenerate_proxy(config: Config) -> list[str]:
     proxy = config.section("proxy")
-    sentence = degeneracy(vars(proxy.options)) if proxy and proxy.name == "anchor-aware" else None
+    sentence = degeneracy(proxy.options) if proxy and proxy.name == "anchor-aware" else None
     return [f"proxy: {sentence}"] if sentence else []
 
 

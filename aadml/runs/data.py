@@ -19,7 +19,7 @@ from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
-from aadml.objective.sections import OptionValues
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.retrieval.judgments import chosen_relevance
 
 

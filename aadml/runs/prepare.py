@@ -11,6 +11,7 @@ from aadml.comparison.processes import group
 from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
@@ -18,7 +19,6 @@ from aadml.methods.training.settings import AUTO
 from aadml.model.facts import Facts, MethodFacts, TrainingData, fingerprint
 from aadml.model.files import build_method
 from aadml.model.model import Model
-from aadml.objective.sections import OptionValues
 from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash

@@ -17,13 +17,13 @@ from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.methods.inputs import Inputs, Scaling, load_scaling
 from aadml.methods.training.settings import Training
 from aadml.methods.untrained.zero_shot import SharedSpace, shared_space
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.media import extract_items, extractor_of, media_features
 from aadml.model.model import Model
-from aadml.objective.sections import OptionValues
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.runs.loading import load
 from aadml.search.facts import ModelReference, PlainRecord, near

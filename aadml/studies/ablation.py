@@ -6,7 +6,6 @@ from pathlib import Path
 from aadml.configuration.from_arguments import assemble
 from aadml.configuration.overrides import Settings, setting_pairs
 from aadml.feature_extraction.ground.consent import with_consent
-from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.strings import Note
 from aadml.retrieval.metric_functions import check_columns
 from aadml.runs.data import TrainingSource, data_location
@@ -21,7 +20,7 @@ from aadml.studies.sweep import sweep
 
 @with_consent("config", "output")
 def ablate(
-    over: Mapping[str, Sequence[Json]] | Sequence[str],
+    over: Mapping[str, Sequence[object]] | Sequence[str],
     *,
     data: str | Path | None = None,
     method: str | None = None,

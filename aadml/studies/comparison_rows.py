@@ -7,12 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from aadml.configuration.config import DEFAULT_METHOD, Config, ConfigFile, resolve, tuning_space
+from aadml.configuration.config import DEFAULT_METHOD, Config, ConfigFile, resolve
 from aadml.configuration.files import open_config
 from aadml.configuration.overrides import expand_loss
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.registry import JoinedRegistry, lookup
 from aadml.feature_extraction.ground.strings import listed
 from aadml.losses import LOSSES
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 ZERO_SHOT = "zero-shot"
 T = TypeVar("T")
-Space = Mapping[str, Sequence[Json]]
+Space = Mapping[str, Sequence[object]]
 Refused = dict[str, list[str]]
 """Key of a setting -> rows whose config rejects the key."""
 
@@ -164,7 +163,7 @@ def named_rows(
         base = fitted_config(settings.base, "losses", settings, refused)
         if settings.with_controls:
             none = weighted(without_proxy(base), 0.0)
-            rows += _rows("losses", NONE, {"": none}, tuning_space(settings.base.values))
+            rows += _rows("losses", NONE, {"": none}, settings.base.tuning_space())
     for key, names in refused.items():
         if len(set(names)) >= len([*methods, *losses]) + bool(losses):
             raise InputError(f"--set {key}: no row has this key, or every row sets its own; leave out this setting")
@@ -190,11 +189,11 @@ def _rows(table: str, item: str, configs: Mapping[str, Config], space: Space) ->
 def _method_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
     base = settings.base if name == DEFAULT_METHOD else file_of(name)
     config = fitted_config(base, name, settings, refused)
-    return _rows("methods", name, {"": config, **_beside(config, settings)}, tuning_space(base.values))
+    return _rows("methods", name, {"": config, **_beside(config, settings)}, base.tuning_space())
 
 
 def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
-    space, own_keys = tuning_space(settings.base.values), _brought_by(name)
+    space, own_keys = settings.base.tuning_space(), _brought_by(name)
     plain, anchored = (
         fitted_config(Overrides({"loss": prefix + name}).within(settings.base), name, settings, refused, own_keys)
         for prefix in ("", AnchorAware.prefix)

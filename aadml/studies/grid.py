@@ -12,7 +12,6 @@ from aadml.configuration import strict_yaml
 from aadml.configuration.config import Config, ConfigFile, resolve
 from aadml.configuration.overrides import IDENTITY, proxy_prefix_of, with_setting
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.runs.run_names import file_name
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
@@ -28,7 +27,7 @@ class Axis:
     """
 
     key: str
-    values: tuple[Json, ...]
+    values: tuple[object, ...]
 
     def __post_init__(self) -> None:
         if self.key == "seed":
@@ -44,7 +43,7 @@ class Axis:
 class Overrides:
     """Values that replace those of a config, by dotted key."""
 
-    values: JsonObject = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
 
     def __or__(self, other: "Overrides") -> "Overrides":
         return Overrides({**self.values, **other.values})
@@ -104,7 +103,7 @@ class Cell:
         return f"{file_name(self.name)}_{end}"
 
 
-def axes_of(over: Mapping[str, Sequence[Json]] | Sequence[str]) -> list[Axis]:
+def axes_of(over: Mapping[str, Sequence[object]] | Sequence[str]) -> list[Axis]:
     """Parse axes: key -> values, or texts as for `--over`; values that are one text are parsed as in `--over` ("1..7").
 
     Raises:

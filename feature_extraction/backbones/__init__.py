@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.options import keywords, schema
+from aadml.feature_extraction.ground.options import OptionValues, keywords, schema
 from aadml.feature_extraction.ground.registry import Registry, lookup
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.feature_extraction.weights.hub_names import expanded
@@ -174,8 +174,8 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         InputError: there is no such extractor of the modality, or an option or its value is invalid.
     """
     name, from_name = expanded(name, modality)
-    options, factory = {**from_name, **(options or {})}, _factory(name, modality)
-    built = factory(**keywords(factory, checked_options(factory, options, name, name=name)))
+    chosen, factory = OptionValues(**{**from_name, **(options or {})}), _factory(name, modality)
+    built = factory(**keywords(factory, checked_options(factory, chosen, name, name=name)))
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:
         raise InputError(f"--{modality} {name}: is an extractor of {built.modality}; pass an extractor of {modality}")

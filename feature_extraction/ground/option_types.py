@@ -95,6 +95,10 @@ class NoOption:
 class OwnSection:
     """Marker or base class of an argument that is not an option but a config section of the same name."""
 
+    def plain(self) -> object:
+        """Return the section as plain values, as it is written in files."""
+        return dict(vars(self))
+
 
 def metadata_of(kind: Any) -> tuple[object, ...]:
     """Return the metadata of an annotated type, groups (`Interval`, `Len`) expanded; () for other types."""

@@ -9,9 +9,10 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
 from aadml.feature_extraction.ground.errors import InputError
@@ -36,6 +37,39 @@ REQUIRED: Final = inspect.Parameter.empty
 LONGEST = 60
 """Characters of an invalid value that a message repeats."""
 _REMOVED = "removed_options"
+
+
+class OptionValues(SimpleNamespace):
+    """Options as attributes, in the order of a schema; a method's options include its sections."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name} cannot be set, as options are immutable; build new options instead")
+
+    def __contains__(self, name: str) -> bool:
+        return name in vars(self)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Return pydantic's schema for a JSON object."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(lambda values: cls(**values), core_schema.dict_schema())
+
+    def plain(self) -> dict[str, object]:
+        """Return the options as plain values, as they are written in files."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+
+def without(options: OptionValues, names: Container[str]) -> OptionValues:
+    """Return the options that have none of the names."""
+    return OptionValues(**{name: value for name, value in vars(options).items() if name not in names})
+
+
+def plain(value: Any) -> object:
+    """Return an option or a section as plain values, as they are written in files."""
+    if isinstance(value, OwnSection):
+        return value.plain()
+    return dict(vars(value)) if is_dataclass(value) else value
 
 
 @dataclass(frozen=True)
@@ -185,12 +219,12 @@ def _resolved(kinds: Mapping[str, type], entry: Callable[..., object]) -> Mappin
         ) from error
 
 
-def completed(entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "") -> JsonObject:
+def completed(entry: Callable[..., object], given: OptionValues, where: str, *, name: str = "") -> OptionValues:
     """Return options completed with their defaults; names are checked, values are not.
 
     Args:
         entry: function or class of the options.
-        given: name -> value; removed options are left out, see `without_removed`.
+        given: options; removed options are left out, see `without_removed`.
         where: config section, for messages ("loss").
         name: name of the entry, for messages; the function's name by default.
 
@@ -202,16 +236,16 @@ def completed(entry: Callable[..., object], given: JsonObject, where: str, *, na
     """
     known, name = schema(entry), name or _name_of(entry)
     options = without_removed(entry, given, where, name=name)
-    for key in options:
+    for key in vars(options):
         if key not in known:
-            raise InputError(f"{where}.{key}: {name} has no such option; {suggestion(str(key), known)}")
+            raise InputError(f"{where}.{key}: {name} has no such option; {suggestion(key, known)}")
     for key, option in known.items():
         if option.default is REQUIRED and key not in options:
             raise InputError(f"{where}.{key}: {name} needs this option; pass {option.possible}")
-    return {key: options.get(key, option.default) for key, option in known.items()}
+    return OptionValues(**{key: getattr(options, key, option.default) for key, option in known.items()})
 
 
-def without_removed(entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "") -> JsonObject:
+def without_removed(entry: Callable[..., object], given: OptionValues, where: str, *, name: str = "") -> OptionValues:
     """Return options without those that earlier versions had.
 
     An attribute `removed_options` of the entry maps options of files of earlier versions to the value that the entry
@@ -219,7 +253,7 @@ def without_removed(entry: Callable[..., object], given: JsonObject, where: str,
 
     Args:
         entry: function or class of the options.
-        given: name -> value.
+        given: options.
         where: config section, for messages ("loss").
         name: name of the entry, for messages; the function's name by default.
 
@@ -227,31 +261,31 @@ def without_removed(entry: Callable[..., object], given: JsonObject, where: str,
         InputError: a removed option with another value.
     """
     removed = getattr(inspect.unwrap(entry), _REMOVED, {})
-    for key in removed.keys() & given.keys():
-        if as_yaml(given[key]) != as_yaml(removed[key]):
+    for key in removed.keys() & vars(given).keys():
+        if as_yaml(value := getattr(given, key)) != as_yaml(removed[key]):
             raise InputError(
-                f"{where}.{key}: {as_yaml(given[key])} given, but this option of {name or _name_of(entry)} was removed,"
+                f"{where}.{key}: {as_yaml(value)} given, but this option of {name or _name_of(entry)} was removed,"
                 f" and its value is now always {as_yaml(removed[key])}; leave the option out, or use an earlier version"
                 " of aadml"
             )
-    return {key: value for key, value in given.items() if key not in removed}
+    return without(given, removed)
 
 
 def _name_of(entry: Callable[..., object]) -> str:
     return getattr(entry, "__name__", str(entry)).strip("_").replace("_", "-")
 
 
-def keywords(entry: Callable[..., object], values: JsonObject) -> dict[str, object]:
+def keywords(entry: Callable[..., object], values: OptionValues) -> dict[str, object]:
     """Return options and sections as keyword arguments of an entry: the options of a group become one dataclass."""
     options = {name: option for name, option in schema(entry).items() if name in values}
-    plain = [name for name, option in options.items() if option.owner is None]
-    chosen = {name: values[name] for name in [*sections(entry), *plain] if name in values}
+    single = [name for name, option in options.items() if option.owner is None]
+    chosen = {name: getattr(values, name) for name in [*sections(entry), *single] if name in values}
     owners = {option.group: option.owner for option in options.values() if option.owner is not None}
     return chosen | {group: made(owner, values) for group, owner in owners.items()}
 
 
-def made(kind: Callable[..., T], values: JsonObject) -> T:
-    """Build a dataclass from the items of `values` that are its options."""
+def made(kind: Callable[..., T], values: OptionValues) -> T:
+    """Build a dataclass from those of `values` that are its options."""
     return kind(**keywords(kind, values))
 
 

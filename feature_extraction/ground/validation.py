@@ -11,19 +11,18 @@ from functools import cache
 from typing import Any, TypeVar
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import possible
-from aadml.feature_extraction.ground.options import as_yaml, completed, schema
+from aadml.feature_extraction.ground.options import OptionValues, as_yaml, completed, schema
 
 T = TypeVar("T")
 
 
-def checked_options(entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "") -> JsonObject:
+def checked_options(entry: Callable[..., object], given: OptionValues, where: str, *, name: str = "") -> OptionValues:
     """Check options against the schema of an entry, and complete them with their defaults.
 
     Args:
         entry: function or class whose annotated keyword-only arguments are the schema.
-        given: name -> value.
+        given: options, whose values are not checked yet.
         where: config section, for messages ("loss"); "" for keys outside of sections.
         name: name of the entry, for messages; the function's name by default.
 
@@ -34,15 +33,18 @@ def checked_options(entry: Callable[..., object], given: JsonObject, where: str,
         InputError: an unknown option, a missing option, or an invalid value.
     """
     complete = completed(entry, given, where, name=name)
-    known = schema(entry)
     prefix = f"{where}." if where else ""
-    values = {key: checked(known[key].kind, given[key], f"{prefix}{key}") for key in complete if key in given}
-    return {**complete, **values}
+    values = {
+        key: checked(option.kind, getattr(given, key), f"{prefix}{key}")
+        for key, option in schema(entry).items()
+        if key in given
+    }
+    return OptionValues(**vars(complete) | values)
 
 
-def built(kind: Callable[..., T], given: JsonObject, where: str) -> T:
+def built(kind: Callable[..., T], given: OptionValues, where: str) -> T:
     """Build a dataclass from the options of a section; see `checked_options`."""
-    return kind(**checked_options(kind, given, where, name=where))
+    return kind(**vars(checked_options(kind, given, where, name=where)))
 
 
 def checked(kind: Any, value: object, key: str) -> Any:

@@ -30,6 +30,7 @@ from memory import forget_peak, peak_bytes
 from torch import nn
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses import LOSSES
 from aadml.objective import reduce
@@ -79,7 +80,7 @@ def ours(name, device):
         made = entry(**options, **{key: value for key, value in context.items() if key in takes}).to(device)
         head = nn.Linear(FEATURES, DIMENSION).to(device)
     else:
-        checked_options(entry, options, "loss")
+        checked_options(entry, OptionValues(**options), "loss")
 
     def step(x, r, labels):
         comparison = select(lay_out(name, x, r, labels), torch.Generator().manual_seed(0), **chosen)

@@ -24,7 +24,7 @@ import torch
 from memory import forget_peak, peak_bytes, resident_bytes
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.overrides import with_setting
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
@@ -64,7 +64,7 @@ class Clock(Session):
 
 
 def config_of(name, epochs):
-    values = read_yaml(name.replace("-", "_"))
+    values = open_config(name.replace("-", "_")).values
     published = resolve(values)["training"]["epochs"]
     return resolve(with_setting(values, "training.epochs", epochs)), published
 

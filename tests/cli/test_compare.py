@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.reports.published import PAPER
@@ -94,7 +94,7 @@ def test_equal_budgets_choose_on_validation_clips_and_are_recorded(aadml, featur
     assert record["trials"][0]["settings"] == {}
     best = max(record["trials"], key=lambda trial: trial["valid map_mean"])
     assert record["chosen"] == best["settings"]
-    chosen = read_yaml(out / "runs" / "clip_trials3_seed0" / "config.yaml")
+    chosen = open_config(out / "runs" / "clip_trials3_seed0" / "config.yaml").values
     assert all(chosen[key.split(".")[0]][key.split(".")[1]] == value for key, value in record["chosen"].items())
     assert json.loads((out / "runs" / "clip_trials3_seed0" / "evaluation.json").read_text())["split"] == "test"
     code, _, err = aadml("compare", *arguments)

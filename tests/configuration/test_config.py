@@ -3,7 +3,7 @@ import yaml
 from click.testing import CliRunner
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.from_arguments import assemble
 from aadml.configuration.overrides import parse_setting, with_setting
 from aadml.configuration.presets import configs_folder
@@ -17,14 +17,14 @@ def config(*settings, base="aadml", **flags):
 
 @pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_shipped_config_resolves_and_says_what_it_is(path):
-    resolved = resolve(read_yaml(path))
+    resolved = resolve(open_config(path).values)
     assert resolved.training.epochs >= 1
     assert path.read_text(encoding="utf-8").startswith("# ")
 
 
 @pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_resolved_config_read_again_is_the_same(path):
-    once = resolve(read_yaml(path))
+    once = resolve(open_config(path).values)
     again = resolve(yaml.safe_load(once.yaml()))
     assert again.yaml() == once.yaml()
 
@@ -55,7 +55,7 @@ def test_a_selection_ranks_in_the_score_of_the_loss_unless_it_names_its_own():
 
 
 def test_choosing_another_loss_drops_what_belonged_to_the_one_before():
-    values = with_setting(read_yaml("aadml"), "loss", "hard-triplet")
+    values = with_setting(open_config("aadml").values, "loss", "hard-triplet")
     plain = resolve(with_setting(values, "loss", "contrastive"))
     assert plain["selection"]["name"] == "all"
     assert "margin" in plain["loss"]
@@ -104,20 +104,20 @@ def test_an_unknown_loss_is_answered_with_the_nearest():
 
 def test_a_missing_config_names_the_shipped_ones(tmp_path):
     with pytest.raises(InputError, match="recommended"):
-        read_yaml("nowhere.yaml")
+        open_config("nowhere.yaml")
     (tmp_path / "list.yaml").write_text("- 1\n")
     with pytest.raises(InputError, match="mapping"):
-        read_yaml(tmp_path / "list.yaml")
+        open_config(tmp_path / "list.yaml")
     (tmp_path / "broken.yaml").write_text("a: [1\n")
     with pytest.raises(InputError, match="not YAML"):
-        read_yaml(tmp_path / "broken.yaml")
+        open_config(tmp_path / "broken.yaml")
 
 
 @pytest.mark.parametrize("written", ["5e-4", "5.0e-4", "0.0005", "5E-4", "+5e-4", ".5e-3"])
 def test_a_number_is_a_number_as_people_write_it(written, tmp_path):
     assert config(f"training.learning_rate={written}")["training"]["learning_rate"] == 0.0005
     (tmp_path / "c.yaml").write_text(f"method: aadml\nloss: triplet\ntraining: {{learning_rate: {written}}}\n")
-    assert resolve(read_yaml(tmp_path / "c.yaml")).training.learning_rate == 0.0005
+    assert resolve(open_config(tmp_path / "c.yaml").values).training.learning_rate == 0.0005
     axis = parse_axis(f"training.learning_rate=1e-3,{written}")
     assert axis.values == (0.001, 0.0005)
 
@@ -140,8 +140,8 @@ def test_the_list_command_names_every_table():
 
 
 def test_a_run_is_called_after_the_loss_that_trains_it():
-    assert resolve(read_yaml("recommended")).label() == "ce"
-    assert resolve(read_yaml("aadml")).label() == "aa-triplet"
-    assert resolve(read_yaml("cca")).label() == "cca"
+    assert resolve(open_config("recommended").values).label() == "ce"
+    assert resolve(open_config("aadml").values).label() == "aa-triplet"
+    assert resolve(open_config("cca").values).label() == "cca"
     assert assemble(config="recommended", settings=("loss.weight=1",)).label() == "triplet"
     assert assemble(config="aadml", settings=("loss.weight=0",)).label() == "row-norm"

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from aadml.configuration.config import FIXED, resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.overrides import with_setting
 from aadml.configuration.presets import configs_folder
 from aadml.configuration.unused_options import idle_options
@@ -77,7 +77,7 @@ def test_an_option_that_cannot_act_is_named_and_one_that_can_is_not(place):
 
 @pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)
 def test_no_shipped_config_sets_what_cannot_act(path):
-    assert not idle_options(resolve(read_yaml(path.stem)))
+    assert not idle_options(resolve(open_config(path.stem).values))
 
 
 @pytest.mark.parametrize(("method", "idle"), [("pairs", True), ("few-labels", False), ("aadml", False)])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aadml.configuration import strict_yaml
 from aadml.configuration.config import resolve
-from aadml.configuration.files import open_config, read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.from_arguments import assemble
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -110,6 +110,6 @@ def test_a_wrong_value_is_named_with_file_line_and_key_unless_it_was_set_elsewhe
 
 
 def test_a_section_without_a_name_has_that_of_its_default():
-    values = read_yaml("aadml") | {"loss": {"margin": 0.5}}
+    values = open_config("aadml").values | {"loss": {"margin": 0.5}}
     assert resolve(values)["loss"]["name"] == "triplet"
     assert resolve(values)["loss"]["margin"] == 0.5

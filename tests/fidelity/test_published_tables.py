@@ -5,7 +5,7 @@ from certificates.audio_text import OBJECTIVES, as_drawn, objective_errors, stra
 from certificates.certificate import read
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.ground.options import schema
 from aadml.methods import METHODS
@@ -28,7 +28,9 @@ def rows(table, *bases):
         pytest.param(row, values, id=f"{base}, {dataset}: {', '.join(row.cells)}")
         for base in bases
         for dataset in ("AudioCaps", "Clotho")
-        for row, values in planned(table, with_weights(read_yaml(base)) if table != "xie" else read_yaml(base), dataset)
+        for row, values in planned(
+            table, with_weights(open_config(base).values) if table != "xie" else open_config(base).values, dataset
+        )
     ]
 
 

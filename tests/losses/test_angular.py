@@ -9,6 +9,7 @@ from pytorch_metric_learning import losses
 
 from aadml.comparison import Comparison
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.angular import angular
 
@@ -103,4 +104,4 @@ def test_is_finite_in_float32_at_the_steepest_angle():
 @pytest.mark.parametrize("alpha", [0.0, -5.0, 71.0, 90.0])
 def test_angles_out_of_range_are_refused(alpha):
     with pytest.raises(InputError, match="number \\(degrees\\) above 0 to 70"):
-        checked_options(angular, {"alpha": alpha}, "loss")
+        checked_options(angular, OptionValues(alpha=alpha), "loss")

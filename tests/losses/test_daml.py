@@ -6,6 +6,7 @@ from torch import nn
 
 from aadml.comparison import Comparison
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.daml import Daml
 from aadml.losses.kernels.generated_negatives import GenerativeLoss, draw_triples, triple_cost
@@ -192,7 +193,7 @@ def test_refuses_a_comparison_without_what_it_needs(field):
 
 def test_refuses_other_forms_phases_and_widths():
     with pytest.raises(InputError, match=r"loss.form: .*one of triplet, contrastive, n-pair"):
-        checked_options(Daml, {"form": "angular"}, "loss")
+        checked_options(Daml, OptionValues(form="angular"), "loss")
     with pytest.raises(InputError, match="no phase 'warmup'"):
         daml().enter("warmup")
     with pytest.raises(InputError, match="width 4, but features of width 5 were given"):

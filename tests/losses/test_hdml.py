@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from aadml.comparison import Comparison
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.hdml import Hdml
 from aadml.losses.kernels.generated_negatives import GenerativeLoss, draw_triples
@@ -281,7 +282,7 @@ def test_refuses_clips_without_a_class():
 def test_refuses_other_forms_and_phases():
     for wrong in ({"form": "contrastive"}, {"fidelity": "released"}):
         with pytest.raises(InputError, match=r"one of triplet, n-pair|one of source, repaired"):
-            checked_options(Hdml, wrong, "loss")
+            checked_options(Hdml, OptionValues(**wrong), "loss")
     with pytest.raises(InputError, match="no phase 'metric'"):
         hdml().enter("metric")
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.overrides import parse_setting, with_setting
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
@@ -72,7 +72,7 @@ def splits():
 
 
 def config(name, *settings):
-    values = read_yaml(name.replace("-", "_"))
+    values = open_config(name.replace("-", "_")).values
     for setting in settings:
         values = with_setting(values, *parse_setting(setting))
     return resolve(values)

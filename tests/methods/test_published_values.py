@@ -10,7 +10,7 @@ from importlib import import_module
 import pytest
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.feature_extraction.ground.options import schema
 from aadml.methods import METHODS
 
@@ -99,7 +99,7 @@ def alike(value):
 @pytest.mark.parametrize("values", [PUBLISHED, DECIDED], ids=["published", "decided"])
 @pytest.mark.parametrize("name", sorted(PUBLISHED | DECIDED))
 def test_defaults_and_the_shipped_config_are_these_values(name, values):
-    defaults, shipped = schema(METHODS[name]), resolve(read_yaml(name.replace("-", "_")))["method"]
+    defaults, shipped = schema(METHODS[name]), resolve(open_config(name.replace("-", "_")).values)["method"]
     for key, value in values.get(name, {}).items():
         assert alike(defaults[key].default) == value, key
         assert alike(shipped[key]) == value, key
@@ -113,5 +113,5 @@ def test_constants_are_these_values(place):
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_shipped_config_has_the_published_schedule(name):
-    training = resolve(read_yaml(name.replace("-", "_")))["training"]
+    training = resolve(open_config(name.replace("-", "_")).values)["training"]
     assert {key: alike(training[key]) for key in SCHEDULES[name]} == SCHEDULES[name]

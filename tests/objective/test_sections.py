@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues, plain
 from aadml.objective.composition import LossSection, ProxySection, SelectionSection, Weighted
-from aadml.objective.sections import OptionValues, plain, stored_section
+from aadml.objective.sections import stored_section
 
 OUTSIDE = {"name": "my_losses:cubic", "power": 3}
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.audio_text import (
     PAPER_TABLES,
@@ -26,7 +26,7 @@ BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf_
 
 
 def starting(preset):
-    return resolve(read_yaml(preset))
+    return resolve(open_config(preset).values)
 
 
 @pytest.mark.parametrize(("name", "base"), [(name, base) for name, bases in BASES.items() for base in bases])
@@ -142,11 +142,12 @@ def test_the_sizes_of_the_networks_are_one_set_small_and_one_published():
              "hidden", "dimension")  # fmt: skip
     training = ("batch", "learning_rate", "schedule", "schedule_factor")
     for small, *others in (("audio_text", "3cmlf"), ("mei_audiocaps", "3cmlf_audiocaps")):
-        of = resolve(read_yaml(small))
-        for other in (resolve(read_yaml(name)) for name in others):
+        of = resolve(open_config(small).values)
+        for other in (resolve(open_config(name).values) for name in others):
             assert {key: of["method"][key] for key in sizes} == {key: other["method"][key] for key in sizes}
             assert {key: of["training"][key] for key in training} == {key: other["training"][key] for key in training}
-    batches = {name: resolve(read_yaml(name))["training"]["batch"] for names in BASES.values() for name in names}
+    configs = {name: open_config(name).resolve() for names in BASES.values() for name in names}
+    batches = {name: config.training.batch for name, config in configs.items()}
     assert {name for name, batch in batches.items() if batch != 32} == {"mei_clotho"}
 
 

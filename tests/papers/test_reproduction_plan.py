@@ -3,12 +3,12 @@ from dataclasses import replace
 import pytest
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.papers.reproduction_plan import STEPS, shortened
 
 
 def test_a_shortened_schedule_has_so_many_steps_and_logs_every_epoch():
-    config = resolve(read_yaml("aadml_ave"))
+    config = resolve(open_config("aadml_ave").values)
     short = shortened(config, 1577)
     assert short.training.epochs * 1577 / 200 == pytest.approx(STEPS, rel=0.1)
     assert short.training.train_map == 1

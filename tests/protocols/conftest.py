@@ -7,6 +7,7 @@ import torch
 import aadml
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.methods.method import Context
@@ -15,7 +16,6 @@ from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.objective.composition import ProxySection
-from aadml.objective.sections import OptionValues
 from aadml.protocols.protocol import Subject
 from tests.protocols import zoo
 

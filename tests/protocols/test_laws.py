@@ -7,13 +7,13 @@ import torch
 
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
-from aadml.objective.sections import OptionValues
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
 from aadml.protocols.protocol import Subject

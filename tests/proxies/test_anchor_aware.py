@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.options import keywords, schema
+from aadml.feature_extraction.ground.options import OptionValues, keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.proxies import PROXIES
 from aadml.proxies.anchor_aware import AnchorAware, degeneracy
@@ -28,7 +28,7 @@ def batch(seed=5):
 
 
 def built(modalities=MODALITIES, **options) -> AnchorAware:
-    checked = checked_options(AnchorAware, options, "proxy")
+    checked = checked_options(AnchorAware, OptionValues(**options), "proxy")
     return AnchorAware(DIMENSION, modalities, **keywords(AnchorAware, checked))
 
 
@@ -257,14 +257,16 @@ REMOVED = [
 
 @pytest.mark.parametrize(("name", "kept", "other"), REMOVED)
 def test_a_removed_option_is_accepted_at_the_value_that_is_implemented_alone(name, kept, other):
-    assert checked_options(AnchorAware, {name: kept}, "proxy") == checked_options(AnchorAware, {}, "proxy")
+    assert checked_options(AnchorAware, OptionValues(**{name: kept}), "proxy") == checked_options(
+        AnchorAware, OptionValues(), "proxy"
+    )
     with pytest.raises(InputError, match=rf"proxy\.{name}: .* given, but this option of anchor-aware was removed"):
-        checked_options(AnchorAware, {name: other}, "proxy", name="anchor-aware")
+        checked_options(AnchorAware, OptionValues(**{name: other}), "proxy", name="anchor-aware")
 
 
 def test_misspelt_options_are_answered_with_the_nearest():
     with pytest.raises(InputError, match=r"proxy.redaing: .*did you mean 'reading'"):
-        checked_options(PROXIES["anchor-aware"], {"redaing": "R3"}, "proxy")
+        checked_options(PROXIES["anchor-aware"], OptionValues(redaing="R3"), "proxy")
 
 
 @pytest.mark.parametrize(
@@ -277,9 +279,9 @@ def test_misspelt_options_are_answered_with_the_nearest():
     ],
 )
 def test_degenerate_options_have_a_sentence(options, words):
-    assert words in degeneracy(options)
+    assert words in degeneracy(OptionValues(**options))
 
 
 @pytest.mark.parametrize("options", [{}, {"reading": "R3"}, {"reading": "R3", "residual": "none", "live": True}])
 def test_other_options_have_none(options):
-    assert degeneracy(options) is None
+    assert degeneracy(OptionValues(**options)) is None

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.proxies.attention import Attention, AttentionOptions, Kind
 
@@ -14,7 +15,9 @@ def drawn(*shape, seed=0):
 
 
 def attending(dimension, **options) -> Attention:
-    return Attention(dimension, AttentionOptions(**checked_options(AttentionOptions, options, "proxy")))
+    return Attention(
+        dimension, AttentionOptions(**vars(checked_options(AttentionOptions, OptionValues(**options), "proxy")))
+    )
 
 
 def peer(attention: Attention) -> nn.MultiheadAttention:

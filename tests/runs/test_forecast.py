@@ -5,7 +5,7 @@ import torch
 
 from aadml.comparison import Terms
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.losses.triplet import triplet
@@ -58,7 +58,7 @@ def test_measuring_leaves_the_method_unchanged(name):
 def test_nothing_is_measured_without_on_note(tmp_path, monkeypatch):
     write_features(tmp_path / "toy.h5", synthetic(classes=3, train=30, valid=6, test=9, dimensions=(4, 5)))
     small = {"network": {"hidden": [4]}, "training": {"epochs": 1, "batch": 20}, "data": str(tmp_path / "toy.h5")}
-    config = resolve({**read_yaml("aadml"), **small})
+    config = resolve({**open_config("aadml").values, **small})
     calls, notes = [], []
     monkeypatch.setattr(
         "aadml.runs.config_warnings.forecast", lambda *arguments: calls.append(arguments) or "a forecast"

@@ -5,7 +5,7 @@ import torch
 
 import aadml
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.overrides import parse_setting, with_setting
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
@@ -21,7 +21,7 @@ class KilledError(Exception):
 def config(tmp_path):
     path = tmp_path / "features.h5"
     write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8), difficulty=0.2))
-    values = read_yaml("aadml")
+    values = open_config("aadml").values
     settings = ("training.batch=20", "training.epochs=3", "network.hidden=[8]", "loss=xbm-supcon", "proxy.size=30")
     for setting in (f"data={path}", *settings):
         values = with_setting(values, *parse_setting(setting))

@@ -11,7 +11,7 @@ from aadml.data.splitting.splits import clips_of, without_classes
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.objective.sections import OptionValues
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.runs import model_data
 from aadml.runs.model_data import nonempty_split, read_for
 from tests.runs.conftest import CONTENT

@@ -39,7 +39,7 @@ def config(manifest, **changes):
 
 
 def prior_of(of):
-    return ancillary(made(CurriculumOptions, vars(of.options)), of.training)
+    return ancillary(made(CurriculumOptions, of.options), of.training)
 
 
 def weights(folder):
@@ -250,9 +250,9 @@ def test_what_needs_a_failed_model_is_not_tried(manifest, tmp_path):
 
 @pytest.mark.parametrize(("base", "before", "after"), [("3cmlf_audiocaps", 530, 250), ("3cmlf", 212, 100)])
 def test_the_table_trains_less_than_half_the_epochs_of_a_training_a_row(base, before, after, tmp_path):
-    from aadml.configuration.files import read_yaml
+    from aadml.configuration.files import open_config
 
-    runs = runs_of("3cmlf", read_yaml(base), [0], tmp_path, data="clips.csv", dataset="AudioCaps")
+    runs = runs_of("3cmlf", open_config(base).values, [0], tmp_path, data="clips.csv", dataset="AudioCaps")
     jobs = {job.folder: job for run in runs for job in [*run.jobs, *(job.needs for job in run.jobs if job.needs)]}
     assert sum(job.config["training"]["epochs"] for job in jobs.values()) == after
     rows = 0

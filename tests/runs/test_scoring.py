@@ -3,7 +3,7 @@
 import pytest
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.overrides import parse_setting, with_setting
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
@@ -23,7 +23,7 @@ def config(tmp_path):
     write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8), difficulty=0.2))
 
     def resolved(name, *settings):
-        values = read_yaml(name)
+        values = open_config(name).values
         for setting in (f"data={path}", "training.batch=30", *settings):
             values = with_setting(values, *parse_setting(setting))
         return resolve(values)

@@ -9,6 +9,7 @@ from pytorch_metric_learning import miners
 
 from aadml.comparison import Comparison
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.selections import SELECTIONS
 
@@ -141,18 +142,20 @@ OF_ONE_POSITIVE = {
 @pytest.mark.parametrize("name", OF_ONE_POSITIVE)
 def test_selections_of_one_positive_refuse_all(name):
     with pytest.raises(InputError, match=r"selection.positive: .*was removed"):
-        checked_options(SELECTIONS[name], {"positive": "all"}, "selection")
+        checked_options(SELECTIONS[name], OptionValues(positive="all"), "selection")
 
 
 @pytest.mark.parametrize(("name", "kept"), OF_ONE_POSITIVE.items())
 def test_a_removed_positive_is_accepted_at_its_value(name, kept):
     entry = SELECTIONS[name]
-    assert checked_options(entry, {"positive": kept}, "selection") == checked_options(entry, {}, "selection")
+    assert checked_options(entry, OptionValues(positive=kept), "selection") == checked_options(
+        entry, OptionValues(), "selection"
+    )
 
 
 def test_another_positive_is_refused_with_what_there_is():
     with pytest.raises(InputError, match='"nearest" given; pass one of all, random, own, hardest'):
-        checked_options(SELECTIONS["hardest"], {"positive": "nearest"}, "selection")
+        checked_options(SELECTIONS["hardest"], OptionValues(positive="nearest"), "selection")
 
 
 @given(seed=st.integers(0, 2**32 - 1), margin=st.floats(0, 1))

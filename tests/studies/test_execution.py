@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies import execution
 from aadml.studies.execution import Execution, check_complete, work_off_needed
@@ -18,14 +18,14 @@ def test_shards_divide_the_runs(tmp_path):
 
 
 def test_a_merge_names_what_is_missing(tmp_path):
-    config = resolve(read_yaml("aadml") | {"data": "x.h5"})
+    config = resolve(open_config("aadml").values | {"data": "x.h5"})
     with pytest.raises(InputError, match=r"7 of 7 runs.*ave/a=0.*\.\.\."):
         check_complete([Job(tmp_path / "ave" / "runs" / f"a={n}", config) for n in range(7)])
     check_complete([])
 
 
 def test_a_merge_trains_nothing_and_needs_every_run(tmp_path, monkeypatch):
-    config = resolve(read_yaml("aadml") | {"data": "x.h5"})
+    config = resolve(open_config("aadml").values | {"data": "x.h5"})
     jobs = [Job(tmp_path / "ave" / "runs" / f"a={n}", config) for n in range(3)]
     jobs[2] = replace(jobs[2], needs=Job(tmp_path / "ave" / "runs" / "needed", config))
     merge = Execution(folder=tmp_path, merge=True, work=lambda *_: pytest.fail("runs were trained"))
@@ -36,7 +36,7 @@ def test_a_merge_trains_nothing_and_needs_every_run(tmp_path, monkeypatch):
 
 
 def test_a_shard_tells_how_many_of_its_runs_are_finished(tmp_path):
-    config = resolve(read_yaml("aadml") | {"data": "x.h5"})
+    config = resolve(open_config("aadml").values | {"data": "x.h5"})
     jobs = [Job(tmp_path / "ave" / "runs" / f"a={n}", config) for n in range(5)]
     notes = []
 
@@ -52,7 +52,7 @@ def test_a_shard_tells_how_many_of_its_runs_are_finished(tmp_path):
 
 
 def test_a_run_whose_needed_run_failed_is_not_trained(tmp_path):
-    config = resolve(read_yaml("aadml") | {"data": "x.h5"})
+    config = resolve(open_config("aadml").values | {"data": "x.h5"})
     needed = {name: Job(tmp_path / name, config) for name in ("good", "bad")}
     jobs = [Job(tmp_path / f"on {name}", config, needs=job) for name, job in needed.items()]
     trained = []

@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from aadml.configuration.config import ConfigFile, resolve, tuning_space
-from aadml.configuration.files import read_yaml
+from aadml.configuration.config import ConfigFile, resolve
+from aadml.configuration.files import open_config
 from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.grid import (
@@ -19,7 +19,7 @@ from aadml.studies.grid import (
     set_again,
 )
 
-BASE = resolve(read_yaml("aadml") | {"data": "features.h5"})
+BASE = resolve(open_config("aadml").values | {"data": "features.h5"})
 
 
 def cells(*texts):
@@ -134,7 +134,7 @@ def test_a_seeded_cell_is_the_config_with_that_seed():
 
 
 def test_epochs_are_limited_where_there_are_more():
-    file = ConfigFile(read_yaml("3cmlf") | {"data": "x"})
+    file = ConfigFile(open_config("3cmlf").values | {"data": "x"})
     config = file.changed({"training.epochs": 5, "method.ancillary_epochs": 4}).resolve()
     assert at_most(config, 5) is config
     for epochs, ancillary in ((4, 4), (3, 3)):
@@ -153,8 +153,8 @@ def test_settings_without_the_proxy():
 
 @pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_value_of_a_shipped_search_space_is_taken_by_its_config(path):
-    values = read_yaml(path)
-    space = tuning_space(values)
+    values = open_config(path).values
+    space = ConfigFile(values).tuning_space()
     assert bool(space) == (path.stem not in ("random", "zero_shot"))  # which learn nothing
     for key, choices in space.items():
         for choice in choices:

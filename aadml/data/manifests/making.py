@@ -13,7 +13,7 @@ from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.options import completed
+from aadml.feature_extraction.ground.options import OptionValues, completed
 from aadml.feature_extraction.ground.registry import lookup
 
 _OWN = ("folder", "table")  # listings of the user, in which missing media are an error
@@ -56,7 +56,7 @@ def manifest(
     list_clips = lookup(MANIFESTS, name, "data set with a manifest")
     options |= {"seed": seed} if name not in _OWN else {}
     chosen = {key: _converted(key, value) for key, value in options.items() if value is not None and value is not False}
-    listing = checked_call(list_clips)(source, **completed(list_clips, chosen, "manifest"))
+    listing = checked_call(list_clips)(source, **vars(completed(list_clips, OptionValues(**chosen), "manifest")))
     absent = dict.fromkeys((*(clip.source or clip.id for clip in listing.missing()), *listing.absent))
     if skip_missing or name in _OWN:
         listing = _without_missing(listing, source, skip=skip_missing)

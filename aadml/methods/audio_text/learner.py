@@ -16,7 +16,7 @@ from aadml.data.sources.network_items import ItemBatch
 from aadml.data.sources.padding import Padded
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.methods.architecture import Architecture
 from aadml.methods.audio_text.captioned import CaptionedLearner
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.scoring import recall_sums
@@ -70,11 +70,12 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         if isinstance(network, BertInput | WordInput):  # a network of `transformers` has its own vocabulary
             network.learn_words(captions)
 
-    def architecture(self) -> JsonObject:
-        """Return the architectures of networks that were read from a folder."""
+    def architecture(self) -> Architecture:
+        """Return the networks that were read from files."""
         networks = {m: self.towers[m].network for m in self.towers}
-        hubs = {m: network.architecture() for m, network in networks.items() if isinstance(network, HubInput)}
-        return hubs | dict(networks["text"].architecture() if isinstance(networks["text"], BertInput) else {})
+        saved = {m: network.saved for m, network in networks.items() if isinstance(network, HubInput)}
+        text = networks["text"]
+        return Architecture.of(saved, text.configuration() if isinstance(text, BertInput) else None)
 
     def prepared(self, clips: Clips) -> Clips:
         """Return sound and captions as inputs of the towers."""

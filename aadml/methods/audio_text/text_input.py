@@ -65,9 +65,9 @@ class BertInput(ResizedBuffers):
         self.longest = min(LONGEST, int(self.network.model.config.max_position_embeddings))
         self.register_buffer("words", _as_bytes(tokenizer))
 
-    def architecture(self) -> JsonObject:
-        """Return the configuration of a network that was read from a folder; empty for an untrained network."""
-        return {} if self.source == UNTRAINED else {"bert": configuration_of(self.network)}
+    def configuration(self) -> JsonObject | None:
+        """Return the configuration of a network that was read from a folder; None for an untrained network."""
+        return None if self.source == UNTRAINED else configuration_of(self.network)
 
     def learn_words(self, captions: Captions) -> None:
         """Train the vocabulary on the training captions, unless the vocabulary was read with the weights."""

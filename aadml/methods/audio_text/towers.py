@@ -18,10 +18,10 @@ from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from aadml.feature_extraction.frontends.log_mel import PANNS, LogMelSettings
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import nested
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.weights.hub_names import PREFIX
 from aadml.feature_extraction.weights.tensor_files import read_tensors
+from aadml.methods.architecture import Architecture
 from aadml.methods.audio_text.options import UNTRAINED, Freezing, TowerOptions
 from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.method import Context
@@ -105,9 +105,9 @@ def build_tower(
     Raises:
         InputError: the towers have no heads, and the network's dimension differs from that of the common space.
     """
-    source, architecture, hidden = getattr(options, modality), context.architecture or {}, 1024
+    source, architecture, hidden = getattr(options, modality), context.architecture or Architecture(), 1024
     if source.startswith(PREFIX):
-        network: nn.Module = HubInput(source, modality, options.blocks, nested(architecture, modality) or None)
+        network: nn.Module = HubInput(source, modality, options.blocks, architecture.tower(modality))
     elif modality == "audio":
         network = PannsInput(
             source, options.audio_weights, width=options.audio_width, dropout=options.dropout, augment=options.augment
@@ -116,7 +116,7 @@ def build_tower(
     elif source == "bert":
         network = BertInput(
             options.text_weights, layers=options.text_layers, dimension=options.text_dimension,
-            vocabulary=options.vocabulary, dropout=options.dropout, config=nested(architecture, "bert") or None,
+            vocabulary=options.vocabulary, dropout=options.dropout, config=architecture.bert,
         )  # fmt: skip
         hidden = 2048
     else:

@@ -20,7 +20,6 @@ from aadml.data.sources.texts import Captions
 from aadml.data.sources.vector_cache import open_vector_cache
 from aadml.data.sources.waveforms import PackedWaveforms
 from aadml.feature_extraction.backbones import mean_over_time
-from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.feature_extraction.hub.blocks import train_only, trained_parts
 from aadml.feature_extraction.hub.networks import Preparation, Runner
 from aadml.feature_extraction.hub.towers import Kind, SavedTower, blank_tower, open_tower, preparation_in
@@ -41,42 +40,39 @@ class HubInput(ResizedBuffers):
         source: `hf:MODEL[@revision][#pooling]`.
         modality: modality of the tower.
         blocks: number of trained blocks, counted from the end; the layers after these blocks are trained too.
-        architecture: architecture of the network in a saved model; None reads the model of `source`.
+        saved: network in a saved model; None reads the model of `source`.
 
     Attributes:
         dimension: d of a vector.
+        saved: description of the network, from which the network can be built without the files of its model.
     """
 
     __call__: Callable[..., Tensor]
     files: Tensor
     resized = ("files",)
 
-    def __init__(self, source: str, modality: Kind, blocks: Blocks, architecture: JsonObject | None) -> None:
+    def __init__(self, source: str, modality: Kind, blocks: Blocks, saved: SavedTower | None) -> None:
         super().__init__()
         self.modality: Kind = modality
         self._parts: list[nn.Module] = []
         self._blocks = blocks
-        self._to_be_trained = not architecture
+        self._to_be_trained = saved is None
         files = b""
-        if architecture:
-            self._saved = read_as(SavedTower, architecture, source)
-            self.network, self._pool = blank_tower(self._saved, modality)
+        if saved is not None:
+            self.saved = saved
+            self.network, self._pool = blank_tower(saved, modality)
         else:
             tower = open_tower(source, modality, torch.device("cpu"))
-            self._saved, files = tower.architecture, tower.files
+            self.saved, files = tower.architecture, tower.files
             self.network, self._pool = tower.encoder.run.network, tower.encoder.run.pool
             self.preparation = tower.encoder.preparation
         self.register_buffer("files", torch.tensor(list(files), dtype=torch.uint8))
-        self.dimension = self._saved.dimension
+        self.dimension = self.saved.dimension
 
     @cached_property
     def preparation(self) -> Preparation:
         """Preparation of sounds, frames or texts into items."""
-        return preparation_in(bytes(self.files.tolist()), self._saved.model, self.modality)
-
-    def architecture(self) -> JsonObject:
-        """Return the architecture, from which the network can be built without the files of its model."""
-        return vars(self._saved)
+        return preparation_in(bytes(self.files.tolist()), self.saved.model, self.modality)
 
     def train_blocks(self, *, frozen: bool) -> None:
         """Make the last blocks trainable; no block if `frozen`, or if the network belongs to a saved model."""
@@ -157,7 +153,7 @@ class HubInput(ResizedBuffers):
         weights = sha256()
         for value in self.network.state_dict().values():
             weights.update(value.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
-        architecture = {"config": self._saved.config, "pooling": self._saved.pooling}
+        architecture = {"config": self.saved.config, "pooling": self.saved.pooling}
         versions = [version(name) for name in ("torch", "transformers")]
         decides = [architecture, self.preparation.parameters, weights.hexdigest(), versions, self._device.type]
         return json.dumps(decides, sort_keys=True)

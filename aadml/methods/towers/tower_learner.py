@@ -11,7 +11,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.data.sources.network_items import ItemBatch, NetworkItems
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.methods.architecture import Architecture
 from aadml.methods.inputs import Inputs, fit_scaling, scaling_of
 from aadml.methods.networks import PerModality
 from aadml.methods.towers.hub_input import HubInput
@@ -56,9 +56,9 @@ class TowerLearner(CachingLearner):
         """Similarity of the inner learner's embeddings."""
         return self.inner.similarity
 
-    def architecture(self) -> JsonObject:
+    def architecture(self) -> Architecture:
         """Return the architectures of the networks, which can then be built without the files of their models."""
-        return {modality: self.networks[modality].architecture() for modality in self.networks}
+        return Architecture.of({modality: self.networks[modality].saved for modality in self.networks})
 
     def begun(self, train: Clips, valid: Clips) -> tuple[Clips, Clips]:
         """Prepare clips for training, and fit the scaling of their vectors on `train`.

@@ -9,7 +9,6 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import nested
 from aadml.methods.inputs import Inputs
 from aadml.methods.method import Context, Method
 from aadml.methods.towers.hub_input import HubInput
@@ -80,6 +79,7 @@ def towered(
 
 def _network(modality: Modality, towers: PretrainedOptions, context: Context) -> HubInput:
     kind, source = next((kind, source) for kind, source in towers.networks.items() if kind == modality)
-    network = HubInput(source, kind, towers.blocks, nested(context.architecture or {}, modality) or None)
+    saved = context.architecture.tower(modality) if context.architecture else None
+    network = HubInput(source, kind, towers.blocks, saved)
     network.train_blocks(frozen=kind not in towers.train)
     return network

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.methods.architecture import Architecture
 from aadml.methods.method import Context, Method, MetricLoss
 from aadml.methods.training.learner import Learner
 from aadml.methods.training.loop import train as run_training
@@ -83,7 +83,7 @@ class LearnedMethod(Method):
         self.learner.load_state_dict(dict(state))
         self.learner.eval()
 
-    def architecture(self) -> JsonObject:
+    def architecture(self) -> Architecture:
         """Return the architecture of networks whose shape was read from files."""
         return self.learner.architecture()
 

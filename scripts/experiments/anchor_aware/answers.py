@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aadml.configuration.config import DEFAULT_METHOD
-from aadml.configuration.files import ConfigFile, read_yaml
+from aadml.configuration.files import ConfigFile, open_config
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.reports.tables import Table
 from aadml.retrieval.significance import paired_t
@@ -93,7 +93,7 @@ def _same(name: str, there: ByMethod, options: JsonObject) -> dict[str, str]:
     """Return the controls that were not run since they are the same training as the chosen AA, and why."""
     if not options:
         return {}
-    base = ConfigFile({**read_yaml(DEFAULT_METHOD), "data": name})
+    base = ConfigFile({**open_config(DEFAULT_METHOD).values, "data": name})
     config = Overrides({"loss": ANCHOR_AWARE, **current(options)}).applied(base)
     same = {f"{ANCHOR_AWARE}, {control}": reason for control, reason in same_training(config).items()}
     return {control: reason for control, reason in same.items() if control not in there}

@@ -2,7 +2,7 @@
 
 from aadml.configuration.config import Config, resolve
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
-from aadml.feature_extraction.ground.options import completed, schema
+from aadml.feature_extraction.ground.options import OptionValues, completed, schema
 from aadml.proxies.anchor_aware import AnchorAware, reaches_no_encoder
 from aadml.proxies.correlation import GraphOptions
 from aadml.studies.control_rows import weighted
@@ -23,7 +23,7 @@ def essence(config: Config) -> Config:
     itself = options["reading"] == "R1" and options["attention"] == "free" and options["residual"] != "add"
     if itself or options["aa_mix"] == 0:
         return without_proxy(config)
-    if reaches_no_encoder(options) and "label_loss" in config.sections:
+    if reaches_no_encoder(OptionValues(**options)) and "label_loss" in config.sections:
         return weighted(without_proxy(config), 0.0)
     return resolve(config.values | {"proxy": {**options, "name": proxy.name}})
 
@@ -35,4 +35,5 @@ def _plain(options: JsonObject) -> dict[str, Json]:
         inert += [*schema(GraphOptions), "query", "live"]
     elif options["reading"] == "R3" and options["k"] == 1:
         inert += ["query", "temperature"]
-    return found | {key: value for key, value in completed(AnchorAware, {}, "proxy").items() if key in inert}
+    defaults = vars(completed(AnchorAware, OptionValues(), "proxy"))
+    return found | {key: value for key, value in defaults.items() if key in inert}

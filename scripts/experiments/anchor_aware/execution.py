@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.configuration.config import DEFAULT_METHOD, resolve
-from aadml.configuration.files import ConfigFile, read_yaml
+from aadml.configuration.files import ConfigFile, open_config
 from aadml.configuration.overrides import setting_pairs
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.reproduction_plan import ReproductionPlan
@@ -111,7 +111,7 @@ def _read_sets(places: Mapping[str, str], plan: ExperimentPlan) -> dict[str, Dat
     device = {"device": plan.device} if plan.device else {}
     own = Overrides({**dict(setting_pairs(plan.settings)), **device})
     for name, place in places.items():
-        base = ConfigFile({**read_yaml(plan.config or DEFAULT_METHOD), "data": place})
+        base = ConfigFile({**open_config(plan.config or DEFAULT_METHOD).values, "data": place})
         base = own.within(base if plan.config else Overrides(NARROW).within(base))
         config = resolve(base.values)
         splits = load_splits(config)

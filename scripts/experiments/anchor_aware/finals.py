@@ -118,7 +118,7 @@ def controlled(name: str, data_set: DataSet, experiment: Experiment) -> list[Run
 def same_training(config: Config) -> dict[str, str]:
     """Name the controls of an anchor-aware config that are the same training, with the reason."""
     proxy, own = config.section("proxy"), essence(config)
-    reason = (degeneracy(vars(proxy.options)) if proxy else None) or "its options are those of the control"
+    reason = (degeneracy(proxy.options) if proxy else None) or "its options are those of the control"
     return {control: reason for control, one in _beside(config).items() if essence(one) == own}
 
 

@@ -10,6 +10,7 @@ from aadml.feature_extraction.ground.option_types import NoOption, OnlyWith, Own
 from aadml.feature_extraction.ground.options import (
     LONGEST,
     REQUIRED,
+    OptionValues,
     as_yaml,
     completed,
     idle,
@@ -67,7 +68,7 @@ def test_the_schema_holds_options_and_fields_of_groups():
 
 
 def test_values_are_completed_in_the_order_of_the_schema():
-    assert completed(entry, {"kind": "mixed", "size": 3, "old": 1}, "here") == {
+    assert vars(completed(entry, OptionValues(kind="mixed", size=3, old=1), "here")) == {
         "size": 3, "rate": 0.25, "kind": "mixed", "share": 0.0,
     }  # fmt: skip
 
@@ -85,7 +86,7 @@ def test_values_are_completed_in_the_order_of_the_schema():
 )
 def test_wrong_names_are_refused(values, message):
     with pytest.raises(InputError, match=message):
-        completed(entry, values, "here")
+        completed(entry, OptionValues(**values), "here")
 
 
 def test_an_option_without_effect_is_reported():
@@ -98,9 +99,9 @@ def test_an_option_without_effect_is_reported():
 
 
 def test_keywords_build_groups_and_sections():
-    arguments = keywords(entry, {"size": 3, "rate": 0.1, "network": Group(rate=0.2), "unknown": 1})
+    arguments = keywords(entry, OptionValues(size=3, rate=0.1, network=Group(rate=0.2), unknown=1))
     assert arguments == {"size": 3, "group": Group(rate=0.1), "network": Group(rate=0.2)}
-    assert made(Group, {"rate": 0.3, "size": 3}) == Group(rate=0.3)
+    assert made(Group, OptionValues(rate=0.3, size=3)) == Group(rate=0.3)
 
 
 def test_sentences_are_read_from_args_and_attributes():

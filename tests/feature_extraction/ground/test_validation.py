@@ -5,6 +5,7 @@ import pytest
 from annotated_types import Interval, Len
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import built, checked, checked_options
 
 Count = Annotated[int, Interval(ge=1, le=9)]
@@ -51,9 +52,9 @@ def test_impossible_values_are_refused_with_the_possible_ones(kind, value, messa
 
 
 def test_options_are_checked_and_completed():
-    assert checked_options(Section, {"count": 2}, "s") == {"count": 2, "share": 0.5}
-    assert built(Section, {"count": 2, "share": 1}, "s") == Section(count=2, share=1.0)
+    assert vars(checked_options(Section, OptionValues(count=2), "s")) == {"count": 2, "share": 0.5}
+    assert built(Section, OptionValues(count=2, share=1), "s") == Section(count=2, share=1.0)
     with pytest.raises(InputError, match=r"^s\.count: 0 given"):
-        built(Section, {"count": 0}, "s")
+        built(Section, OptionValues(count=0), "s")
     with pytest.raises(InputError, match=r"^count: 0 given"):
-        checked_options(Section, {"count": 0}, "")
+        checked_options(Section, OptionValues(count=0), "")

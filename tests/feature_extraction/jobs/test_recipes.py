@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from aadml.cli import cli
 from aadml.feature_extraction.backbones import EXTRACTORS
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.feature_extraction.jobs.job import choose_extractors
 from aadml.feature_extraction.jobs.recipes import RECIPES
@@ -19,7 +20,7 @@ def test_every_recipe_names_extractors_and_options_that_there_are(name):
     recipe = RECIPES[name]
     for modality, extractor in (("audio", recipe.audio), ("visual", recipe.visual)):
         factory = EXTRACTORS[modality][extractor]
-        assert checked_options(factory, recipe.options[modality], extractor, name=extractor)
+        assert vars(checked_options(factory, OptionValues(**recipe.options[modality]), extractor, name=extractor))
 
 
 @pytest.mark.slow

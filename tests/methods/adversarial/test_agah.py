@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
@@ -161,7 +162,7 @@ def test_critics_learn_to_tell_the_modalities_apart():
 
 def test_no_bits_are_refused():
     with pytest.raises(InputError, match="dimension: 0 given; pass a whole number from 1"):
-        checked_options(METHODS["agah"], {"dimension": 0}, "method")
+        checked_options(METHODS["agah"], OptionValues(dimension=0), "method")
 
 
 def test_codes_of_classes_begin_at_random():

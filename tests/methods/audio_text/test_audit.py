@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.overrides import with_setting
 from aadml.protocols.audit import Verdict, audit
 from aadml.protocols.audit_checks import CHECKS, duplicates
@@ -59,7 +59,7 @@ class Drawn:
 
 @pytest.fixture(params=SETTINGS)
 def encoder(request, tones):
-    values = with_setting(with_setting(read_yaml(request.param), "training.epochs", 1), "training.batch", 12)
+    values = with_setting(with_setting(open_config(request.param).values, "training.epochs", 1), "training.batch", 12)
     for setting in SETTINGS[request.param]:
         key, value = setting.split("=")
         values = with_setting(values, key, int(value))

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.audio_text.curriculum import Curriculum, divided
@@ -42,4 +43,4 @@ def test_few_epochs_are_not_made_more():
 )
 def test_unknown_choices_are_refused(options):
     with pytest.raises(InputError, match=f"method.{next(iter(options))}"):
-        checked_options(METHODS["3cmlf"], options, "method")
+        checked_options(METHODS["3cmlf"], OptionValues(**options), "method")

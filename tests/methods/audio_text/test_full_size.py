@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
-from aadml.feature_extraction.ground.options import keywords
+from aadml.configuration.files import open_config
+from aadml.feature_extraction.ground.options import OptionValues, keywords
 from aadml.feature_extraction.layers.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 from aadml.methods import METHODS
 from aadml.methods.training.session import Session
@@ -29,8 +29,8 @@ def bert_base(tmp_path_factory):
 
 def one_step(tones, context, name, changes):
     """Train on one batch; return the weights before and after."""
-    config = resolve(read_yaml(name) | {"seed": 3})
-    arguments = vars(config.arguments()) | typed(**changes)
+    config = resolve(open_config(name).values | {"seed": 3})
+    arguments = OptionValues(**vars(config.arguments()) | typed(**changes))
     settings = replace(config.training, epochs=1, batch=6, select="last")
     torch.manual_seed(3)
     build = METHODS[config.method]

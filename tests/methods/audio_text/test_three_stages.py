@@ -5,7 +5,7 @@ import torch
 
 from aadml.data.captions.curriculum import partition
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.options import keywords, schema
+from aadml.feature_extraction.ground.options import OptionValues, keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
@@ -51,8 +51,8 @@ class Stopping(Session):
 def made(name, context, training, **options):
     """Build a method of flat options, checked as those of a config are."""
     own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
-    checked = checked_options(METHODS[name], own, "method")
-    return METHODS[name](context, training, **keywords(METHODS[name], typed(**options) | checked))
+    checked = checked_options(METHODS[name], OptionValues(**own), "method")
+    return METHODS[name](context, training, **keywords(METHODS[name], OptionValues(**typed(**options) | vars(checked))))
 
 
 def fit(tones, context, options, session):

@@ -8,7 +8,7 @@ from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.options import keywords, schema
+from aadml.feature_extraction.ground.options import OptionValues, keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
@@ -26,8 +26,8 @@ TRAINING = Training(epochs=2, batch=12, learning_rate=3e-3, clip_norm=2.0, drop_
 def made(name, context, training, **options):
     """Build a method of flat options, checked as those of a config are."""
     own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
-    checked = checked_options(METHODS[name], own, "method")
-    return METHODS[name](context, training, **keywords(METHODS[name], typed(**options) | checked))
+    checked = checked_options(METHODS[name], OptionValues(**own), "method")
+    return METHODS[name](context, training, **keywords(METHODS[name], OptionValues(**typed(**options) | vars(checked))))
 
 
 def fitted(tones, context, options, training=TRAINING, name="audio-text", session=None):

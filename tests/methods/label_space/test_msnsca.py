@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.label_space.scales import ItemAttention, ScaleNetwork
@@ -105,7 +106,7 @@ def test_attention_and_shared_layers_are_one_for_all_modalities():
 )
 def test_what_makes_no_sense_is_refused(options, message):
     with pytest.raises(InputError, match=message):
-        learner(**checked_options(METHODS["msnsca"], {"width": 12} | options, "method"))
+        learner(**vars(checked_options(METHODS["msnsca"], OptionValues(**{"width": 12} | options), "method")))
 
 
 @pytest.mark.parametrize("part", ["own", "classifiers"])

@@ -7,6 +7,7 @@ import torch
 
 from aadml.comparison.interpolation import interpolated
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.label_losses import row_norm
 from aadml.methods import METHODS
@@ -43,7 +44,7 @@ def test_epochs_are_divided_among_two_stages():
     assert [s.name for s in built(first_share=0.0).learner.stages(10)] == ["hard"]
     assert [s.name for s in built(first_share=1.0).learner.stages(10)] == ["semi-hard"]
     with pytest.raises(InputError, match=r"first_share: 2.0 given; pass a number from 0"):
-        checked_options(METHODS["tlca"], {"first_share": 2.0}, "method")
+        checked_options(METHODS["tlca"], OptionValues(first_share=2.0), "method")
 
 
 def distances(learner, given):

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.label_losses import row_norm
 from aadml.methods import METHODS
@@ -46,7 +47,7 @@ def test_the_teacher_is_trained_first_and_the_students_start_from_the_best_one()
     assert stages[1].start_from_best
     assert [s.name for s in built(teacher_share=0.0).learner.stages(10)] == ["students"]
     with pytest.raises(InputError, match=r"teacher_share: 1.0 given; pass a number from 0"):
-        checked_options(METHODS["video-adviser-lite"], {"teacher_share": 1.0}, "method")
+        checked_options(METHODS["video-adviser-lite"], OptionValues(teacher_share=1.0), "method")
 
 
 def test_the_teacher_distills_its_classes_into_its_regression():

@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
@@ -96,4 +97,4 @@ def test_the_cosine_of_embeddings_is_the_mean_of_both_cosines():
 )
 def test_what_makes_no_sense_is_refused(options, message):
     with pytest.raises(InputError, match=message):
-        learner(**checked_options(METHODS["bic-net"], {"dimension": 16} | options, "method"))
+        learner(**vars(checked_options(METHODS["bic-net"], OptionValues(**{"dimension": 16} | options), "method")))

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
@@ -71,9 +72,9 @@ def test_labels_play_no_part():
 
 def test_impossible_options_and_features_are_refused():
     with pytest.raises(InputError, match=r"temperature: 0.0 given; pass a number from 0\.01 to 1"):
-        checked_options(METHODS["clip"], {"temperature": 0.0}, "method")
+        checked_options(METHODS["clip"], OptionValues(temperature=0.0), "method")
     with pytest.raises(InputError, match="a whole number from 1"):
-        checked_options(METHODS["clip"], {"dimension": 0}, "method")
+        checked_options(METHODS["clip"], OptionValues(dimension=0), "method")
     with pytest.raises(InputError, match="clip needs vectors, but the text"):
         METHODS["clip"](Context({"audio": 5, "text": 0}, 3), Training())
     with pytest.raises(InputError, match="two modalities"):

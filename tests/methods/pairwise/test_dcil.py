@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
@@ -81,7 +82,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(InputError, match="one class per training clip"):
         built(Context({"audio": 5, "visual": 7}, 3))
     with pytest.raises(InputError, match=r"instance_share: 2.0 given"):
-        checked_options(METHODS["dcil"], {"instance_share": 2.0}, "method")
+        checked_options(METHODS["dcil"], OptionValues(instance_share=2.0), "method")
     with pytest.raises(InputError, match=r"15 training clips given, but .* built for 12"):
         built(settings=Training(epochs=2)).fit(clips(15), clips())
 

@@ -5,7 +5,7 @@ import torch
 
 from aadml.comparison.clips import Clips
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.overrides import with_setting
 from aadml.methods.label_space.aadml import LabelSpaceLearner
 from aadml.methods.method import Context
@@ -36,7 +36,7 @@ def trained(values, epochs=2):
 
 @pytest.mark.parametrize("name", [*PAPERS, "aadml"])
 def test_only_detached_neighbors_without_a_residual_keep_the_gradient_from_the_encoders(name):
-    _, session = trained(read_yaml(name))
+    _, session = trained(open_config(name).values)
     shares = [record["metric_gradient_share"] for record in session.history]
     assert len(shares) == 2
     warned = [one for one in session.warnings if "of the metric loss's gradient reaches the encoders" in one]
@@ -54,7 +54,7 @@ def test_without_proxies_there_is_no_such_figure():
 
 
 def test_the_look_is_taken_every_tenth_epoch_and_in_the_last():
-    _, session = trained(read_yaml("aadml"), epochs=12)
+    _, session = trained(open_config("aadml").values, epochs=12)
     looked = [record["epoch"] for record in session.history if "metric_gradient_share" in record]
     assert looked == [1, 11, 12]
 
@@ -62,15 +62,15 @@ def test_the_look_is_taken_every_tenth_epoch_and_in_the_last():
 def test_the_look_is_taken_at_the_first_batch_alone(monkeypatch):
     looks, probe = [], LabelSpaceLearner._probe
     monkeypatch.setattr(LabelSpaceLearner, "_probe", lambda self, parts: looks.append(1) or probe(self, parts))
-    _, session = trained(read_yaml("aadml"), epochs=2)
+    _, session = trained(open_config("aadml").values, epochs=2)
     assert [record["steps"] for record in session.history] == [2, 2]
     assert len(looks) == 2
 
 
 def test_the_look_at_the_gradient_changes_nothing_that_is_trained(monkeypatch):
-    method, _ = trained(read_yaml("aadml"))
+    method, _ = trained(open_config("aadml").values)
     monkeypatch.setattr(LabelSpaceLearner, "_probe", lambda self, parts: {})
-    blind, _ = trained(read_yaml("aadml"))
+    blind, _ = trained(open_config("aadml").values)
     assert all(torch.equal(value, blind.state()[key]) for key, value in method.state().items())
 
 

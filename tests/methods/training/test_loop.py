@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods.training.learner import Stage
 from aadml.methods.training.session import Callbacks, Session
@@ -225,7 +226,7 @@ def test_what_a_loss_does_not_touch_stays_where_it_is(optimizer):
 @pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"schedule": "cosine"}, {"select": "test"}])
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(InputError, match="training"):
-        checked_options(Training, wrong, "training")
+        checked_options(Training, OptionValues(**wrong), "training")
 
 
 def test_every_epoch_logs_the_gradient_norm_of_its_first_batch():

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import read_yaml
+from aadml.configuration.files import open_config
 from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
@@ -128,7 +128,7 @@ def test_methods_either_take_bfloat16_or_refuse_it_in_one_line(features, method)
 
 def test_an_unknown_precision_is_refused_in_one_line():
     with pytest.raises(InputError, match=r"^training\.precision: .*float16.*bfloat16") as refusal:
-        resolve(read_yaml("aadml") | {"training": {"precision": "float16"}})
+        resolve(open_config("aadml").values | {"training": {"precision": "float16"}})
     assert "\n" not in str(refusal.value)
 
 

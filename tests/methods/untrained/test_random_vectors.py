@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
@@ -32,6 +33,6 @@ def test_vectors_are_standard_normal():
 
 def test_what_it_cannot_do_is_refused():
     with pytest.raises(InputError, match="dimension: 0 given"):
-        checked_options(METHODS["random"], {"dimension": 0}, "method")
+        checked_options(METHODS["random"], OptionValues(dimension=0), "method")
     with pytest.raises(InputError, match="needs vectors"):
         METHODS["random"](CONTEXT, Training()).embed(object(), "audio")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aadml.configuration.files import ConfigFile, read_yaml
+from aadml.configuration.files import ConfigFile, open_config
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.grid import Overrides
 from scripts.experiments.anchor_aware import finals
@@ -26,7 +26,7 @@ from scripts.experiments.anchor_aware.search import HALVING, SEARCHES, chosen_op
 from scripts.experiments.anchor_aware.sets import SetFacts, keep_facts, read_facts
 from scripts.experiments.anchor_aware.stages import STAGES, chosen_stages, runs_of
 
-BASE = Overrides(NARROW).within(ConfigFile({**read_yaml("aadml"), "data": "x.h5"})).values
+BASE = Overrides(NARROW).within(ConfigFile({**open_config("aadml").values, "data": "x.h5"})).values
 SET = DataSet(BASE, 7, 350)
 
 

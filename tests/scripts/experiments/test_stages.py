@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aadml.configuration.config import resolve
-from aadml.configuration.files import ConfigFile, read_yaml
+from aadml.configuration.files import ConfigFile, open_config
 from aadml.studies.comparison_rows import published_methods
 from aadml.studies.control_rows import AFFINE, RANDOM
 from aadml.studies.forecast import Rate, forecast
@@ -34,7 +34,7 @@ from scripts.experiments.anchor_aware.shipped import ALONE, CAP, NEIGHBORS, few
 from scripts.experiments.anchor_aware.stages import STAGES, runs_of
 
 SHIPPED = Path(__file__).parents[3] / "docs" / "lab" / "experiments"
-BASE = Overrides(NARROW).within(ConfigFile({**read_yaml("aadml"), "data": "x.h5"})).values
+BASE = Overrides(NARROW).within(ConfigFile({**open_config("aadml").values, "data": "x.h5"})).values
 SET = DataSet(BASE, 7, 304)
 
 
@@ -64,7 +64,7 @@ def test_every_shipped_row_is_of_a_run_that_the_stage_still_asks_for(stage):
 def test_readings_are_held_to_what_the_paper_writes_and_differ_as_trainings(tmp_path):
     runs = runs_of("readings-1", experiment(tmp_path))
     assert len(runs) == 4 * (len(READINGS) + 2)
-    paper = resolve({**read_yaml("paper_r3_detached"), "data": "x.h5"})
+    paper = resolve({**open_config("paper_r3_detached").values, "data": "x.h5"})
     for run in runs:
         config = run.config
         assert config["label_loss"] == paper["label_loss"]
@@ -135,7 +135,7 @@ def test_pairs_are_of_natural_pairs_alone_and_no_label_acts(tmp_path):
     assert [alone["neighbors"]["positives"], graph["neighbors"]["positives"]] == ["none", "agreeing"]
     assert by_method["random neighbors"]["neighbors"]["control"] == "random"
     assert by_method["AA proxies"].prefix == "aa-"
-    shipped = resolve({**read_yaml("pairs"), "data": "x.h5"})
+    shipped = resolve({**open_config("pairs").values, "data": "x.h5"})
     assert replace(alone.training, train_map=0) == replace(shipped.training, train_map=0)
     drawn = replace(one, sets={"av_digits": SET})
     assert runs_of("stage-6-pairs", drawn) == runs_of("stage-6-few-labels", drawn) == []
@@ -157,7 +157,7 @@ def test_methods_have_their_own_schedules_and_capped_ones_stand_apart(tmp_path):
     assert {run.key.method for run in whole} == set(published_methods())
     assert len(whole) == 3 * len(published_methods())
     for run in whole:
-        own = resolve({**read_yaml(run.key.method.replace("-", "_")), "data": "x.h5"})
+        own = resolve({**open_config(run.key.method.replace("-", "_")).values, "data": "x.h5"})
         assert json.loads(run.key.options) == {"training.epochs": run.config.training.epochs}
         assert replace(run.config.training, train_map=0) == replace(own.training, train_map=0)
         assert [run.config.sections, run.config.inputs] == [own.sections, own.inputs]

@@ -174,8 +174,9 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         InputError: there is no such extractor of the modality, or an option or its value is invalid.
     """
     name, from_name = expanded(name, modality)
-    chosen, factory = OptionValues(**{**from_name, **(options or {})}), _factory(name, modality)
-    built = factory(**keywords(factory, checked_options(factory, chosen, name, name=name)))
+    chosen, factory = {**from_name, **(options or {})}, _factory(name, modality)
+    values = OptionValues(**{str(key): value for key, value in chosen.items()})
+    built = factory(**keywords(factory, checked_options(factory, values, name, name=name)))
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:
         raise InputError(f"--{modality} {name}: is an extractor of {built.modality}; pass an extractor of {modality}")

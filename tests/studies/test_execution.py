@@ -32,7 +32,7 @@ def test_a_merge_trains_nothing_and_needs_every_run(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="--merge: 4 of 4 runs are not finished"):
         merge.train(jobs)
     monkeypatch.setattr(execution, "is_done", lambda job: True)
-    assert merge.train(jobs) == [SweepOutcome(job, kept=True) for job in (*jobs, jobs[2].needs)]
+    assert merge.train(jobs) == [SweepOutcome(job, was_finished=True) for job in (*jobs, jobs[2].needs)]
 
 
 def test_a_shard_tells_how_many_of_its_runs_are_finished(tmp_path):

@@ -43,7 +43,7 @@ def test_every_run_gets_a_folder_and_a_second_sweep_keeps_them(base, tmp_path):
     ]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")}
     again = sweep(todo, workers=0)
-    assert all(outcome.kept for outcome in again)
+    assert all(outcome.was_finished for outcome in again)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")} == before
 
 
@@ -52,7 +52,7 @@ def test_runs_in_folders_that_the_second_edition_named_are_kept(base, tmp_path):
     sweep([job], workers=0)
     job.folder.rename(tmp_path / "runs" / "proxy.k=1_seed=0")
     (again,) = sweep(jobs(base, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
-    assert again.kept
+    assert again.was_finished
     assert again.job.folder.name == "proxy.k=1_seed=0"
 
 
@@ -70,7 +70,7 @@ def test_an_interrupted_sweep_goes_on_and_ends_in_the_same_bytes(base, tmp_path)
         sweep(jobs(base, tmp_path / "stopped"), workers=0, on_epoch=interrupt)
     assert len(list((tmp_path / "stopped").glob("runs/*/evaluation.json"))) == 1
     outcomes = sweep(jobs(base, tmp_path / "stopped"), workers=0)
-    assert [outcome.kept for outcome in outcomes] == [True, False, False, False]
+    assert [outcome.was_finished for outcome in outcomes] == [True, False, False, False]
     assert content(tmp_path / "stopped") == content(tmp_path / "whole")
 
 
@@ -82,7 +82,7 @@ def test_a_run_that_fails_does_not_stop_the_rest_and_is_tried_again(base, featur
     assert "500" in failed.reason
     assert (failed.job.folder / FAILURE).read_text().startswith(failed.reason)
     again = sweep([outcome.job for outcome in outcomes], workers=0)
-    assert [outcome.kept for outcome in again] == [True, False, True]
+    assert [outcome.was_finished for outcome in again] == [True, False, True]
 
 
 def test_a_folder_of_another_config_is_refused(base, tmp_path):

@@ -223,7 +223,7 @@ def test_the_row_of_a_stage_is_the_run_that_ends_there(compared, large_manifest,
 def test_the_table_goes_on_where_it_was_stopped(compared):
     _, runs, outcomes = compared
     again = work_off_needed([job for run in runs for job in run.jobs], 0, sweep)
-    assert all(outcome.kept for outcome in again)
+    assert all(outcome.was_finished for outcome in again)
     assert len(again) == len(outcomes)
     assert all(is_done(job) for run in runs for job in run.jobs)
 

@@ -193,7 +193,7 @@ def test_a_sweep_goes_on_with_the_precision_of_the_runs_it_finds(features, tmp_p
     assert not any(outcome.reason for outcome in sweep(jobs[:1], workers=0))
     units(False)
     outcomes = sweep(jobs, workers=0)
-    assert [(outcome.kept, outcome.reason) for outcome in outcomes] == [(True, ""), (False, "")]
+    assert [(outcome.was_finished, outcome.reason) for outcome in outcomes] == [(True, ""), (False, "")]
     assert [read_config(job.folder).training.precision for job in jobs] == ["bfloat16", "float32"]
     other = [replace(job, config=config(features, "float32", PAYS_FROM, **{"training.epochs": 2})) for job in jobs[:1]]
     with pytest.raises(InputError, match="a different config"):

@@ -142,7 +142,7 @@ def vggish(
     Args:
         variant: `pre-activation` (Google's code since August 2020), `post-relu` (Google's code before, and the common
             PyTorch port), `pca` (whitened by AudioSet's PCA) or `pca-8bit` (whitened, then quantized to 0 ... 255, as
-            in AudioSet's release). The published PCA is read if `weights` has none.
+            in AudioSet's release). The published PCA is read if the weight file has no PCA.
         weights: `auto` (the published checkpoint), `untrained`, a name in the table of weights, a weight file, or its
             folder.
         device: `auto`, `cpu` or `cuda`.
@@ -196,8 +196,8 @@ def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[st
     if weights == "untrained":
         if "pca" in variant:
             raise InputError(
-                f"vggish.variant: {variant} given, but AudioSet's PCA belongs to the published weights; "
-                "with weights untrained choose pre-activation or post-relu"
+                f"vggish.variant: {variant} is given, but AudioSet's PCA belongs to the published weights; "
+                "choose pre-activation or post-relu for untrained weights"
             )
         return seeded(VGGish), {"weights": "untrained"}, {}, {}
     file = load_weights(weights, "vggish")

@@ -41,7 +41,7 @@ def _frames(samples: Tensor, settings: LogMelSettings) -> Tensor:
     samples = F.pad(samples, (0, max(0, shortest - samples.shape[1])))
     if settings.padding != "none":
         samples = F.pad(samples, (half, half), mode="reflect" if settings.padding == "reflect" else "constant")
-        margin = (settings.fft - settings.window) // 2  # the window sits in the middle of the transform
+        margin = (settings.fft - settings.window) // 2  # the window is in the middle of the transform
         samples = samples[:, margin : samples.shape[1] - (settings.fft - settings.window - margin)]
     return samples.unfold(1, settings.window, settings.hop)
 

@@ -42,8 +42,8 @@ class Ending:
     def remarks(self) -> tuple[str, ...]:
         """Return the irregularities of the end, one line each."""
         if self.missing:
-            return (f"states {self.missing} bytes more than it holds",)
-        return ("its last page is not marked as the end: it may be cut short",) if self.unmarked else ()
+            return (f"the file states {self.missing} bytes more than it holds",)
+        return ("the last page is not marked as the end, so the file may be cut short",) if self.unmarked else ()
 
 
 def ending(file: IO[bytes]) -> Ending:

@@ -218,7 +218,7 @@ def fitted(made, clips, splits):
 
 def test_too_few_training_frames_for_1024_dimensions_are_refused():
     clips = [np.zeros((600, 2048), dtype=np.float32)] * 2
-    with pytest.raises(InputError, match=r"600 training frames given; pass at least 1,024"):
+    with pytest.raises(InputError, match=r"600 training frames are given; pass at least 1,024"):
         fitted(reduced(), clips, ["train", "test"])
 
 

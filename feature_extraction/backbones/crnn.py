@@ -26,7 +26,7 @@ class Crnn(nn.Module):
     """Five convolutions with L4 pooling, a bidirectional GRU at a quarter of the frame rate, then interpolation.
 
     A batch norm precedes every convolution. The vectors of a clip do not depend on the padding of its batch. The
-    default sizes have 732,354 parameters.
+    network of the default sizes has 732,354 parameters.
 
     Attributes:
         dimension: dimension of a frame's vector.

@@ -166,7 +166,7 @@ def mel_filters(settings: LogMelSettings) -> Values:
 
 
 def _frames(samples: Floats, settings: LogMelSettings) -> Floats:
-    """Return a view of (b, s) samples as (b, t, window) overlapping frames, with padding by the settings."""
+    """Return a view of (b, s) samples as (b, t, window) overlapping frames, with the padding of the settings."""
     half = settings.fft // 2
     shortest = {"none": settings.window, "reflect": half + 1, "zeros": 1}[settings.padding]
     if samples.shape[1] < shortest:

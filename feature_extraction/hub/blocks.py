@@ -29,7 +29,7 @@ def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | L
     """
     starts, ends = _calls(network, run)
     rows = _blocks(network, starts)
-    if blocks == "all":  # all parts of a block are used, although some attention modules do not call theirs
+    if blocks == "all":  # all parts of a block are used, although some attention modules do not call their parts
         return list(dict.fromkeys([*starts, *(module for block in rows for module in block.modules())]))
     if not rows:
         raise InputError(

@@ -17,7 +17,7 @@ _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
 
 
 def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, *, open_ended: bool) -> Clip:
-    """Decode the frames of an opened file up to the last one on the grid; see `decode`."""
+    """Decode the frames of an opened file up to the last frame on the grid; see `decode`."""
     track = MediaSource(container, _stream(container), open_ended)
     context = track.stream.codec_context
     if context.width * context.height > limits.pixels:
@@ -119,7 +119,7 @@ class _Grid:
         return len(self.pictures) >= self._inputs.limit
 
     def show(self, frame: Any, seconds: float) -> None:
-        """Add the next frame, at a time in seconds."""
+        """Add the next frame, whose time is `seconds`."""
         step = math.floor(seconds * self._inputs.frames_per_second + _EARLY)
         self._repeat(step)
         if step >= len(self.pictures) and not self.full:

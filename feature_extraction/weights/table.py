@@ -200,7 +200,7 @@ def verify(name: str) -> str:
 
 
 def recognize(checksum: str, path: Path) -> str | None:
-    """Return the key of `WEIGHTS` whose published or recorded checksum a file has, or None.
+    """Return the key of `WEIGHTS` with the published or recorded checksum of a file; None if there is no such key.
 
     Args:
         checksum: SHA-256 of the file.

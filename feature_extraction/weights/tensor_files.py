@@ -59,7 +59,7 @@ def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], net
     missing = [f"tensor {name} is missing" for name in expected if name not in state]
     unknown = [f"{name} is not a tensor of this network" for name in state if name not in expected]
     differing = [
-        f"{name} has shape {tuple(state[name].shape)}, expected {tuple(tensor.shape)}"
+        f"{name} has shape {tuple(state[name].shape)} instead of {tuple(tensor.shape)}"
         for name, tensor in expected.items()
         if name in state and state[name].shape != tensor.shape
     ]

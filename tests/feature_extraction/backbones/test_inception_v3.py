@@ -124,7 +124,7 @@ def test_a_file_of_another_network_is_refused_by_name(whole):
     with pytest.raises(InputError, match=r"Mixed_9z.weight is not a tensor of this network"):
         load_inception_v3({**state, "Mixed_9z.weight": torch.zeros(1)}, InceptionVariant())
     with pytest.raises(
-        InputError, match=r"Conv2d_1a_3x3.conv.weight has shape \(32, 1, 3, 3\), expected \(32, 3, 3, 3\)"
+        InputError, match=r"Conv2d_1a_3x3.conv.weight has shape \(32, 1, 3, 3\) instead of \(32, 3, 3, 3\)"
     ):
         load_inception_v3({**state, "Conv2d_1a_3x3.conv.weight": torch.zeros(32, 1, 3, 3)}, InceptionVariant())
 

@@ -16,7 +16,7 @@ ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 """Other names of splits, in lower case."""
 
 TEXT_COLUMNS = ("text", "caption", "caption_1")
-"""Columns for the text of a clip; the first of these that a manifest has is used. After `caption_1`, the
+"""Columns for the text of a clip; the first such column of a manifest is used. After `caption_1`, the
 columns `caption_2`, `caption_3`, ... hold further texts."""
 
 FURTHER_TEXT = "text_"

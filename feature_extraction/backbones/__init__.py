@@ -59,7 +59,7 @@ class Extractor:
     Attributes:
         name: name of the extractor in `EXTRACTORS`, or its import path.
         modality: audio, visual or text.
-        dimension: dimension of the features, after `fit` if there is one.
+        dimension: dimension of the features, after `fit` if `fit` is not None.
         inputs: kind of data to decode.
         parameters: all settings that determine the values, as JSON: variant, front end, precision, `weights` (SHA-256,
             "untrained", or None if there are no weights). Name and parameters identify the features that a model is

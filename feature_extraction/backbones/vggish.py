@@ -1,7 +1,7 @@
 """VGGish (Hershey et al., ICASSP 2017): 128 values per 0.96 s of sound, in four variants.
 
 Features published as "VGGish" differ. AudioSet released features after PCA and 8-bit quantization. Google's code
-returned values after a last ReLU until August 2020, and returns values before it since then (tensorflow/models#9080).
+returned values after a last ReLU until August 2020, and has omitted this ReLU since then (tensorflow/models#9080).
 The common PyTorch port keeps the ReLU. The variant is therefore selected by name and recorded with the features.
 """
 

@@ -84,7 +84,7 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
         snapshot: files of the model.
         kind: class of `transformers` ("AutoTokenizer").
         needs: file names; at least one of the files must exist, because `transformers` would replace missing files
-            by defaults.
+            with defaults.
         options: options of the `from_pretrained` of the class.
 
     Raises:

@@ -93,7 +93,7 @@ def find(model: str, revision: str | None) -> Snapshot:
         revision: branch, tag or commit on the hub; None for the newest commit.
 
     Raises:
-        InputError: there is no such model, it cannot be accessed, or a file is missing.
+        InputError: the model does not exist or cannot be accessed, or a file is missing.
     """
     if not model:
         raise InputError("no model is given; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")
@@ -173,7 +173,7 @@ def _opened(folder: Path, model: str, commit: str | None) -> Snapshot:
     refuse_kernels(config, folder / "config.json")
     weights = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])
     if not weights:
-        raise InputError(f"{folder}: holds no weights ({' or '.join(_WEIGHTS)}); copy the weights into it")
+        raise InputError(f"{folder}: holds no weights ({' or '.join(_WEIGHTS)}); copy the weights into this folder")
     return Snapshot(folder, model, commit, _license(folder), config, tuple(weights))
 
 

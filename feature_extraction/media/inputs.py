@@ -59,8 +59,8 @@ class Frames:
 
     Attributes:
         frames_per_second: steps per second. The picture of a step is its first frame, or the frame still shown.
-        height: height to which the decoding process resizes frames; None for no resizing.
-        width: width to which frames are resized, as `height`; the aspect ratio may change.
+        height: height of frames after resizing in the decoding process; None for no resizing.
+        width: width of frames after resizing, as for `height`; the aspect ratio may change.
         limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a remark.
         edition: as in `Sound`; version 2 introduced the time grid, and version 3 mirrors mirrored frames back.
     """

@@ -63,7 +63,7 @@ def read_judgments(path: str | Path) -> Judgments:
             raise InputError(f"{path}: line {number} judges item '{item}' for query '{query}' again; keep one line")
         grades[query][item] = grade
     if not grades:
-        raise InputError(f"{path}: contains no judgments; add one per line")
+        raise InputError(f"{path}: contains no judgments; add a judgment per line")
     return Judgments({query: {i: g for i, g in judged.items() if g > 0} for query, judged in grades.items()})
 
 

@@ -105,6 +105,6 @@ def _checked(function: Function, name: str, ranking: Ranking) -> Values:
     values = require_result(np.asarray(function(ranking)), MetricFunction, "metric", name).astype(np.float64)
     if len(values) != len(ranking):
         raise InputError(
-            f"metric {name} returned {len(values)} numbers for {len(ranking)} queries; return one per query"
+            f"metric {name} returned {len(values)} numbers for {len(ranking)} queries; return one number per query"
         )
     return values

@@ -19,7 +19,7 @@ _VOCABULARY = Path(__file__).with_name("vocabulary.csv")
 def vocabularies() -> dict[str, dict[str, list[str]]]:
     """Return event -> kind of phrase -> phrases, from `vocabulary.csv`, where " | " separates phrases.
 
-    The kinds are "seen", noun phrases for the picture, where {color} stands for the color; "does", verb phrases in the
+    The kinds are "seen", noun phrases for the picture, where the color replaces {color}; "does", verb phrases in the
     third person; "sounds", nouns for the sounds, in the plural; "heard", noun phrases for the event as a sound; and
     "faint", one noun phrase for the event as a background sound.
     """
@@ -40,7 +40,7 @@ def write_captions(setting: Setting, generator: np.random.Generator) -> tuple[st
 
     Args:
         setting: the traits of the clip.
-        generator: draws the sentences.
+        generator: source of the randomness.
     """
     sentences = list(dict.fromkeys(_sentences(setting, generator)))
     chosen = generator.permutation(len(sentences))[:CAPTIONS]

@@ -49,7 +49,8 @@ def test_a_batch_is_that_of_the_processor_up_to_rounding(sounds, settings, rows)
 @pytest.mark.parametrize("by", ["processor", "device"])
 def test_the_first_sound_that_is_cut_is_named_once_whether_it_was_kept_or_not(sounds, by):
     said = (
-        r"0\.wav: lasts 0.25 s or more; only the first 0.25 s of such sounds are used \(further ones are not reported\)"
+        r"0\.wav: lasts 0.25 s or more; only the first 0.25 s of such sounds are used "
+        r"\(further sounds are not reported\)"
     )
     for _ in range(2):
         loading = Loading.of(memory_mib=0, disk_mib=9, workers=0, log_mel=by)

@@ -119,7 +119,7 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
 def _pair(text: str) -> tuple[str, str]:
     name, equals, view = text.partition("=")
     if not equals or not view:
-        raise InputError(f"--view: '{text}' is not NAME=VIEW; write, for example, flow=raft")
+        raise InputError(f"--view: '{text}' is not NAME=VIEW; pass NAME=VIEW, as in flow=raft")
     return name, view
 
 

@@ -129,7 +129,9 @@ def _check_rows(arrays: Mapping[str, NDArray[Any]], place: str | Path) -> None:
     first, count = next((key, len(values)) for key, values in arrays.items())
     for key, values in arrays.items():
         if len(values) != count:
-            raise InputError(f"{place}: has {len(values)} {key} rows, but {count} {first} rows; store equally many")
+            raise InputError(
+                f"{place}: has {len(values)} {key} rows, but {count} {first} rows; store equal numbers of rows"
+            )
 
 
 def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:

@@ -89,7 +89,7 @@ def evaluate(
     """
     pairs = embeddings.directions()
     if not pairs:
-        modalities = ", ".join(embeddings.vectors) or "no modality"
+        modalities = f"only {', '.join(embeddings.vectors)}" if embeddings.vectors else "no modality"
         raise InputError(f"the embeddings have {modalities}; pass embeddings of two modalities")
     require_entry(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity

@@ -175,6 +175,6 @@ def check_once(embeddings: Embeddings, once: Collection[str], place: str) -> Non
         vectors = embeddings.matrix(modality)
         if not torch.equal(vectors, vectors[torch.from_numpy(first[label])]):
             raise InputError(
-                f"{place}{modality}: rows of one label differ; only a modality with equal rows per label (the sound of "
-                "a clip with several captions, where the clip is the label) can be ranked once"
+                f"{place}{modality}: rows of one label differ; rank once only a modality with equal rows per label, "
+                "such as the sound of clips with several captions, where the clip is the label"
             )

@@ -34,7 +34,8 @@ def chosen_relevance(name: str) -> Relevance:
         return RULES[name]
     if not Path(name).is_file():
         raise InputError(
-            f"relevance: '{name}' is neither a rule nor a file; {suggestion(name, RULES)}, or a file of judgments"
+            f"relevance: '{name}' is neither a rule nor a file; pass a rule or a file of judgments: "
+            f"{suggestion(name, RULES)}"
         )
     return _read_events(name) if _event_columns(_lines(name)) else read_judgments(name)
 
@@ -81,7 +82,7 @@ def _read_events(path: str | Path) -> Perceived:
     for number, row in enumerate(rows, 2):
         if row and len(row) != len(header):
             raise InputError(
-                f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}; write one per column"
+                f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}; write a cell per column"
             )
         for modality, column in columns.items() if row else ():
             clip = row[header.index("id")]

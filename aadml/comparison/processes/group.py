@@ -235,7 +235,7 @@ class _Gathered(torch.autograd.Function):
 
 
 def _reduced(values: Tensor, how: Any = distributed.ReduceOp.SUM) -> Tensor:
-    """Reduce values over all workers; through the CPU if workers share a GPU."""
+    """Reduce values over all workers, through the CPU if workers share a GPU."""
     apart = values.is_cuda and "nccl" not in distributed.get_backend_config()
     wire = values.cpu() if apart else values.contiguous().clone()
     with _answered():

@@ -162,7 +162,7 @@ def _of_pack(path: Path) -> CaptionedPart:
             if not len(names) == len(rows) == len(file["waveform"]):
                 raise InputError(
                     f"{path}: holds {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
-                    f"{len(file['waveform'])} rows in 'waveform'; store equally many"
+                    f"{len(file['waveform'])} rows in 'waveform'; store equal numbers"
                 )
     except (TypeError, AttributeError, UnicodeDecodeError) as error:
         raise InputError(

@@ -241,7 +241,7 @@ def _value_warnings(content: FeatureFile, modalities: Mapping[str, ColumnStatist
             if statistics["whole_numbers"] and 31 < high <= 255:
                 yield f"{name}: values are whole numbers from 0 to 255, probably 8-bit; scale them before comparisons"
             elif statistics["zeros"] > 0.2:
-                yield f"{name}: values are never negative and {statistics['zeros']:.0%} zeros, as after a ReLU"
+                yield f"{name}: values are never negative and {statistics['zeros']:.0%} are zeros, as after a ReLU"
         if statistics["constant_dimensions"]:
             yield f"{name}: {statistics['constant_dimensions']} of {statistics['dimensions']} dimensions never change"
         if statistics["zero_rows"]:

@@ -188,7 +188,7 @@ def _from_one_hot(rows: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tu
     wrong = np.flatnonzero(rows.sum(axis=1) != 1)
     if len(wrong):
         raise InputError(
-            f"{place}: row {wrong[0]} has {int(rows[wrong[0]].sum())} classes; each clip needs exactly one class"
+            f"{place}: row {wrong[0]} has {int(rows[wrong[0]].sum())} classes; mark exactly one class per clip"
         )
     columns, codes = np.unique(rows.argmax(axis=1), return_inverse=True)
     return codes.astype(np.int64), tuple(str(column) for column in columns.tolist())

@@ -208,7 +208,6 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _is_link(path: Path) -> bool:
-    """Return whether a path is a link to a folder."""
     return path.is_symlink() and path.is_dir()
 
 

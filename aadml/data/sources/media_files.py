@@ -79,7 +79,7 @@ class MediaFiles(ItemSource):
             values = decode(path, self.inputs, Limits(), self.shortest).values
         except MediaFailure as failure:
             self.failures[path] = f"{failure.reason}: {failure.detail}"
-            warnings.warn(f"{path}: left out, {self.failures[path]}", stacklevel=2)
+            warnings.warn(f"{path}: the file was left out ({self.failures[path]})", stacklevel=2)
             return None
         if cache is not None:
             cache.add(key, values)

@@ -63,7 +63,7 @@ def test_the_first_sound_that_is_cut_is_named_once_whether_it_was_kept_or_not(so
 
 def test_a_sound_that_cannot_be_had_is_absent_and_costs_the_others_nothing(sounds):
     Path(sounds.paths[1]).write_bytes(b"RIFF nonsense" * 50)
-    with pytest.warns(UserWarning, match=r"1\.wav: left out"):
+    with pytest.warns(UserWarning, match=r"1\.wav: the file was left out"):
         batch = log_mels(sounds, PANNS, ON_DEVICE).batch(torch.arange(6))
     assert batch.present.tolist() == [True, False, True, True, True, False]
     same(batch.to(CPU), log_mels(sounds, PANNS).batch(torch.arange(6)))

@@ -54,8 +54,8 @@ class Annotation:
         label: class of the clip.
         video: YouTube id of the video.
         quality: annotated quality.
-        start: second in which the event starts.
-        end: second in which the event ends.
+        start: start of the event, in seconds.
+        end: end of the event, in seconds.
     """
 
     row: int

@@ -126,10 +126,11 @@ def seeds_and_queries(first: Values, second: Values, *, draws: int = DRAWS) -> D
     """Compare two methods with seeds and queries as random factors.
 
     The differences d (s, q) are decomposed by a two-way analysis of variance. The variance of their mean is the seed
-    component over s, plus the query component over q, plus the residual over s q, with Satterthwaite's degrees of
-    freedom (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). A negative component counts as zero. Two
-    seeds estimate the variance of seeds poorly. The p value and the interval are then those of the test with the larger
-    p value: this test, or the t test over seeds.
+    component over s, plus the query component over q, plus the residual over s q. The degrees of freedom are
+    Satterthwaite's (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). A negative component counts as zero.
+
+    Two seeds estimate the variance of seeds poorly. The p value and the interval are then those of the test with the
+    larger p value: this test, or the t test over seeds.
 
     A bootstrap over seeds and queries determines the shape of the interval. The standard error and Student's t
     determine its width, because a bootstrap of few seeds varies too little. With one seed there is no test.

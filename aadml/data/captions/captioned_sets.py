@@ -175,7 +175,7 @@ def _of_pack(path: Path) -> CaptionedPart:
 def _clips(
     part: CaptionedPart, name: str, clean: Callable[[str], str], captions: int, place: str, notes: list[str]
 ) -> Clips:
-    """Return the usable clips of one split; append notes on the others."""
+    """Return the usable clips of one split; append notes on the other clips."""
     cleaned = [[(text, clean(text)) for text in file.captions] for file in part.files]
     spoken = [[words for _, words in texts if words] for texts in cleaned]
     missing = _without_sound(part)

@@ -54,5 +54,5 @@ def read_lines(path: str | os.PathLike[str], kind: str) -> list[str]:
 
 
 def first_five(names: Sequence[str]) -> str:
-    """Return the first five names, and the number of the others, for messages."""
+    """Return the first five names, and the number of the other names, for messages."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -58,7 +58,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
 
 
 COLUMNS = Layout("columns", "npz", KEYS, read, takes_views=True)
-"""npz with audio, visual, label or none, split ('train', 'valid', 'test'), and optionally id, text, class_names."""
+"""npz with audio, visual, split ('train', 'valid', 'test'), and optionally label, id, text, class_names."""
 
 COLUMNS_H5 = Layout("columns", "h5", KEYS, read, takes_views=True)
 """HDF5 with the keys of the npz: audio, visual, label, split, as `aadml embed` writes them."""

@@ -12,9 +12,7 @@ _SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validatio
 
 
 def folder(source: Path, *, no_labels: bool = False) -> Listing:
-    """List a folder of media, with one folder per class or no labels.
-
-    The top folders may be train, valid (or val) and test; otherwise, the clips are not divided.
+    """List a folder of media: a folder per class or no labels, undivided or divided into train, valid (or val) and test.
 
     Args:
         source: the folder.

@@ -117,7 +117,7 @@ class Comparison:
         *,
         own: Tensor | None = None,
     ) -> "Comparison":
-        """Compare pairs: only the partner of an anchor is a positive; other rows of its clip are ignored.
+        """Compare pairs: only the partner of an anchor is a positive; other candidates of its clip are ignored.
 
         Args:
             anchors: (a, d).

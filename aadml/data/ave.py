@@ -127,7 +127,7 @@ def class_names_of_columns(
 
 
 def left_out_of_clock(split_of: Mapping[int, str], limit: int, seed: int) -> set[int]:
-    """Draw the clips of Clock to use, in the proportions of the papers' splits; return the other rows.
+    """Draw the clips of Clock to use, in the proportions of the papers' splits; return the rows of the other clips.
 
     Args:
         split_of: row number -> split, of all clips of Clock, in order.

@@ -175,7 +175,7 @@ def largest(values: Tensor) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Sum the gradients of parameters over all workers; parameters without any gradient are unchanged."""
+    """Sum the gradients of parameters over all workers; a parameter with no gradient on any worker is unchanged."""
     if not _is_divided():
         return
     trained = [parameter for parameter in parameters if parameter.requires_grad]

@@ -12,7 +12,7 @@ _SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validatio
 
 
 def folder(source: Path, *, no_labels: bool = False) -> Listing:
-    """List a folder of media: a folder per class or no labels, undivided or divided into train, valid (or val) and test.
+    """List a folder of media, by class or without labels, undivided or in folders train, valid (or val) and test.
 
     Args:
         source: the folder.

@@ -120,7 +120,7 @@ def _is_manifest(path: Path) -> bool:
 
 
 def _converted(key: str, value: Any) -> Any:
-    """Return the value of an option, in the type of the listing functions."""
+    """Return the value of an option, converted for the listing functions."""
     if key in ("media", "folds"):
         if not isinstance(value, str | os.PathLike):
             raise InputError(f"{key} has type {type(value).__name__}; pass the path of a folder")

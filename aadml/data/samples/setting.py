@@ -33,7 +33,7 @@ class Disturbance:
 
 @dataclass(frozen=True)
 class Setting:
-    """Traits in which clips differ.
+    """Traits of a sample clip.
 
     Args:
         label: the event.

@@ -26,7 +26,7 @@ class ProxyAnchor(nn.Module):
         dimension: d of the vectors (context, not chosen by the user).
         classes: C (context).
         margin: delta (0.1: the paper).
-        alpha: how sharply the hardest items stand out (32: the paper).
+        alpha: sharpness of the soft maximum over items (32: the paper).
 
     Raises:
         InputError: the data have no classes.

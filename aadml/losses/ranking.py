@@ -27,8 +27,8 @@ def ranking(
 
     With one negative per anchor, as seven of the paper's eight strategies select (see SELECTIONS: random, hardest,
     semi-hard-two-sided, text-based-hard ...), both forms equal Equation 4. With the whole mini-batch, the paper
-    averages the scores, and its code averages the hinges, whose mean is never smaller. The result is exact, in O(a c
-    log c) time.
+    averages the scores. Its code averages the hinges, whose mean is never smaller. The result is exact, in O(a c log c)
+    time.
 
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.

@@ -97,7 +97,10 @@ class SoftTriple(nn.Module):
 
 
 class _Chosen(torch.autograd.Function):
-    """S = sum over k of q_k s_k, q = softmax over k of s_k / GAMMA; dS / ds_k = q_k (1 + (s_k - S) / GAMMA)."""
+    """Mean of cosines, weighted by their softmax.
+
+    S = sum over k of q_k s_k, q = softmax over k of s_k / GAMMA; dS / ds_k = q_k (1 + (s_k - S) / GAMMA)
+    """
 
     @staticmethod
     def forward(ctx: Any, cosine: Tensor) -> Tensor:

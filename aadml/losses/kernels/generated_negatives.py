@@ -70,7 +70,7 @@ class Triples:
 
 
 def draw_triples(comparison: Comparison, generator: torch.Generator) -> Triples:
-    """Draw one positive and one negative for each anchor, as in the paper's batches of triplets.
+    """Draw one positive and one negative for each anchor, as in the papers' batches of triplets.
 
     Args:
         comparison: a anchors against c candidates; anchors without positives or without negatives have no triples.

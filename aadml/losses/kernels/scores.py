@@ -142,7 +142,7 @@ def _unit(vectors: Tensor) -> Tensor:
 
 
 class _Unit(torch.autograd.Function):
-    """x / |x|; the gradient is the incoming gradient minus its component along x, divided by |x|."""
+    """Normalization x / |x|; the gradient is the incoming gradient minus its component along x, divided by |x|."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:

@@ -53,7 +53,9 @@ class _Loader(yaml.SafeLoader):
             )
         is_nested = isinstance(event, yaml.CollectionStartEvent)
         if is_nested and self.depth == DEEPEST:
-            raise InputError(f"line {line}: more than {DEEPEST} nested mappings and lists; use fewer levels")
+            raise InputError(
+                f"line {line}: the value has more than {DEEPEST} nested mappings and lists; use fewer levels"
+            )
         self.depth += is_nested
         node = super().compose_node(parent, index)
         self.depth -= is_nested

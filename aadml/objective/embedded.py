@@ -34,7 +34,7 @@ class Embedded:
         relevance: (anchors' modality, candidates' modality) -> (b, b) scores that replace scores of vectors.
         guides: name -> (b, b) detached scores that selections may use.
         neighbors: modality -> additional positives of the clips as its anchors, among the candidate clips.
-        present: modality -> (b,) bool, whether a clip has the modality; others are not compared in the modality.
+        present: modality -> (b,) bool, whether a clip has the modality; other clips are not compared in the modality.
         bank: candidates from outside the batch, or None; `index` is then the row of each clip's partner in the bank.
     """
 

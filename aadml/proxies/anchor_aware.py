@@ -186,5 +186,5 @@ def degeneracy(options: JsonObject) -> str | None:
     if chosen["reading"] == "R5":
         return "reading R5: every clip attends to the whole batch; proxies depend on its composition"
     if reaches_no_encoder(chosen):
-        return "reading R3 with k 1, detached neighbors, no residual: the metric loss does not train the encoders"
+        return "reading R3 with k 1, detached neighbors, no residual: the metric loss does not reach the encoders"
     return None

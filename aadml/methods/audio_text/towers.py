@@ -81,7 +81,7 @@ class CaptionTower(nn.Module):
 
     @property
     def settled(self) -> bool:
-        """Whether the network always computes the same vector for an item, so that vectors can be cached."""
+        """True if the network always computes the same vector for an item, so that vectors can be cached."""
         return self.frozen and self.frozen_mode == "eval"
 
     def train(self, mode: bool = True) -> "CaptionTower":
@@ -157,7 +157,7 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
 
 
 def describe(features: Features, network: nn.Module, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Compute the vectors (n, f) of all items of a source, each distinct sound once; and flags of decoded items.
+    """Compute the vectors (n, f) of all items of a source, each distinct sound once, and flags (n,) of decoded items.
 
     The vector of a sound that cannot be decoded is zero.
 
@@ -205,7 +205,7 @@ def with_sound(clips: Clips) -> Clips:
 
 
 def nothing_to_learn(index: Tensor) -> dict[str, Tensor]:
-    """Return zero, the loss of a batch (b,) in which no sound can be decoded."""
+    """Return zero, the loss of a batch (b,) without decodable sound."""
     zero = torch.zeros((), device=index.device)
     return {"loss": zero, "active": zero}
 

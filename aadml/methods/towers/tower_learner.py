@@ -57,7 +57,7 @@ class TowerLearner(CachingLearner):
         return self.inner.similarity
 
     def architecture(self) -> JsonObject:
-        """Return the architectures of the networks, which can then be built without the files of their models."""
+        """Return the architectures of the networks, which suffice to build them without the files of their models."""
         return {modality: self.networks[modality].architecture() for modality in self.networks}
 
     def begun(self, train: Clips, valid: Clips) -> tuple[Clips, Clips]:

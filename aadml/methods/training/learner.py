@@ -191,7 +191,7 @@ class Learner(nn.Module, Embedder):
         for modality in valid.embeddings.vectors:
             warning = collapse_warning(valid.embeddings.there(modality))
             if warning:
-                yield f"the {modality} embeddings: {warning}"
+                yield f"the {modality} embeddings {warning}"
 
     def metric_loss(self, settings: Training) -> MetricLoss | None:
         """Return the metric loss of a training; None if the learner has none to estimate."""
@@ -230,7 +230,7 @@ class CachingLearner(Learner):
 
     def __init__(self) -> None:
         super().__init__()
-        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held so that no other gets it
+        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held to keep the id
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode; training mode clears the cache."""

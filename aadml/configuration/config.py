@@ -233,7 +233,9 @@ class ConfigFile:
 
     def _resolved(self, *, stored: bool) -> Config:
         if not all(isinstance(key, str) for key in self.values):
-            raise InputError(f"config: the keys {as_yaml(list(self.values))} given; pass only texts as keys")
+            raise InputError(
+                f"config: the keys {as_yaml(list(self.values))} are not all texts; pass only texts as keys"
+            )
         if isinstance(data := self.values.get("data"), str):
             search_beside(Path(data))  # modules next to the data may be named as module:name
         method, options = named(self._entry("method", DEFAULT_METHOD), "method")
@@ -288,7 +290,6 @@ class ConfigFile:
         return built(kind, self.mapping(section), section)
 
     def _sections(self, wanted: Mapping[str, Option], *, stored: bool) -> OptionValues:
-        """Return the sections of a method."""
         typed = OptionValues()
         for key, section in wanted.items():
             score = getattr(typed.loss.options, "score", None) if "loss" in typed else None

@@ -104,7 +104,7 @@ def read(text: str) -> Document:
         InputError: see `load`.
     """
     if len(text) > LARGEST:
-        raise InputError(f"{len(text)} characters given; write at most {LARGEST}")
+        raise InputError(f"the text has {len(text)} characters; write at most {LARGEST} characters")
     try:
         loader: Any = _Loader(text)
         node = loader.get_node() if loader.check_node() else None
@@ -163,7 +163,7 @@ def _scalar(node: Any) -> str | float | bool | None:
     if kind == "float":
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     if kind == "int" and len(text) > LONGEST_NUMBER:
-        raise InputError(f"line {line}: a number of {len(text)} digits given; write at most {LONGEST_NUMBER} digits")
+        raise InputError(f"line {line}: the number has {len(text)} digits; write at most {LONGEST_NUMBER} digits")
     return int(text) if kind == "int" else _word(text, line)
 
 

@@ -15,7 +15,7 @@ from aadml.losses.kernels.likelihood import softplus
 MANY = 8
 """Minimum mean size of a group of anchors; below it, one product of all anchors is faster than many small products."""
 STEEPEST = 70.0
-"""Largest angle, in degrees, for which the exponentials of unit vectors, at most exp(8 tan^2(alpha)), fit float32."""
+"""Largest angle in degrees that lets the exponentials of unit vectors, at most exp(8 tan^2(alpha)), fit float32."""
 Angle = Annotated[float, Interval(gt=0, le=STEEPEST), Unit("degrees")]
 
 

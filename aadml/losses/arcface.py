@@ -27,7 +27,7 @@ class ArcFace(nn.Module):
 
     theta is the angle between anchor and direction, y the class of anchor i. Past 180 degrees the cosine would rise
     again; the authors' code continues with a straight line. The class directions replace candidates and masks, and are
-    shared by all directions of the comparison. They are trained with the encoders.
+    shared by all directions of the comparison. The class directions are trained with the encoders.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).

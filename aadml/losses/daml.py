@@ -111,7 +111,7 @@ class Daml(nn.Module):
         )
 
     def enter(self, phase: str) -> None:
-        """Start a phase: negatives are generated in "joint", the initial phase, and real in the others."""
+        """Start a phase: negatives are generated in "joint", the initial phase, and real in the other phases."""
         if phase not in PHASES:
             raise InputError(f"daml has no phase '{phase}'; choose one of {', '.join(PHASES)}")
         self.phase = phase

@@ -117,7 +117,7 @@ class Hdml(nn.Module):
         self.register_buffer("generator_average", torch.tensor(torch.inf))
 
     def phases(self, epochs: int) -> tuple[Phase, ...]:
-        """Return one phase, in which both players train in turn on each batch."""
+        """Return the only phase: both players train in turn on each batch."""
         return (Phase("joint", epochs, ("encoders", "generator")),)
 
     def enter(self, phase: str) -> None:

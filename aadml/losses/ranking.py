@@ -38,7 +38,7 @@ def ranking(
         full_reduce: "hinge_then_mean" or "mean_then_hinge".
 
     Returns:
-        One term per positive, for anchors that have negatives; no terms for the others.
+        One term per positive, for anchors that have negatives; no terms for other anchors.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)

@@ -27,7 +27,7 @@ class SoftTriple(nn.Module):
 
     s_ick is the cosine of anchor i and center k of class c, y the class of i, w a center of length 1. The penalty
     merges centers that a class does not need. The centers replace candidates and masks, and are shared by all
-    directions of the comparison. They are trained with the encoders.
+    directions of the comparison. The centers are trained with the encoders.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).

@@ -12,7 +12,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import removing
 
 PERFECT = 1 - 1e-5
-"""Cosine from which the published code treats a positive as the anchor itself and skips it."""
+"""Smallest cosine of a positive that the published code skips, as if the positive were the anchor itself."""
 
 POSITIVE, NEGATIVE = (0.5, -0.7, 0.2), (0.03, -0.4, 0.9)
 """Coefficients of a and b, in ascending powers."""
@@ -42,7 +42,7 @@ def triplet_weighted(
             released code).
 
     Returns:
-        One term per positive, for anchors that have negatives; no terms for the others.
+        One term per positive, for anchors that have negatives; no terms for other anchors.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)

@@ -1,4 +1,4 @@
-"""The contract of every method: fit on clips, embed one modality independently of the others."""
+"""The contract of every method: fit on clips, embed one modality independently of the other modalities."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from aadml.proxies.contract import Proxy
 
 @dataclass(frozen=True)
 class Context:
-    """Facts about data and device for which a method is built.
+    """Facts about the data and the device of a method, for building the method.
 
     Attributes:
         dimensions: modality -> number of feature dimensions, in the order of the modalities. 0 for features that are
@@ -150,7 +150,7 @@ class Embedder(ABC):
 
     @property
     def similarity(self) -> str:
-        """Similarity by which embeddings are compared; a class may define a plain attribute instead."""
+        """Similarity that compares embeddings; a class may define a plain attribute instead."""
         return "cosine"
 
     def check_clips(self, train: Clips) -> None:

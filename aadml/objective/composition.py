@@ -25,7 +25,7 @@ from aadml.selections import SELECTIONS
 
 @dataclass(frozen=True)
 class Space:
-    """Properties of the embeddings for which an objective is built.
+    """Properties of the embeddings of an objective.
 
     Attributes:
         modalities: modalities of the clips.

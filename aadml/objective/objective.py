@@ -97,8 +97,8 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
 
     Args:
         terms: totals, active and possible counts, each (a,).
-        reduction: "sum" of all terms; "mean" over possible terms; "mean-of-active" over nonzero terms;
-            "per-anchor": the mean of the anchors' totals.
+        reduction: "sum" of all terms, "mean" over possible terms, "mean-of-active" over nonzero terms, or "per-anchor",
+            the mean of the anchors' totals.
         counts: divisors; by default the counts of these terms.
 
     Returns:

@@ -50,7 +50,7 @@ class Memory(Unchanged):
         dimension: d of the embeddings.
         modalities: modalities of the embeddings.
         size: "all": the training set as embedded at the start of the epoch, which is the bank of the anchor-aware
-            proxy; or the length of a queue of the last embeddings, those of the batch included (the paper). At the
+            proxy; or the length of a queue of the last embeddings, including the batch's embeddings (the paper). At the
             start of an epoch the queue contains random clips, embedded again.
         batch: "live" candidates of the batch, with gradient, or "fixed" candidates without (as in
             pytorch-metric-learning, where only anchors receive gradients).

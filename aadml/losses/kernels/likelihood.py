@@ -30,7 +30,7 @@ def of_each_positive(
         shares: (a, c) shares of the positives; u is a share divided by the mean share of its anchor. None: u = 1.
 
     Returns:
-        One term per positive, for anchors that have negatives; no terms for the others.
+        One term per positive, for anchors that have negatives; no terms for other anchors.
     """
     outside = positives if negatives is None else 1 - negatives
     parts, mass, rivals = _exponentials(logits, outside)
@@ -61,7 +61,7 @@ def mean_over_positives(
         shares: (a, c) shares of the positives, not negative; None: equal shares.
 
     Returns:
-        One term per anchor, for anchors that have positives; no terms for the others.
+        One term per anchor, for anchors that have positives; no terms for other anchors.
     """
     count = positives.sum(1)
     possible = count.clamp_max(1)

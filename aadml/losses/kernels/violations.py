@@ -30,7 +30,7 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
     O(a c log c). Beyond the result, memory is needed for one block of rows (on a GPU and in float64, O(a c)).
 
     Args:
-        far: (a, c) a score in which smaller is nearer, without gradient.
+        far: (a, c) scores that are smaller for nearer candidates, without gradient.
         positives: (a, c) zeros and ones, of the type of `far`.
         negatives: (a, c) zeros and ones, disjoint from `positives`.
         margin: required difference, in the units of `far`.

@@ -129,8 +129,8 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
     assert isinstance(width, int)
     if options.heads == "none" and width != options.dimension:
         raise InputError(
-            f"method.dimension: {options.dimension} given; without heads, pass {width}, the dimension of the "
-            f"{modality} network"
+            f"method.dimension: {options.dimension} given, but without heads the dimension of the {modality} network "
+            f"is needed; pass {width}"
         )
     sizes = (width, hidden, options.dimension)
     head = layers(sizes, last=False) if options.heads == "layers" else nn.Identity()
@@ -225,7 +225,7 @@ def input_batch(features: Features, rows: Tensor, device: torch.device) -> Any:
         InputError: the features are vectors.
     """
     if isinstance(features, Tensor):
-        raise InputError("audio-text: vectors given; pass sound and captions")
+        raise InputError("audio-text: the features are vectors; pass sound and captions")
     return on_device(features, rows, device)
 
 

@@ -49,7 +49,7 @@ class AdvisedLearner(Learner):
         label_loss: label loss of the students: a name of LABEL_LOSSES, `weight` and options.
         hidden: hidden layers of the teacher.
         dropout: share of the teacher's hidden units dropped in training.
-        teacher_share: share of the epochs in which the teacher is trained.
+        teacher_share: share of the epochs that train the teacher.
         advice_weight: weight of the distillation into the students; 0 for students without a teacher.
     """
 

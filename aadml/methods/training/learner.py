@@ -66,7 +66,7 @@ class Player:
 
     Attributes:
         parameters: parameters of the player's optimizer.
-        loss: batch -> named scalars; "loss" is minimized, the others are logged.
+        loss: batch -> named scalars; "loss" is minimized, and all scalars are logged.
         settings: the `training` section -> the section of this player, if its optimizer differs.
         probe: scalars of the loss, with their graph -> further scalars, for the log; a probe draws nothing.
     """

@@ -37,7 +37,7 @@ class GraphOptions:
 
 
 class CorrelationGraph:
-    """Bank of training embeddings and neighbor lists of its rows; neither is part of a state.
+    """Bank of training embeddings and neighbor lists of its rows, which are not part of a state.
 
     Neighbors are of the anchor's class (Equation 1), where labels are known.
 

@@ -106,7 +106,7 @@ def nearest(
 
 @dataclass(frozen=True)
 class _Search:
-    """Search for the best `wanted` rows of every query; products are prepared on first use."""
+    """Search for the best `wanted` rows of every query, with products prepared on first use."""
 
     queries: Views
     bank: Views

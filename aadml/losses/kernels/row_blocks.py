@@ -31,7 +31,7 @@ HIGHEST = 30.0
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a comparison; masks are computed on first use.
+    """Some rows of a comparison, with masks computed on first use.
 
     Attributes:
         scores: (r, c), read-only.

@@ -243,4 +243,4 @@ def check_present(features: Features, present: Tensor) -> None:
     """
     if not bool(present.all()):
         failures = ", ".join(getattr(features, "failures", {}))
-        raise InputError(f"audio-text: sound cannot be decoded: {failures}; omit or restore these files")
+        raise InputError(f"audio-text: the sound of {failures} cannot be decoded; omit or restore these files")

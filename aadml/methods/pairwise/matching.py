@@ -187,4 +187,7 @@ def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
             f"choose a loss from {', '.join(WEIGHS_POSITIVES)}"
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
-        raise InputError("neighbors.candidates: with a bank, proxies replace only anchors; set proxy.aa_on to anchor")
+        raise InputError(
+            f"neighbors.candidates: with a bank, proxies replace only anchors, but proxy.aa_on is {proxy.aa_on}; set "
+            "proxy.aa_on to anchor"
+        )

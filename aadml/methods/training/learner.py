@@ -62,7 +62,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class Player:
-    """A set of parameters and the loss that they minimize; adversarial methods have several players.
+    """A set of parameters and the loss that they minimize.
+
+    Adversarial methods have several players.
 
     Attributes:
         parameters: parameters of the player's optimizer.
@@ -135,7 +137,7 @@ class Validation:
 
 
 class Learner(nn.Module, Embedder):
-    """A trainable method; all fitted numbers are parameters or buffers, so that `state_dict` is complete.
+    """A trainable method, whose fitted numbers are all parameters or buffers, so that `state_dict` is complete.
 
     Attributes:
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).

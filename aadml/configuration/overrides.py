@@ -29,7 +29,7 @@ class Setting(NamedTuple):
 
 
 Settings = JsonObject | Sequence[str | Setting] | None
-"""Values of any keys of the config, as {"proxy.k": 5}, ["proxy.k=5"] or [Setting("proxy.k", 5)]; None for none."""
+"""Values of any keys of the config, as {"proxy.k": 5}, ["proxy.k=5"] or [Setting("proxy.k", 5)]; None for no value."""
 
 
 def flag_settings(flags: JsonObject) -> list[Setting]:
@@ -108,7 +108,7 @@ def named(given: Json, where: str) -> tuple[str, JsonObject]:
 
 
 def expand_loss(values: JsonObject) -> dict[str, Json]:
-    """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that it stands for.
+    """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that the shorthand implies.
 
     Sections that are already in `values` override those of a recipe.
 
@@ -135,7 +135,7 @@ def expand_loss(values: JsonObject) -> dict[str, Json]:
 
 
 def proxy_prefix_of(loss: str) -> str:
-    """Return the prefix of a loss's name that stands for a proxy ("aa-"); "" if there is no such prefix."""
+    """Return the prefix of a loss's name that denotes a proxy ("aa-"); "" if there is no such prefix."""
     if loss in LOSSES or loss in RECIPES:
         return ""
     prefixes = [prefix_of(proxy) for proxy in PROXIES]

@@ -75,7 +75,7 @@ class HubInput(ResizedBuffers):
         return preparation_in(bytes(self.files.tolist()), self._saved.model, self.modality)
 
     def architecture(self) -> JsonObject:
-        """Return the architecture, from which the network can be built without the files of its model."""
+        """Return the architecture, which suffices to build the network without the files of its model."""
         return vars(self._saved)
 
     def train_blocks(self, *, frozen: bool) -> None:
@@ -86,7 +86,7 @@ class HubInput(ResizedBuffers):
 
     @property
     def frozen(self) -> bool:
-        """Whether no part of the network is trained."""
+        """True if no part of the network is trained."""
         return not self._parts
 
     def train(self, mode: bool = True) -> "HubInput":
@@ -102,7 +102,7 @@ class HubInput(ResizedBuffers):
 
         Args:
             features: features of n items.
-            loading: how media are decoded and cached; for a frozen network, the disk caches vectors instead of media.
+            loading: decoding and cache of media; for a frozen network, the disk caches vectors instead of media.
         """
         preparation, loading = self.preparation, replace(loading, disk=None) if self.frozen else loading
         if isinstance(features, Captions):
@@ -126,14 +126,15 @@ class HubInput(ResizedBuffers):
         return self._trained(batch) if self.training else self._described(batch)
 
     def describe(self, source: NetworkItems, *, stored: bool) -> tuple[Tensor, Tensor]:
-        """Compute the vectors of all n items of a source in evaluation mode; equal sounds, clips or texts pass once.
+        """Compute the vectors of all n items of a source in evaluation mode, once for equal sounds, clips or texts.
 
         Args:
             source: result of `prepared`.
             stored: whether vectors are read from the cache on disk, and added to it.
 
         Returns:
-            Vectors (n, dimension) on the CPU, zeros for items that could not be decoded; and flags (n,) of the others.
+            Vectors (n, dimension) on the CPU, zeros for items that could not be decoded, and flags (n,) of decoded
+            items.
         """
         distinct, inverse = source.distinct()
         store = open_vector_cache(self._fingerprint()) if stored else None

@@ -28,6 +28,8 @@ def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None
     from aadml.cli.progress import note
 
     if output is not None and len(runs) > 1:
-        raise click.UsageError("--output is the path of one page; pass one run, or omit --output")
+        raise click.UsageError(
+            f"--output is the path of one page, but {len(runs)} runs were given; pass one run, or omit --output"
+        )
     for run in runs:
         click.echo(aadml.report(run, output=output, on_note=note, **options))

@@ -10,7 +10,7 @@ DECLARED = {
     "training": "aadml.methods.training.settings:Training",
     "proxy": "aadml.proxies.correlation:GraphOptions",
 }
-"""Section -> class that declares those of its keys that have their own option."""
+"""Section -> class that declares the keys with an option of their own."""
 
 
 class KeyFlag(click.Option):

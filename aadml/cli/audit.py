@@ -23,7 +23,7 @@ from aadml.cli.trust import trust_option
 @click.option(
     "--retrain",
     is_flag=True,
-    help="Retrain RUN with noise for the scored clips and with permuted labels, and compare the weights.",
+    help="Train RUN three more times, with unchanged and changed scored clips, and compare the weights.",
 )
 @click.option("--time-limit", default=600.0, show_default=True, help="Time limit of one check, in seconds.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")

@@ -65,7 +65,7 @@ def evaluate(
     Args:
         model: a model, or the path of a run or a model folder.
         embeddings: embeddings, a file of them, or `Clips` of embedded vectors, instead of a model.
-        data: data to score; None for the training data of a run. All of `Clips` are scored.
+        data: data to score; None for the training data of a run. If `Clips` are passed, all clips are scored.
         split: "train", "valid" or "test"; None is test, or all clips of `Clips` or an embeddings file without splits.
         protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own. For embeddings, the name
             of the protocol in which the embeddings were made; embeddings are scored unchanged.
@@ -73,7 +73,7 @@ def evaluate(
         similarity: similarity to use instead of that of the embeddings.
         metrics: further metrics of `aadml list metrics` ("recall@3").
         relevance: relevance rule: "own" (partner), "label", "labels", "labels-graded", or a file of judgments; None
-            for the rule of the run or the data.
+            for the rule of the run or of the data.
         exclude_partner: remove each query's own clip from the gallery and from the relevant items.
         disjoint: halve the clips by one fixed draw, class by class if there are classes; queries of each half rank the
             other half.

@@ -1,4 +1,4 @@
-"""Estimate of the memory that the metric loss of a training needs, measured on a small step before it begins."""
+"""Estimate of the memory that the metric loss of a training needs, measured on a small step before training."""
 
 import copy
 from collections.abc import Callable

@@ -62,7 +62,7 @@ def _kept_epoch(run: Run) -> Finding:
         accepted, rule = [numbers(records[-1])["epoch"]], "the last epoch of the log"
     else:
         stage = [record for record in records if record.get("stage") == records[-1].get("stage")]
-        # of equal scores, the first epoch
+        # max returns the first epoch of equal scores
         accepted = [max(map(numbers, part), key=lambda record: record[key])["epoch"] for part in (records, stage)]
         rule = f"the epoch with the best validation {name} in the log"
     verdict = Verdict.PASS if epoch in accepted else Verdict.FAIL

@@ -45,7 +45,9 @@ def test_labels_decide_where_a_training_starts(tmp_path):
         assert asked(given) == (None, [])
     chosen, said = asked(written(labels=some))
     assert chosen == "few_labels"
-    assert said[0].startswith("some clips have no label, so config 'few_labels' is used; choose another with --config")
+    assert said[0].startswith(
+        "some clips have no label, so config 'few_labels' is used; choose another config with --config"
+    )
     without = written(labels=np.full(45, -1), class_names=())
     for given in (without, aadml.read(without), aadml.read(without).train):
         chosen, said = asked(given)

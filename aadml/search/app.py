@@ -74,7 +74,9 @@ class Service:
             words = request.query_params.get("text", "")[:1000]
             return await self._found(lambda: self._index.search(text=words, to=to, k=k, where=where))
         if kind not in ("audio", "visual", "clip"):
-            raise HTTPException(400, f"kind: {kind[:40]!r} is not one of audio, visual, clip and text")
+            raise HTTPException(
+                400, f"kind: {kind[:40]!r} is not a kind of query; choose from audio, visual, clip and text"
+            )
         async with uploaded(request, self._limits) as path:
             query: Any = {kind: path}
             try:
@@ -93,7 +95,7 @@ class Service:
         """Return players and pictures of clips of the index, by their numbers."""
         numbers = [_number(number) for number in request.query_params.get("numbers", "").split(",")]
         if len(numbers) > MOST_PREVIEWS:
-            raise HTTPException(400, f"numbers: {len(numbers)} clips in one request; ask for at most {MOST_PREVIEWS}")
+            raise HTTPException(400, f"numbers: {len(numbers)} clips in one request; request at most {MOST_PREVIEWS}")
         media = await run_in_threadpool(lambda: [self._index.item(number)[1] for number in numbers])
         sources = [PreviewSource(paths.get("visual", ""), paths.get("audio", "")) for paths in media]
         async with self._previews:
@@ -214,6 +216,6 @@ def serve(
     from aadml.search.server import run
 
     opened = Index(index, model=model, trust_code=trust_code)
-    _ = opened.encoder  # a missing model is an error now, not at the first query
+    _ = opened.encoder  # raises the error of a missing model before the first query
     limits, access = ClientLimits(), Access(port, on_note or (lambda _: None))
     run(application(opened, access, limits), port, limits, access.renew)

@@ -22,7 +22,7 @@ class SourceRecord:
 
     Attributes:
         path: the feature file, manifest or folder; relative to the folder of the index if inside.
-        media: the manifest with the media of a feature file, likewise.
+        media: the manifest with the media of a feature file; relative in the same way.
         moments: `kept` if the index has features over time.
     """
 
@@ -45,7 +45,7 @@ class PlainRecord:
     """Extractors of an index without a model.
 
     Attributes:
-        kind: marks the record.
+        kind: constant that identifies the kind of record.
         features: modality -> fingerprint of its extractor.
         dimensions: modality -> number of feature dimensions.
         scaling: state of the scaling (see `Scaling.state`).

@@ -1,4 +1,4 @@
-"""Calibration of an index: validation clips query the index in every way that its encoder allows."""
+"""Calibration of an index by validation clips, which query the index in every way that its encoder allows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -29,7 +29,7 @@ FORM = 2
 """Version of the curves in an index; curves of another version are fitted again by the next `aadml index`."""
 
 MOST, PRODUCTS = 1000, 20_000_000
-"""Validation clips that are used; above so many products of clips and items only 200 are used."""
+"""Largest number of validation clips, and largest number of products of clips and items unless 200 clips exceed it."""
 
 Query = tuple[tuple[Modality, ...], Modality]
 """Modalities of a query, and the modality of the items."""
@@ -55,7 +55,7 @@ class ValidationQueries:
 
 @dataclass(frozen=True)
 class IndexContent:
-    """The items that validation clips query.
+    """Items that validation clips query.
 
     Attributes:
         galleries: numbers and vectors of the items, by modality.
@@ -71,7 +71,7 @@ class IndexContent:
 def calibrate_index(
     path: Path, data: str | Path | None, encoder: IndexEncoder, precision: float, on_note: Note | None = None
 ) -> None:
-    """Calibrate an index in a transaction of its own, unless the index has not changed since the last calibration.
+    """Calibrate an index in a transaction of its own, unless the last calibration is still valid.
 
     Args:
         path: path of the index.
@@ -121,7 +121,7 @@ def why_uncalibrated(record: CalibrationRecord) -> str:
         return "the index is not calibrated; run `aadml index` to calibrate it"
     if record.clips < FEWEST:
         return f"{record.data} has {record.clips} of the {FEWEST} validation clips that are needed"
-    return f"the validation clips of {record.data} cannot be such queries"
+    return f"the validation clips of {record.data} cannot form such queries"
 
 
 def _checksum(data: str) -> str | None:
@@ -207,7 +207,7 @@ def _curves(
 
 
 def _drawn(clips: NDArray[np.int64], index: IndexContent) -> NDArray[np.int64]:
-    """Draw clips if there are too many for a calibration in seconds."""
+    """Draw a sample of clips if a calibration with all clips would take too long."""
     largest = max(len(gallery) for _, gallery in index.galleries.values())
     most = min(MOST, max(200, PRODUCTS // max(largest, 1)))
     return clips if len(clips) <= most else np.sort(np.random.default_rng(0).permutation(clips)[:most])

@@ -159,10 +159,10 @@ def check_widths(source: IndexSource, widths: Mapping[Modality, int], place: str
         place: path of the file, for the message.
     """
     for modality, items in source.present.items():
-        given, width = items.features.shape[1], widths.get(modality)
-        if width not in (None, given):
+        dimensions, width = items.features.shape[1], widths.get(modality)
+        if width not in (None, dimensions):
             raise InputError(
-                f"{place}: {modality} has {given} dimensions, but the index has {width}; pass "
+                f"{place}: {modality} has {dimensions} dimensions, but the index has {width}; pass "
                 "features of the extractor of the index"
             )
 

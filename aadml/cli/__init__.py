@@ -22,7 +22,7 @@ COMMANDS = {
     "manifest": "List the media of a data set (AVE, VEGAS, one folder per class) as a manifest.",
     "extract": "Turn a manifest of media into a feature file.",
     "status": "Show the progress of an extraction job: clips done, rate, time left, failures.",
-    "merge": "Join the shards of one extraction job after checking that none is missing.",
+    "merge": "Join the shards of an extraction job, after a check that no shard is missing.",
     "inspect": "Describe the contents of a feature file in any layout.",
     "convert": "Turn any supported layout into a feature file.",
     "train": "Train a method on a feature file; the last line printed is the run folder.",

@@ -53,7 +53,7 @@ from aadml.cli.trust import trust_option
 @click.option(
     "--disjoint",
     is_flag=True,
-    help="Split the clips of each class into two fixed halves: queries from one half, gallery from the other.",
+    help="Split the clips of each class into two fixed halves; queries of each half rank the other half.",
 )
 @click.option(
     "--queries",

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @click.option("--visual", metavar="NAME", help="Visual extractor.  [default: hog-color, if no extractor is named]")
 @click.option("--text", metavar="NAME", help="Text extractor, for the column text or caption.  [default: none]")
 @click.option(
-    "--recipe", metavar="NAME", help="Preset of both extractors with their options; see `aadml list feature-recipes`."
+    "--recipe",
+    metavar="NAME",
+    help="Preset of the audio and visual extractors with their options; see `aadml list feature-recipes`.",
 )
 @extractor_settings_option
 @click.option(
@@ -64,7 +66,7 @@ def command(manifest: str, output: str, shard: str, as_json: bool, **options: An
     F.h5.failures.csv lists the reasons.
 
     Only the modalities of --audio, --visual, --text or --recipe are extracted. Without these options, sound and
-    pictures are extracted by extractors without weights; `--audio none` or `--visual none` omits one of them. A
+    pictures are extracted by extractors without weights; `--audio none` or `--visual none` omits a modality. A
     modality that every clip lacks is not written.
 
     NAME is an extractor of `aadml list extractors`, hf:MODEL[@revision][#pooling] for a pretrained network of

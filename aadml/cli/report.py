@@ -13,7 +13,7 @@ from aadml.cli.trust import trust_option
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=RunPath())
 @click.option(
-    "--data", help="Data whose test clips are reported, instead of those of the run. Required for a model folder."
+    "--data", help="Data whose test clips are reported, instead of the data of the run. Required for a model folder."
 )
 @click.option("--media", type=click.Path(path_type=Path), help="Manifest of the clips, for pictures and players.")
 @click.option(

@@ -40,8 +40,8 @@ def command(
 ) -> None:
     """Search INDEX with a query.
 
-    Scores are those of `aadml evaluate`; equal scores are ordered by id. --where reads the columns id, split, label,
-    audio, visual, and the columns of the manifest.
+    Scores are computed as in `aadml evaluate`; equal scores are ordered by id. --where reads the columns id, split,
+    label, audio, visual, and the columns of the manifest.
     """
     import aadml
     from aadml.cli.settings import typed_beside

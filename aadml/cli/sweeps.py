@@ -36,7 +36,7 @@ def machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--workers",
             type=click.IntRange(min=0),
-            help="Worker processes, one thread each; 0 runs in this process.  [default: one per core]",
+            help="Worker processes, one thread each; 0 trains in this process.  [default: one per core]",
         ),
     ):
         command = option(command)

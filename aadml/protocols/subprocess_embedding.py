@@ -24,7 +24,7 @@ Vectors = Mapping[Any, Tensor]
 def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -> list[dict[str, Tensor]]:
     """Run `work` in a fork of this process and return its results.
 
-    Changes of state in `work` (a scaler fitted on its first call, a cache) do not reach this process or the next one.
+    Changes of state in `work` (a scaler fitted on its first call, a cache) reach neither this nor a later process.
     At the end, the fork and its child processes are killed, and its temporary files are removed.
 
     Args:

@@ -132,7 +132,7 @@ def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
             f"modalities: {', '.join(names) or 'none'} given; choose at least two of {', '.join(modalities)} of {place}"
         )
     omitted = [name for name in modalities if name not in names]
-    notes = [f"modalities left out by the key modalities: {', '.join(omitted)}"] if omitted else []
+    notes = [f"the key modalities leaves out these modalities of the data: {', '.join(omitted)}"] if omitted else []
     return each_split(splits, lambda part: part.keeping(names), *notes)
 
 

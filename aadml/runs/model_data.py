@@ -116,7 +116,7 @@ def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | Non
 
 
 def _numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
-    """Return clips whose classes are numbered as in `names`; unchanged if `names` lacks one of their classes."""
+    """Return clips whose classes are numbered as in `names`; unchanged if `names` lacks a class."""
     classes = clips.class_names
     if not classes or classes == names or not set(classes) <= set(names):
         return clips

@@ -23,7 +23,7 @@ from aadml.runs.session import read_records
 
 
 def audit_model(folder: Path, data: str | Path | Splits, protocol: str, split: str, *, seconds: float) -> AuditReport:
-    """Audit the model in a folder on other data than those of its run; see `aadml.audit`."""
+    """Audit the model in a folder on other data than the data of its run; see `aadml.audit`."""
     model = load(folder, device="cpu")
     pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol)
     return AuditReport(run_checks(pipeline, pipeline.subject.splits, CHECKS, split=split, seconds=seconds))
@@ -49,8 +49,8 @@ def audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds
 def _kept_epoch(run: Run) -> Finding:
     """Check that the kept epoch has the best validation score, or is the last epoch if the config keeps the last.
 
-    If a method trains in stages, both the best epoch of all stages and that of the last stage are accepted, as some
-    stages choose the best epoch without the stages before.
+    If a method trains in stages, the best epoch of all stages and the best epoch of the last stage are accepted, as
+    some stages choose the best epoch without the stages before.
     """
     epoch, training = read_evaluation(run.manifest).selected_epoch, run.config.training
     criterion = training.criterion

@@ -131,7 +131,7 @@ def train_prior(
     Args:
         prepared: see `prepare`.
         scoring: extent of the evaluation of the pretrained model's run.
-        place: folder in which the pretrained model has a folder of its own; None trains in memory.
+        place: parent of the folder of the pretrained model; None trains in memory.
         callbacks: called during the training.
         on_note: called with a note for the user.
 

@@ -1,4 +1,4 @@
-"""The search page: a local ASGI app that reads one index and the media of its clips."""
+"""Search page: a local ASGI app that reads one index and the media of its clips."""
 
 import asyncio
 import contextlib

@@ -152,7 +152,7 @@ def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_mod
         why = "the model determines the extractors" if has_model else "the source has features already"
         raise InputError(f"index: {why}; leave out {', '.join(sorted(unused))}")
     if allow_other_features and (of_media or not has_model):
-        raise InputError("index: allow_other_features applies to a feature file and a model; pass both")
+        raise InputError("index: allow_other_features applies to a feature file and a model; pass a file and a model")
 
 
 def _written(path: Path, source: str | Path) -> tuple[IndexFacts, dict[str, bytes]]:

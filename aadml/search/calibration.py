@@ -49,7 +49,7 @@ class Curve:
 
     Attributes:
         kind: `logistic`: x is the score of the hit and b the best score of its query; `logistic of log-odds`: the
-            log-odds of both; `posterior`: the score is the probability.
+            log-odds of these scores; `posterior`: the score is the probability.
         by_score: weight of the score; not negative, so that a better hit of a query is never less likely to fit.
         by_best: weight of the best score, of either sign.
         level: constant of the log-odds.
@@ -86,7 +86,7 @@ class Calibration:
         error: expected calibration error of the best hits, predicted in folds.
         band: 95th percentile of the error of perfectly calibrated scorers with as many clips.
         precision: requested share of fitting best hits above the threshold.
-        threshold: probability above which a best hit counts as fitting; None if the precision is not reached.
+        threshold: smallest probability of a best hit that counts as fitting; None if the precision is not reached.
         reached: share of best hits above the threshold that fit, with its 95 % interval.
         answered: share of clips whose best hit reaches the threshold.
         absent: AUROC of the best score for separating clips whose class is in the gallery from clips whose class was

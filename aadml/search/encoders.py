@@ -107,7 +107,8 @@ class PlainEncoder:
         built = extractor(f"hf-{modality}", modality, dict(source))
         if space is None or built.parameters.get("weights") != space.weights:
             raise InputError(
-                f"{modality}: the weights of {source.get('model')} are not those of this index; build the index again"
+                f"{modality}: the weights of {source.get('model')} differ from the weights of this index; "
+                "build the index again"
             )
         return built
 

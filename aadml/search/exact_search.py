@@ -1,4 +1,4 @@
-"""Exact search in one modality: a fast product selects candidates, the kernel of `aadml.retrieval` ranks them.
+"""Exact search in one modality: a fast product selects candidates, and the kernel of `aadml.retrieval` ranks them.
 
 The error of the product in float32 has a known bound. Every item that may be among the best k, within twice the bound,
 is scored again by the kernel of the evaluation. The result equals that of scoring every item by the kernel.

@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
 
 OF_INDEX = "the index"
-"""`data` of calibrations whose validation clips are those of the index."""
+"""Value of `data` for a calibration by validation clips of the index itself."""
 
 
 @dataclass(frozen=True)

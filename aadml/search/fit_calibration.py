@@ -75,8 +75,8 @@ def calibrate_index(
 
     Args:
         path: path of the index.
-        data: a feature file with validation clips; None uses the clips of the last calibration, or those of the index
-            if there was none.
+        data: a feature file with validation clips; None uses the clips of the last calibration, or the clips of
+            the index if there was no calibration.
         encoder: encoder of the index.
         precision: share of best hits above the threshold that fit.
         on_note: called with notes for the user.
@@ -131,7 +131,6 @@ def _checksum(data: str) -> str | None:
 
 
 def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> ValidationQueries:
-    """Return validation clips of the index itself, by their numbers."""
     for indexed, _ in index.galleries.values():
         numbers = np.intersect1d(numbers, indexed)
     numbers = _drawn(numbers, index)
@@ -151,7 +150,7 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
 
 
 def check_widths(source: IndexSource, widths: Mapping[Modality, int], place: str | Path) -> None:
-    """Raise InputError if the features of a file are not as wide as those of an index.
+    """Raise InputError if the features of a file and the features of an index differ in width.
 
     Args:
         source: clips of the file.
@@ -226,7 +225,7 @@ def _each_other(index: IndexContent, queries: ValidationQueries) -> tuple[IndexC
 
 
 def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) -> Iterator[Query]:
-    """Yield the kinds of queries; without classes, only those between different modalities."""
+    """Yield the kinds of queries; without classes, only queries between different modalities."""
     singles: list[tuple[Modality, ...]] = [(m,) for m in queries.vectors]
     both: list[tuple[Modality, ...]] = [("audio", "visual")] if {"audio", "visual"} <= set(queries.vectors) else []
     for modalities in singles + both:
@@ -238,7 +237,7 @@ def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) ->
 def _calibrated(
     index: IndexContent, queries: ValidationQueries, kind: Query, *, classes: bool, precision: float
 ) -> Calibration | None:
-    """Fit the calibration of one kind of query: hits of the same class fit; without classes, only the clip itself."""
+    """Fit the calibration of one kind of query; without classes, a hit fits only if it is the clip of the query."""
     modalities, to = kind
     numbers, gallery = index.galleries[to]
     if not classes and not np.isin(queries.numbers, numbers).all():

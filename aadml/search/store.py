@@ -213,7 +213,7 @@ def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[st
     Args:
         path: path of the index.
         facts: facts to write.
-        columns: further columns of all items; if they differ from those of the index, `entries` holds every item.
+        columns: further columns of all items; if the columns of the index differ, `entries` holds every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
     """
@@ -245,7 +245,6 @@ def _write(
 
 
 def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str], blocks: checksums.ChangedBlocks) -> None:
-    """Remove the item of an id, if the index has it."""
     number = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
     if number is not None:
         blocks.verify(number[0])

@@ -29,7 +29,7 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
             an earlier edition wrote it.
 
     Returns:
-        A sentence for each file or part that is damaged, missing or changed; empty if everything is intact.
+        A sentence for each file or part that is damaged, missing or changed; empty if all parts are intact.
 
     Raises:
         InputError: the file does not exist or is of another kind.

@@ -16,7 +16,7 @@ from aadml.cli.trust import trust_option
     "--model",
     type=RunPath(),
     metavar="RUN",
-    help="Run or model folder; without it, features are indexed as they are.",
+    help="Run or model folder; without a model, features are indexed unchanged.",
 )
 @click.option(
     "--audio", metavar="NAME", help="Without a model: audio extractor.  [default: log-mel, if no extractor is named]"

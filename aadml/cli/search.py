@@ -64,7 +64,7 @@ def _table(results: Any) -> str:
         f"{results.similarity}"
     ]
     if results.looked_at is not None and results.looked_at < results.among:
-        lines.append(f"approximate: {results.looked_at:,} clips were compared; --exact compares all")
+        lines.append(f"approximate: {results.looked_at:,} clips were compared; --exact compares all clips")
     calibration = results.calibration
     if calibration is None:
         lines.append(f"no probabilities: {results.uncalibrated}")

@@ -228,7 +228,7 @@ def check_processes(prepared: Prepared) -> None:
     for name, value in group.by_first(lambda: inputs).items():
         if inputs[name] != value:
             raise InputError(
-                f"{prepared.splits.name}: the {name} of this process differs from that of the job's first process; "
+                f"{prepared.splits.name}: the {name} of this process and of the job's first process differ; "
                 f"pass the same {name} to every process"
             )
 

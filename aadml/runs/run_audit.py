@@ -50,7 +50,7 @@ def _kept_epoch(run: Run) -> Finding:
     """Check that the kept epoch has the best validation score, or is the last epoch if the config keeps the last.
 
     If a method trains in stages, the best epoch of all stages and the best epoch of the last stage are accepted, as
-    some stages choose the best epoch without the stages before.
+    some stages choose the best epoch independently of earlier stages.
     """
     epoch, training = read_evaluation(run.manifest).selected_epoch, run.config.training
     criterion = training.criterion

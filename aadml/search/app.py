@@ -59,7 +59,11 @@ class Service:
             if any(encoder.can_query(m, to) for m in modalities)
         ]
         alone = not any(encoder.can_query(m, to) for m in MODALITIES for to in index.modalities if m != to)
-        untrained = "no model: each modality by itself" if alone else "towers of a pretrained model, not trained here"
+        untrained = (
+            "no model, so each modality is searched by itself"
+            if alone
+            else "towers of a pretrained model, not trained here"
+        )
         model = f"model {encoder.facts.label}" if isinstance(encoder, ModelEncoder) else untrained
         return _json({
             "name": index.path.name, "items": len(index), "modalities": list(index.modalities), "questions": questions,

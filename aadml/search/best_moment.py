@@ -40,7 +40,7 @@ class MomentVectors:
 
 @dataclass(frozen=True)
 class Moment:
-    """The stretch of a hit that fits the query best.
+    """Stretch of a hit that fits the query best.
 
     Attributes:
         seconds: beginning, in seconds from the beginning of the file.

@@ -20,7 +20,7 @@ class Hit:
         score: score in the unit of the similarity, such as a cosine.
         probability: probability that the hit fits; None if the index has no calibration of such queries.
         media: modality -> path of the file; empty if unknown.
-        moment: the stretch that fits best; None if the index has no moments of the clip.
+        moment: the stretch that fits the query best; None if the index has no moments of the clip.
     """
 
     item: Item

@@ -244,7 +244,8 @@ def _of_folder(folder: Path) -> Manifest:
         )
     names = [utf8(os.path.relpath(file, folder)) for file in files]
     if len(set(names)) < len(names):
-        raise InputError(f"{folder}: two files have equal names in UTF-8; rename one file")
+        doubled = next(name for n, name in enumerate(names) if name in names[:n])
+        raise InputError(f"{folder}: two files have the name '{doubled}' in UTF-8; rename one of the two files")
     rows = tuple(
         Row(id=name, media=dict.fromkeys(("audio", "visual"), str(file)), label="", split="test", columns={})
         for name, file in zip(names, files, strict=True)

@@ -67,8 +67,8 @@ class Run:
 def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) -> Model:
     """Load a model from a run or a model folder; the training data and the paths of the config are not needed.
 
-    A loss, selection or proxy from outside aadml is not built, since embedding does not need these parts. A method or an
-    extractor from outside aadml is built only with consent.
+    A loss, selection or proxy from outside aadml is not built, since embedding does not need these parts. A method or
+    an extractor from outside aadml is built only with consent.
 
     Args:
         path: a run folder of `aadml train`, a folder of runs (for its newest finished run), or a folder of

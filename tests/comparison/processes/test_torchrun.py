@@ -177,7 +177,7 @@ def test_processes_with_other_data_are_told_apart(tmp_path, job):
     )
     told = {rank: out for rank, (_, out, _) in enumerate(job(program))}
     assert "InputError" in told[1]
-    assert "the data of this process differs from that of the job's first process" in told[1]
+    assert "the data of this process and of the job's first process differ" in told[1]
     assert "ProcessLost" in told[0]
 
 

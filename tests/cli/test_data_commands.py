@@ -64,8 +64,8 @@ def test_inspect_says_how_rows_are_joined_by_time(tmp_path):
     }
     write_features(tmp_path / "f.h5", replace(content, sequences=timelines))
     shown = call("inspect", tmp_path / "f.h5").stdout
-    assert f"audio sequence: {6 * n} rows, 6 to 6 per clip, one every 0.96 s, the first rows at 0 to 0 s" in shown
-    assert f"visual sequence: {6 * n} rows, 6 to 6 per clip, one every 1 s" in shown
+    assert f"audio sequence: {6 * n} rows, 6 to 6 per clip, one row every 0.96 s, the first rows at 0 to 0 s" in shown
+    assert f"visual sequence: {6 * n} rows, 6 to 6 per clip, one row every 1 s" in shown
     assert "join by time: for clip i, the row of modality M at second t is" in shown
 
 

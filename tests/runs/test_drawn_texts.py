@@ -180,7 +180,7 @@ def test_captions_of_sound_in_memory_are_drawn_as_those_of_its_place(manifest):
 @pytest.mark.parametrize(
     ("settings", "refusal"),
     [
-        ({"unlabelled": "drop"}, "unlabelled: captioned sound has no classes; a clip's own captions are relevant"),
+        ({"unlabelled": "drop"}, r"unlabelled: captioned sound has no classes .a clip's own captions are relevant."),
         ({"modalities": ["audio"]}, "modalities: audio given; choose at least two"),
     ],
 )

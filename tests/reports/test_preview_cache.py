@@ -34,9 +34,9 @@ def test_a_preview_is_kept_under_the_content_of_its_files_and_the_rules_in_any_o
         (tmp_path / name).write_text(name.replace("same", "one"))
 
     def key(visual, audio="", **rules):
-        monkeypatch.setattr(preview_cache, "rules", lambda: [rules])
+        monkeypatch.setattr(previews, "_rules", lambda: [rules])
         paths = (str(tmp_path / name) if name else "" for name in (visual, audio))
-        return preview_cache._key(PreviewSource(*paths))
+        return previews._key(PreviewSource(*paths))
 
     own = key("one", rate=1, side=2)
     assert own == key("same", rate=1, side=2) == key("one", side=2, rate=1)

@@ -25,7 +25,7 @@ class Wanted:
     Attributes:
         inputs: form of the decoded input.
         prepare: preprocessing in the decoding process; picklable.
-        minimum_seconds: shorter clips fail.
+        minimum_seconds: minimum duration; shorter clips fail.
         pool: pooling of the prepared clip in the decoding process; None for no pooling in that process.
     """
 
@@ -101,7 +101,7 @@ def decode_all(
     the process or used up the memory. The clip fails only if the second process dies as well.
 
     Args:
-        tasks: the clips; the next one is drawn when a process is free.
+        tasks: the clips; the next clip is drawn when a process is free.
         settings: modalities and limits.
         clips: upper bound of the number of tasks.
         workers: number of processes; None for one process per processor.

@@ -96,7 +96,7 @@ def _decoded(
                     actor = start()
                     running[actor.decode.remote(_from_anywhere(task))] = (actor, task)
                     continue
-                detail = f"{_LOSSES} processes of Ray were lost while decoding the clip"
+                detail = f"{_LOSSES} processes of Ray were lost while they decoded the clip"
                 parts = [DecodedPart(next(iter(task.media)), reason="crashed", detail=detail)]
             yield task, parts
 

@@ -107,7 +107,7 @@ def read_columns(path: str | os.PathLike[str], named: Mapping[str, str] | None =
 
 
 def written_as(column: str, keys: Container[str]) -> str:
-    """Return the key of a column: its name, or the plural if the file has only that.
+    """Return the key of a column: its name, or the plural if the file has only the plural.
 
     Args:
         column: "label", "id", "split", or any other name, which has no plural.

@@ -19,7 +19,7 @@ class FeatureRows:
     Attributes:
         shape: (n,) or (n, d).
         dtype: type of the values.
-        blocks: returns an iterator of all rows in order, in blocks; can be called repeatedly.
+        blocks: function that returns an iterator of all rows in order, in blocks; repeated calls are possible.
         mapped: the same values mapped from a file; None if they are not mapped.
     """
 

@@ -22,7 +22,7 @@ class Condition:
 
     Attributes:
         text: description of the result ("a scalar Tensor").
-        holds: tests a result of the annotated type.
+        holds: predicate on a result of the annotated type.
     """
 
     text: str
@@ -59,7 +59,7 @@ def require_contract(entry: object, contract: type | None, kind: str, place: str
 
 
 def require_result(value: T, contract: type, kind: str, entry: object) -> T:
-    """Return the result of an entry.
+    """Check the result of an entry against its contract, and return the result.
 
     Args:
         value: the result.

@@ -1,4 +1,4 @@
-"""Append to a ledger and look up its records, by one process at a time."""
+"""Writer of a ledger and index of its records, for one process at a time."""
 
 import fcntl
 import json

@@ -54,7 +54,7 @@ class Players:
 
 
 def find_media(manifest: Path | None, features: str | None) -> ClipMedia:
-    """Return the media that a manifest lists; by default a readable `manifest.csv` next to the feature file.
+    """Return the media that a manifest lists; the default is a readable `manifest.csv` next to the feature file.
 
     Raises:
         InputError: `manifest` cannot be read.

@@ -134,7 +134,7 @@ def _tried(path: str, work: Callable[[str], Clip]) -> tuple[Clip | None, str]:
 
 
 def _aligned(sound: Clip, frames: Clip | None) -> NDArray[Any]:
-    """Align the sound with the first picture, by silence before it or by cutting its beginning."""
+    """Align the sound with the first picture: add silence before the sound, or cut its beginning."""
     late = 0 if frames is None else round((sound.start - frames.start) * RATE)
     shifted = np.concatenate([np.zeros(max(late, 0), dtype=np.float32), sound.values[max(-late, 0) :]])
     return shifted[: int(SECONDS * RATE)] if len(shifted) else sound.values

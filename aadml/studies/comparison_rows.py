@@ -167,7 +167,9 @@ def named_rows(
             rows += _rows("losses", NONE, {"": none}, tuning_space(settings.base.values))
     for key, names in refused.items():
         if len(set(names)) >= len([*methods, *losses]) + bool(losses):
-            raise InputError(f"--set {key}: no row has this key, or every row sets its own; leave out this setting")
+            raise InputError(
+                f"--set {key}: no row has this key, or every row sets its own value; leave out this setting"
+            )
     notes = [
         f"{key} was not set for rows that lack the key or set their own value: {', '.join(dict.fromkeys(names))}"
         for key, names in refused.items()

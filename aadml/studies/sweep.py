@@ -136,5 +136,5 @@ def _check_same_config(job: Job) -> None:
     keys = [key for key in {**stored.values, **wanted.values} if stored.values.get(key) != wanted.values.get(key)]
     changed = "the text differs"
     if keys:
-        changed = f"{keys[0]}: {stored.values.get(keys[0])} there, {wanted.values.get(keys[0])} wanted"
+        changed = f"{keys[0]} is {stored.values.get(keys[0])} instead of {wanted.values.get(keys[0])}"
     raise InputError(f"{job.folder}: contains a run of a different config ({changed}); choose another --output")

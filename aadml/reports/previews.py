@@ -28,7 +28,7 @@ from aadml.feature_extraction.media.encoding import Encoding, encode
 from aadml.feature_extraction.weights.table import weights_folder
 
 PROCESSOR_SECONDS = 60.0
-"""Limit of the preview of one clip."""
+"""Limit of the processor time for the preview of one clip."""
 
 SECONDS, FRAME_RATE, RATE = 5.0, 12, 48_000
 SIDES = range(176, 257, 16)

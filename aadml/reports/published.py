@@ -41,7 +41,7 @@ class PaperPart:
 
 @dataclass(frozen=True)
 class PaperDataSet:
-    """A data set: name in the paper, number of clips and classes, and the preset in which losses are trained."""
+    """A data set: name in the paper, number of clips and classes, and the preset that trains the losses."""
 
     name: str
     clips: int

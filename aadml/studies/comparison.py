@@ -59,7 +59,7 @@ def compare(
         data: a feature file in any layout; None uses the sample clips.
         methods: "all", or names of methods and presets, as a list or separated by commas.
         losses: "all", or names of losses, likewise; each loss is run with and without anchor-aware proxies.
-        config: config in which each loss replaces the metric loss.
+        config: config whose metric loss each loss replaces.
         settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: whether anchor-aware rows get their control rows.

@@ -118,7 +118,7 @@ def shard_of(shard: str | None, *, merge: bool) -> tuple[int, int] | None:
         InputError: the text is not a shard, or a shard is combined with a merge.
     """
     if shard and merge:
-        raise InputError("--shard and --merge: both given, but --merge trains no runs; pass only one option")
+        raise InputError("--shard and --merge cannot be combined, because --merge trains no runs; pass only one option")
     return read_shard(shard) if shard else None
 
 

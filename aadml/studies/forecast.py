@@ -22,7 +22,7 @@ from aadml.studies.job import Job, is_done
 from aadml.studies.sweep import in_processes
 
 WORTH_ASKING = 3600.0
-"""Smallest estimated duration, in seconds, for which the user must confirm before the work begins."""
+"""Smallest estimated duration, in seconds, that the user must confirm before the work begins."""
 _BATCHES = 2
 _CAPTIONS = 32
 _EPOCHS = 2  # the first epoch is a warm-up
@@ -120,7 +120,7 @@ def forecast(
 
     Args:
         jobs: all runs, including finished runs.
-        workers: number of processes, of one thread each if there are several.
+        workers: number of processes; several processes use one thread each.
         note: called with a line before measuring, and for each kind that cannot be measured and is left out.
         kinds: folder of a run -> kind; runs of the same kind take the same time per step. By default `kind_of`.
 

@@ -47,8 +47,8 @@ def sweep(
 
     Args:
         jobs: the runs, each in a folder of its own.
-        workers: number of processes, of one thread each if there are several; 0 runs in this process; None is one per
-            core, or one on a GPU.
+        workers: number of processes; several processes use one thread each. 0 runs in this process, and None starts
+            one process per core, or a single process on a GPU.
         on_outcome: called as soon as a run is finished, failed, or kept.
         on_epoch: called with (job, epochs done, epochs) after every epoch.
 
@@ -85,7 +85,7 @@ def sweep(
 def in_processes(
     work: Work[T], tasks: Iterable[T], workers: int, report: Callable[[T, Any], None] = lambda task, value: None
 ) -> Iterator[tuple[T, Any]]:
-    """Run tasks in processes, of one thread each if there are several.
+    """Run tasks in processes; several processes use one thread each.
 
     Args:
         work: (task, report) -> result.

@@ -1,4 +1,4 @@
-"""Decoding in worker processes; a file that crashes or hangs its decoder fails alone."""
+"""Decoding in worker processes; a file that crashes or hangs its decoder does not affect other files."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -136,7 +136,7 @@ def decoded_by(
     Args:
         pool: result of `decoders`.
         tasks: the clips.
-        suspects: list to which clips whose process died are appended; if None, they are yielded as `crashed`.
+        suspects: list that receives the clips whose process died; None yields these clips as `crashed`.
     """
     parts: dict[int, list[DecodedPart]] = {}
     for event in pool.work_off(tasks):

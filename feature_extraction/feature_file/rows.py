@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 _BYTES = 1 << 22  # size of a block
 LARGE = 1 << 28
-"""Size in bytes at which an array is mapped from its file, if possible, instead of copied into memory."""
+"""Smallest size in bytes of an array that is mapped from its file, if possible, instead of copied into memory."""
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
 
 
 def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Collection[str]) -> None:
-    """Raise InputError if a requested key is not among the keys of a file; the message contains both."""
+    """Raise InputError if a requested key is not among the keys of a file; the message lists the keys."""
     missing = [key for key in wanted if key not in keys]
     if missing:
         present = ", ".join([*keys][:30]) or "none"

@@ -212,7 +212,7 @@ def completed(entry: Callable[..., object], given: JsonObject, where: str, *, na
 
 
 def without_removed(entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "") -> JsonObject:
-    """Return options without those that earlier versions had.
+    """Return options without the options that only earlier versions had.
 
     An attribute `removed_options` of the entry maps options of files of earlier versions to the value that the entry
     now implements.

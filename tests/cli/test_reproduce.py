@@ -79,7 +79,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     assert "table-2 is left out, because no --vegas is given" in err
     assert "forecast: " in err
     assert "drawn by seed" in err
-    assert "3 classes; the paper's AVE has 1,955 of 15" in err
+    assert "3 classes; the paper's AVE has 1,955 clips of 15 classes" in err
     names = {"table-1-ave", "table-1-ave-leaks", "table-3", "table-3-leaks", "figure-3-ave", "figure-4-ave",
              "figure-5-ave", "clock-draw"}  # fmt: skip
     assert {path.stem for path in out.glob("*.csv")} == names

@@ -84,7 +84,6 @@ def _runs(name: str, place: str, parts: Sequence[str], plan: ReproductionPlan, n
 def _group(
     runs: PaperRuns, parts: Sequence[str], jobs: Sequence[Job], outcomes: Sequence[SweepOutcome], plan: ReproductionPlan
 ) -> Group:
-    """Read the results on one data set."""
     folder = plan.folder / runs.data_set
     cells = list({cell.name: cell for part in parts for cell in runs.cells(part)}.values())
     scores = collected(cells, plan.seeds, folder, outcomes)

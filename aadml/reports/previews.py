@@ -164,7 +164,6 @@ def _text(data: bytes) -> str:
 
 
 def _in_worker(task: tuple[str, PreviewSource], report: object) -> Preview:
-    """Build the preview of a clip with a key, in a worker process."""
     return preview_of(task[1])
 
 

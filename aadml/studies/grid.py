@@ -223,7 +223,6 @@ def folder_name(base: Config, axes: Sequence[Axis]) -> str:
 
 
 def _on_one_line(value: object) -> str:
-    """Return a value as YAML."""
     return " ".join(yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n...\n").split())
 
 

@@ -28,10 +28,8 @@ PLAYER_SCRIPT = (_TEMPLATES / "players.js").read_text(encoding="utf-8")
 
 _VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)"} | {c: f"var(--c{n})" for n, c in enumerate(COLORS)}
 _SHORT, _LONG = 20, 48  # characters: shorter cells are never broken into lines, longer cells have a minimal width
-_PHONE, _ROW_NAME = (
-    42,
-    11,
-)  # characters: of a line on a phone, where wider tables have a line for each cell, and of the name of a row
+_PHONE = 42  # characters of a line on a phone; wider tables have a line for each cell
+_ROW_NAME = 11  # characters of the name of a row
 _GAP = 2  # characters between columns
 _DIFFERENCE = re.compile(r"([+-]\d\S* \[[^\]]*\]) (\(.*)")
 

@@ -229,7 +229,7 @@ def summary(
     failed = sum(len(cell.failed) for cell in rows.values())
     shown = [page.Fact(f"best test {mean_map(rows.values())}", str(scored[best]), best)]
     if reference in scored and reference != best:
-        shown.append(page.Fact("measured against", str(scored[str(reference)]), str(reference)))
+        shown.append(page.Fact("compared with", str(scored[str(reference)]), str(reference)))
     shown.append(page.Fact("chance", f"{chance:.3f}", "MAP of a random order"))
     several = f"{len(rows)} {what}s" if len(rows) != 1 else f"1 {what}"
     shown.append(page.Fact("runs", str(runs), several + (f", {failed} runs failed" if failed else "")))

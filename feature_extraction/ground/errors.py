@@ -5,7 +5,7 @@ Any other exception that escapes is a defect of the program.
 
 import re
 
-_LONGEST, _KEPT = 255, 80  # characters of a word, and of what is left of a longer one
+_LONGEST, _KEPT = 255, 80  # characters of a word, and of the rest of a longer word
 _LONG = re.compile(rf"`(?:aadml|hf) [^`]*`|\S{{{_LONGEST + 1},}}|(?<!\w)'[^']{{{_KEPT + 1},}}'(?!\w)")
 
 

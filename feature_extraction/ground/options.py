@@ -77,7 +77,7 @@ class Option:
 
     @property
     def conditions(self) -> tuple[OnlyWith, ...]:
-        """Values of other options without which this option has no effect."""
+        """Conditions on other options that give this option an effect."""
         return tuple(marker for marker in metadata_of(self.kind) if isinstance(marker, OnlyWith))
 
     @property
@@ -134,7 +134,7 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
 
 
 def removing(**former: object) -> Callable[[T], T]:
-    """Return a decorator that sets the attribute `removed_options` of a function or class, see `without_removed`."""
+    """Return a decorator that sets the attribute `removed_options` of a function or class; see `without_removed`."""
 
     def decorate(entry: T) -> T:
         setattr(entry, _REMOVED, former)
@@ -190,7 +190,7 @@ def completed(entry: Callable[..., object], given: JsonObject, where: str, *, na
 
     Args:
         entry: function or class of the options.
-        given: name -> value; removed options are left out, see `without_removed`.
+        given: name -> value; removed options are left out (see `without_removed`).
         where: config section, for messages ("loss").
         name: name of the entry, for messages; the function's name by default.
 
@@ -212,7 +212,7 @@ def completed(entry: Callable[..., object], given: JsonObject, where: str, *, na
 
 
 def without_removed(entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "") -> JsonObject:
-    """Return options without those that earlier versions had.
+    """Return options without the options that only earlier versions had.
 
     An attribute `removed_options` of the entry maps options of files of earlier versions to the value that the entry
     now implements.

@@ -101,7 +101,7 @@ def test_shards_merge_into_the_whole(clips, tmp_path):
     alone = in_a_process("merge", tmp_path / "1.h5", "-o", tmp_path / "g.h5")
     assert (alone.returncode, alone.stderr) == (
         2,
-        "aadml: the job is not complete: missing shards: 0/2; extract and pass all shards\n",
+        "aadml: the job is not complete, because shards are missing (0/2); extract and pass all shards\n",
     )
 
 
@@ -119,7 +119,7 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
     assert "1 clips of 2 shards, 1 failed" in out
     assert len(read_features(tmp_path / "s.h5").ids) == 1
     (tmp_path / "s.0-of-2.h5").unlink()
-    message = "the job is not complete: missing shards: 0/2; extract and pass all shards"
+    message = "the job is not complete, because shards are missing (0/2); extract and pass all shards"
     assert aadml("merge", "-o", tmp_path / "s.h5")[::2] == (2, message)
 
 

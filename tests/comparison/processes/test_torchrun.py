@@ -26,7 +26,7 @@ SMALL = [
 ]
 PLAIN = {"network.hidden": [16], "training.batch": 101}
 SECONDS, EPOCHS = 300, 6
-DRAWN = "aadml: audio and visual: random numbers (synthetic), not features of recordings"
+DRAWN = "aadml: audio and visual are random numbers (synthetic), not features of recordings"
 
 
 def start(folder, *arguments, processes=2):

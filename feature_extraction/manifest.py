@@ -16,7 +16,7 @@ ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 """Other names of splits, in lower case."""
 
 TEXT_COLUMNS = ("text", "caption", "caption_1")
-"""Columns for the text of a clip; the first of these that a manifest has is used. After `caption_1`, the
+"""Columns for the text of a clip; the first such column of a manifest is used. After `caption_1`, the
 columns `caption_2`, `caption_3`, ... hold further texts."""
 
 FURTHER_TEXT = "text_"
@@ -36,8 +36,8 @@ class Row:
 
     Attributes:
         id: name of the clip, unique in the manifest, UTF-8.
-        media: paths by `audio` and `visual`, equal unless the manifest has two columns; if the manifest has texts, also
-            the texts by `text`, `text_2`, `text_3`, ...
+        media: paths under the keys `audio` and `visual`, equal if the manifest has the column `media`; if the manifest
+            has texts, also the texts under `text`, `text_2`, `text_3`, ...
         label: first class of the clip; empty if the clip has no class.
         split: `train`, `valid` or `test`.
         columns: values of further columns.
@@ -99,7 +99,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         The manifest; the existence of the media is not checked.
 
     Raises:
-        InputError: the file does not exist, is not such a table, or has invalid rows; the message has the line numbers.
+        InputError: the file does not exist, is not a manifest, or has invalid rows; the message has the line numbers.
     """
     place = os.fspath(path)
     if not Path(path).is_file():
@@ -133,8 +133,8 @@ def _check_header(header: list[str], place: str) -> None:
     if absent:
         columns = ", ".join(_shown(name) for name in header[:12])
         raise InputError(
-            f"{place}: column '{absent[0]}' is missing; the file has the columns {columns}, but {_WANTED} are needed; "
-            "`aadml manifest` writes a manifest from a table with other columns"
+            f"{place}: column '{absent[0]}' is missing from the columns {columns}; pass a manifest with the columns "
+            f"{_WANTED}, or write a manifest from this table by `aadml manifest`"
         )
     if {"label", "labels"} <= set(header):
         raise InputError(f"{place}: has both 'label' and 'labels'; remove one of the two columns")
@@ -169,7 +169,7 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
     ]
     if problems:
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise InputError(f"{place}: {'; '.join(problems[:_SHOWN])}{more}")
+        raise InputError(f"{place}: {'; '.join(problems[:_SHOWN])}{more}; correct the manifest")
     return tuple(rows)
 
 

@@ -28,8 +28,8 @@ class WeightCheck:
         name: key of the file in `weights.WEIGHTS`.
         path: path in the cache.
         present: whether the file exists.
-        passed: whether the file is the published one and works; None if it is absent.
-        detail: one line of results, or the address of the file.
+        passed: whether the file has the published content and works; None if the file is absent.
+        detail: results in one line, or the address to download the file from.
     """
 
     name: str
@@ -44,7 +44,7 @@ def examine(name: str) -> WeightCheck:
     entry = published(name)
     path = weights_folder() / entry.file
     if not path.is_file():
-        return WeightCheck(name, path, False, None, f"download it from {entry.url}")
+        return WeightCheck(name, path, False, None, f"download the file from {entry.url}")
     try:
         verify(name)
         detail = next((test(name) for start, test in _TESTS.items() if name.startswith(start)), "content verified")
@@ -104,7 +104,7 @@ def _panns(name: str) -> str:
 
 def _youtube8m(name: str) -> str:
     shape = youtube8m_whitening(weights_folder() / WEIGHTS[name].file).components.shape
-    return f"holds matrices from {shape[0]} to {shape[1]} dimensions"
+    return f"holds matrices that map {shape[0]} to {shape[1]} dimensions"
 
 
 def _described(name: str, modality: str, options: dict[str, str], clip: NDArray[np.generic]) -> NDArray[np.float32]:
@@ -114,7 +114,7 @@ def _described(name: str, modality: str, options: dict[str, str], clip: NDArray[
 
 
 _TESTS: dict[str, Callable[[str], str]] = {
-    "vggish-pca": lambda _: "tested together with vggish if that is present",
+    "vggish-pca": lambda _: "tested together with the file vggish, if vggish is present",
     "vggish": _vggish,
     "inception-v3": _inception,
     "youtube-8m-pca": _youtube8m,

@@ -22,7 +22,7 @@ COMMANDS = {
     "manifest": "List the media of a data set (AVE, VEGAS, one folder per class) as a manifest.",
     "extract": "Turn a manifest of media into a feature file.",
     "status": "Show the progress of an extraction job: clips done, rate, time left, failures.",
-    "merge": "Join the shards of one extraction job after checking that none is missing.",
+    "merge": "Join the shards of an extraction job, after a check that no shard is missing.",
     "inspect": "Describe the contents of a feature file in any layout.",
     "convert": "Turn any supported layout into a feature file.",
     "train": "Train a method on a feature file; the last line printed is the run folder.",
@@ -30,8 +30,8 @@ COMMANDS = {
     "embed": "Write the embeddings of a feature file.",
     "verify": "Check a run, a model or any file of aadml against its checksums.",
     "audit": "Check whether embeddings depend on labels, partners, batch or order, with evidence.",
-    "ablate": "Train a grid over config keys and seeds; table, curves with spread, significance.",
-    "compare": "Compare methods, and losses with and without the proxy, beside the published figures.",
+    "ablate": "Train a grid over config keys and seeds, and test which differences are significant.",
+    "compare": "Compare methods, and losses with and without the proxy, beside the published values.",
     "reproduce": "Reproduce a paper's tables and figures on its data sets, beside the published values.",
     "report": "Write a self-contained HTML page about a run.",
     "index": "Build or update a searchable index of clips.",
@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names, in the order of a session."""
-        return [*COMMANDS]  # the name `list` may be bound to the module of that command
+        return [*COMMANDS]  # the import of the command `list` rebinds the name `list`
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command; return None if the name is unknown."""
@@ -80,7 +80,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"'{args[0]}' is not a command; {suggestion(args[0], COMMANDS)}", ctx)
         _refuse_empty(args)
         consent_to(args)  # a typed `module:name` may be imported; a name in a file needs --trust-code
-        ctx.obj = [*args]  # the name `list` may be bound to the module of that command
+        ctx.obj = [*args]  # the import of the command `list` rebinds the name `list`
         return super().resolve_command(ctx, args)
 
 
@@ -106,7 +106,10 @@ def cli(context: click.Context) -> None:
     A first session: aadml sample-data clips, aadml extract clips/manifest.csv -o clips.h5, aadml train --data clips.h5.
     """
     if started() and context.invoked_subcommand != "train":
-        raise InputError(f"{context.invoked_subcommand} runs in one process; start it without torchrun")
+        raise InputError(
+            f"{context.invoked_subcommand}: was started by torchrun, but runs in one process; start the command "
+            "without torchrun"
+        )
 
 
 class Interruption:
@@ -126,7 +129,7 @@ class Interruption:
 
 
 def main(command: click.Command = cli) -> None:
-    """Run a command; exit with status 2 and one line for invalid input, with status 130 after an interruption."""
+    """Run a command; exit with status 2 and a message for invalid input, and with status 130 after an interruption."""
     warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
     one_voice()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -27,7 +27,7 @@ from aadml.cli.trust import trust_option
     "--baseline",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change that gives the baseline of each cell; 'none' for no comparison.  [default: the cell without "
+    help="Change that turns a cell into its baseline; 'none' omits the comparison.  [default: the cell without "
     "an anchor-aware proxy, or the first cell]",
 )
 @sweep_options
@@ -36,8 +36,9 @@ from aadml.cli.trust import trust_option
 def command(as_json: bool, **options: Any) -> None:
     """Train every combination of the values of --over with every seed, and test which differences are significant.
 
-    Run the same command again to continue an interrupted ablation; finished runs are kept. A failed run does not
-    stop the others (exit status 1). The folder holds the runs, results.md/.csv/.tex, curves as SVG, and report.html.
+    Run the same command again to continue an interrupted ablation; finished runs are kept. After a failed run, the
+    other runs are still trained, and the exit status is 1. The folder holds the runs, results.md/.csv/.tex, curves as
+    SVG, and report.html.
     """
     import aadml
 

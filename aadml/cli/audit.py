@@ -13,17 +13,25 @@ from aadml.cli.trust import trust_option
 @click.argument("run", required=False, type=RunPath())
 @click.option("--protocol", default="inductive", show_default=True, help="Protocol of `aadml list protocols`.")
 @click.option("--split", default="test", show_default=True, help="Split to score.")
-@click.option("--data", type=click.Path(path_type=Path), help="Feature file for the audit of an external encoder.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Feature file for the audit of an external encoder, or of a model on other data.",
+)
 @click.option("--encoder", help="Encoder as MODULE:FUNCTION: (features by modality, labels) -> embeddings by modality.")
 @click.option("--command", "shell", help="Encoder as a command line with {input} (a feature file) and {output} (HDF5).")
-@click.option("--retrain", is_flag=True, help="Retrain RUN without the scored clips and compare the weights.")
+@click.option(
+    "--retrain",
+    is_flag=True,
+    help="Train RUN three more times, with unchanged and changed scored clips, and compare the weights.",
+)
 @click.option("--time-limit", default=600.0, show_default=True, help="Time limit of one check, in seconds.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @trust_option
 def command(shell: str | None, as_json: bool, **options: Any) -> None:
     """Audit RUN or an external encoder: labels, ids, partners, batch, order, scaling, selection, duplicates.
 
-    A check passes, fails, or is not checkable. Exit status 1 if a check fails.
+    A check passes, fails, or is not checkable. The exit status is 1 if a check fails.
     """
     import sys
 

@@ -14,7 +14,7 @@ from aadml.cli.trust import trust_option
 @click.command()
 @key_flag("data")
 @click.option("--methods", help="'all', or methods and presets separated by commas; each uses its own config.")
-@click.option("--losses", help="'all', or losses separated by commas; each with and without anchor-aware proxies.")
+@click.option("--losses", help="'all', or losses separated by commas; each is trained with and without proxies.")
 @config_options
 @MAX_EPOCHS
 @click.option(
@@ -44,11 +44,11 @@ from aadml.cli.trust import trust_option
 )
 @trust_option
 def command(as_json: bool, **options: Any) -> None:
-    """Run rows of the papers' tables with several seeds on one feature file; test which differences are significant.
+    """Run rows of the papers' tables with several seeds on a feature file, and test which differences are significant.
 
     Every anchor-aware row has control rows: the loss without proxy, the proxy over random neighbors of the class,
-    half the metric weight, no metric loss. Run the same command again to continue an interrupted comparison. A failed
-    row does not stop the others (exit status 1).
+    half the metric weight, and no metric loss. Run the same command again to continue an interrupted comparison. After
+    a failed row, the other rows are still trained, and the exit status is 1.
     """
     import aadml
 

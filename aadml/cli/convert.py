@@ -25,7 +25,7 @@ from aadml.cli.feature_options import view_options
 @click.option(
     "--drop-duplicates",
     type=click.Choice(["train", "test"]),
-    help="Drop train (or test) clips that have a near-duplicate in the other split (see `inspect`).",
+    help="Drop train (or test) clips that have a near-duplicate in the other split (see `aadml inspect`).",
 )
 @click.option("--first-label", is_flag=True, help="Keep only the first label of clips with several labels.")
 def command(source: str, target: str, **options: Any) -> None:

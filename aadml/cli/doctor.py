@@ -17,7 +17,7 @@ ENCODERS = (
 def command(as_json: bool) -> None:
     """Show what is installed, which weights are present, and whether their self-tests pass. Nothing is downloaded.
 
-    Exit status 1 if a present weight file is not the published one or fails its self-test.
+    The exit status is 1 if a present weight file is not the published file or fails its self-test.
     """
     import aadml
 

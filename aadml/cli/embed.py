@@ -1,4 +1,4 @@
-"""`aadml embed`: embeddings for use elsewhere."""
+"""`aadml embed`: embeddings of a feature file."""
 
 from pathlib import Path
 

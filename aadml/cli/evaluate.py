@@ -24,7 +24,7 @@ from aadml.cli.trust import trust_option
 @click.option("--split", help="Split to score: train, valid or test.  [default: test]")
 @click.option(
     "--protocol",
-    help="Protocol of the embeddings.  [default: that of the run, or 'unstated']",
+    help="Protocol of the embeddings.  [default: the protocol of the run, or 'unstated']",
 )
 @click.option(
     "--similarity",
@@ -35,8 +35,8 @@ from aadml.cli.trust import trust_option
     "metrics",
     multiple=True,
     metavar="NAME[@K]",
-    help="Additional metric of `aadml list metrics`, such as recall@3; without K, at all cutoffs of the table. "
-    "Separate several by commas, or repeat the option.",
+    help="Additional metric of `aadml list metrics`, such as recall@3; without K, all cutoffs of the table. "
+    "Separate several metrics by commas, or repeat the option.",
 )
 @click.option(
     "--relevance",
@@ -53,7 +53,7 @@ from aadml.cli.trust import trust_option
 @click.option(
     "--disjoint",
     is_flag=True,
-    help="Split the clips of each class into two fixed halves: queries from one half, gallery from the other.",
+    help="Split the clips of each class into two fixed halves; queries of each half rank the other half.",
 )
 @click.option(
     "--queries",

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @click.option("--visual", metavar="NAME", help="Visual extractor.  [default: hog-color, if no extractor is named]")
 @click.option("--text", metavar="NAME", help="Text extractor, for the column text or caption.  [default: none]")
 @click.option(
-    "--recipe", metavar="NAME", help="Preset of both extractors with their options; see `aadml list feature-recipes`."
+    "--recipe",
+    metavar="NAME",
+    help="Preset of the audio and visual extractors with their options; see `aadml list feature-recipes`.",
 )
 @extractor_settings_option
 @click.option(
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Decoding engine: local, ray (this machine, or RAY_ADDRESS), or ray:ADDRESS.",
 )
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: one per processor]"
+)
 @click.option(
     "--time-limit", default=120.0, show_default=True, help="Limit on processor time to decode one clip, in seconds."
 )
@@ -57,12 +61,12 @@ def command(manifest: str, output: str, shard: str, as_json: bool, **options: An
     """Turn a MANIFEST of media into a feature file.
 
     MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split. Media paths are
-    relative to it, other columns are kept, and --text reads the column text or caption. Run the same command again to
-    continue an interrupted job; no work is repeated. Exit status 1 if a clip failed; F.h5.failures.csv lists the
-    reasons.
+    relative to MANIFEST. Other columns are kept, and --text reads the column text or caption. Run the same command
+    again to continue an interrupted job; no work is repeated. The exit status is 1 if a clip failed;
+    F.h5.failures.csv lists the reasons.
 
     Only the modalities of --audio, --visual, --text or --recipe are extracted. Without these options, sound and
-    pictures are extracted by extractors without weights; `--audio none` or `--visual none` omits one of them. A
+    pictures are extracted by extractors without weights; `--audio none` or `--visual none` omits a modality. A
     modality that every clip lacks is not written.
 
     NAME is an extractor of `aadml list extractors`, hf:MODEL[@revision][#pooling] for a pretrained network of
@@ -77,7 +81,7 @@ def command(manifest: str, output: str, shard: str, as_json: bool, **options: An
     names = {modality: options[modality] for modality in ("audio", "visual", "text")}
     defaults = [name for modality, name in DEFAULTS.items() if names[modality] is None]
     if options["recipe"] is None and defaults and not named_extractors(names):
-        note(f"no extractor given; using {', '.join(defaults)}, which have no pretrained weights")
+        note(f"no extractor was given, so the defaults without pretrained weights are used: {', '.join(defaults)}")
     work = f"extract of {len(rows.rows[part[0] :: part[1]])}"
     with continues(), JobBar() as bar:
         outcome = aadml.extract(
@@ -117,7 +121,9 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
     lacking = Counter((missing.modality, missing.reason) for missing in outcome.lacking)
     for (modality, reason), count in sorted(lacking.items()):
         lack = (
-            f"kept without {modality}, masked" if modality in written else f"every clip lacks {modality}: not written"
+            f"kept without {modality}, masked"
+            if modality in written
+            else f"every clip lacks {modality}, so none is written"
         )
         rows.append((reason, count, f"{lack}: {REASONS[reason]}"))
     rows.append(("all", outcome.clips, f"in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call"))
@@ -139,4 +145,5 @@ def _print_notes(outcome: "ExtractionOutcome", as_json: bool) -> None:
         if extractor.parameters.get("weights") == "untrained":
             note(f"warning: {extractor.name} is UNTRAINED (random weights); the feature file records this")
         if "license" in extractor.about:
-            note(f"{extractor.modality} by {extractor.about['model']}, license: {extractor.about['license']}")
+            about = extractor.about
+            note(f"the {extractor.modality} extractor is {about['model']}; its license is {about['license']}")

@@ -16,7 +16,7 @@ from aadml.cli.trust import trust_option
     "--model",
     type=RunPath(),
     metavar="RUN",
-    help="Run or model folder; without it, features are indexed as they are.",
+    help="Run or model folder; without a model, features are indexed unchanged.",
 )
 @click.option(
     "--audio", metavar="NAME", help="Without a model: audio extractor.  [default: log-mel, if no extractor is named]"
@@ -31,7 +31,9 @@ from aadml.cli.trust import trust_option
 @click.option("--media", type=click.Path(), metavar="MANIFEST", help="Manifest with the media of a feature file.")
 @click.option("--moments", is_flag=True, help="Store features over time, so that a hit has its best moment.")
 @other_features_option
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: one per processor]"
+)
 @click.option(
     "--calibrate",
     type=click.Path(),
@@ -57,8 +59,8 @@ def command(source: str, output: str, as_json: bool, **options: Any) -> None:
 
     Run the same command again to update the index, or to continue a killed job. New, changed and removed clips are
     recognized by their content. Searches read the previous state until the job ends. With --model, every modality of
-    the model can be searched with every other modality; without it, only with itself. Exit status 1 if a file could
-    not be read.
+    the model can be searched with every other modality. Without --model, a modality is searched only with queries of
+    the same modality. The exit status is 1 if a file could not be read.
     """
     import aadml
     from aadml.cli.progress import JobBar, continues, note

@@ -23,9 +23,9 @@ _SHOWN = 20
 def command(path: str, as_json: bool, **options: Any) -> None:
     """Describe FILE, a feature file in any layout: counts, ranges, duplicates, origin, warnings.
 
-    Near-duplicates are clips with a copy in another split, up to noise and encoding, by their features and by the
-    fingerprints of `aadml extract`. Each is printed with its distance, as a share of the usual distance of nearest
-    neighbors. The first 20 are printed; --json lists all.
+    Near-duplicates are clips with a copy in another split, up to noise and encoding. Their features and the
+    fingerprints of `aadml extract` are compared. Each pair is printed with its distance, as a share of the usual
+    distance of nearest neighbors. The first 20 pairs are printed; --json lists all.
     """
     from dataclasses import asdict
 
@@ -54,7 +54,7 @@ def _lines(path: str, contents: Any) -> list[str]:
         lines.append(f"  from {origin.get('extractor', 'an unknown extractor')}")
     for name, counts in contents.present.items():
         shares = ", ".join(f"{count} of {contents.splits[split]} {split}" for split, count in counts.items())
-        lines.append(f"{name} is present in {shares} clips; the others are masked")
+        lines.append(f"{name} is present in {shares} clips; the other clips are masked")
     for kind, duplicates in contents.duplicates.items():
         within = ", ".join(f"{count} in {split}" for split, count in duplicates.within.items())
         across = ", ".join(f"{count} in {pair}" for pair, count in duplicates.across.items())
@@ -90,10 +90,12 @@ def _sequence_lines(contents: Any) -> list[str]:
     for name, rows in contents.sequences.items():
         line = f"{name} sequence: {rows['rows']} rows, {rows['fewest']} to {rows['most']} per clip"
         if rows.get("step") is not None:
-            line += f", one every {rows['step']:.4g} s"
+            line += f", one row every {rows['step']:.4g} s"
         if rows.get("earliest") is not None:
             line += f", the first rows at {rows['earliest']:.4g} to {rows['latest']:.4g} s"
-        lines.append(line if "step" in rows else f"{line}; without times (version 1): extract again to join by time")
+        lines.append(
+            line if "step" in rows else f"{line}; the rows have no times (version 1), so extract again to join by time"
+        )
     if any("step" in rows for rows in contents.sequences.values()):
         lines.append(
             "join by time: for clip i, the row of modality M at second t is M_offsets[i] + "

@@ -35,9 +35,9 @@ import click
 def command(places: tuple[str, ...], **options: Any) -> None:
     """Write a manifest of the media in a folder or table, for `aadml extract`, and print its path.
 
-    FOLDER holds media without labels or in one folder per class, also below train, valid and test. TABLE.csv has one
-    row per clip and any columns, separated by comma, semicolon or tab. DATASET is ave or vegas, the layout of a data
-    set. Missing and repeated clips, and clips in two splits, are reported on stderr.
+    FOLDER holds media without labels, or one folder of media per class, which may be below train, valid and test.
+    TABLE.csv has one row per clip and any columns, separated by comma, semicolon or tab. DATASET is ave or vegas, the
+    layout of a data set. Missing and repeated clips, and clips in two splits, are reported on stderr.
     """
     import aadml
 

@@ -10,8 +10,8 @@ import click
 def command(shards: tuple[str, ...], output: str, as_json: bool) -> None:
     """Merge all shards of an extraction job, after checking that the shards are complete and match.
 
-    By default, the shards are the files F.0-of-N.h5, F.1-of-N.h5 ... beside F.h5. Exit status 1 if a clip of the job
-    failed.
+    By default, the shards are the files F.0-of-N.h5, F.1-of-N.h5 ... beside F.h5. The exit status is 1 if a clip of
+    the job failed.
     """
     import json
 

@@ -20,7 +20,7 @@ def note(message: str) -> None:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Interruption of a command; the message says how to continue."""
+    """Interruption of a command, with a message on how to continue."""
 
 
 @contextmanager
@@ -55,10 +55,10 @@ class TrainingProgress:
             self._bar = None
 
     def plan(self, epochs: int, done: int) -> None:
-        """Start the bar of a training, of which some epochs may be done."""
+        """Start the bar of a training; `done` epochs were trained before."""
         self.close()  # the bar of a pretraining
         self._steps, self._figures = 0, ""
-        warnings.showwarning = lambda message, *_: self.warning(str(message))  # no source lines across the bar
+        warnings.showwarning = lambda message, *_: self.warning(str(message))  # without source lines
         self._shown_at = time.monotonic()
         self._bar = Bar(epochs, "epoch", "training", done=done)
 
@@ -116,5 +116,5 @@ class JobBar:
 
 
 def failures(count: int) -> str:
-    """Return "3 failed" for the bar, or an empty text."""
+    """Return the number of failures for the bar, such as "3 failed"; empty without failures."""
     return f"{count} failed" if count else ""

@@ -13,7 +13,7 @@ from aadml.cli.trust import trust_option
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=RunPath())
 @click.option(
-    "--data", help="Data whose test clips are reported, instead of those of the run. Required for a model folder."
+    "--data", help="Data whose test clips are reported, instead of the data of the run. Required for a model folder."
 )
 @click.option("--media", type=click.Path(path_type=Path), help="Manifest of the clips, for pictures and players.")
 @click.option(
@@ -28,6 +28,8 @@ def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None
     from aadml.cli.progress import note
 
     if output is not None and len(runs) > 1:
-        raise click.UsageError("--output is the path of one page; pass one run, or omit --output")
+        raise click.UsageError(
+            f"--output is the path of one page, but {len(runs)} runs were given; pass one run, or omit --output"
+        )
     for run in runs:
         click.echo(aadml.report(run, output=output, on_note=note, **options))

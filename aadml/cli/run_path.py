@@ -7,7 +7,7 @@ import click
 
 
 class RunPath(click.Path):
-    """Path of a run or a model folder; a folder of runs stands for its newest finished run, with a note."""
+    """Path of a run or a model folder; a folder of runs is replaced by its newest finished run, with a note."""
 
     name = "path"
 
@@ -15,7 +15,7 @@ class RunPath(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        """Return the path, or that of the newest finished run in it."""
+        """Return the path, or the newest finished run in a folder of runs."""
         from aadml.runs.manifest import newest_run
 
         folder: Any = super().convert(value, parameter, context)

@@ -40,8 +40,8 @@ def command(
 ) -> None:
     """Search INDEX with a query.
 
-    Scores are those of `aadml evaluate`; equal scores are ordered by id. --where reads the columns id, split, label,
-    audio, visual, and the columns of the manifest.
+    Scores are computed as in `aadml evaluate`; equal scores are ordered by id. --where reads the columns id, split,
+    label, audio, visual, and the columns of the manifest.
     """
     import aadml
     from aadml.cli.settings import typed_beside
@@ -49,7 +49,7 @@ def command(
     if kind is not None and export is None:
         raise click.UsageError("--format applies to --export only; pass --export as well")
     if export is not None and (flag := typed_beside(context, "model", "export", "kind", "trust_code")):
-        raise click.UsageError(f"--export writes all vectors; omit {flag}")
+        raise click.UsageError(f"--export writes all vectors, so {flag} has no effect; omit {flag}")
     with aadml.Index(index, model=model) as opened:
         if export is not None:
             click.echo("\n".join(map(str, opened.export(export, kind=kind or "npy"))))
@@ -64,14 +64,14 @@ def _table(results: Any) -> str:
         f"{results.similarity}"
     ]
     if results.looked_at is not None and results.looked_at < results.among:
-        lines.append(f"approximate: {results.looked_at:,} clips were compared; --exact compares all")
+        lines.append(f"approximate: {results.looked_at:,} clips were compared; --exact compares all clips")
     calibration = results.calibration
     if calibration is None:
         lines.append(f"no probabilities: {results.uncalibrated}")
     elif results.nothing_fits:
         lines.append(
-            f"nothing fits: no hit reaches {calibration.threshold:.2f}, above which {calibration.precision:.0%} of the "
-            "best hits are relevant"
+            f"nothing fits: no hit reaches the threshold {calibration.threshold:.2f} (above it, "
+            f"{calibration.precision:.0%} of the best hits are relevant)"
         )
     for rank, hit in enumerate(results.hits, 1):
         place = hit.media.get(results.to) or next(iter(hit.media.values()), "")

@@ -10,7 +10,7 @@ DECLARED = {
     "training": "aadml.methods.training.settings:Training",
     "proxy": "aadml.proxies.correlation:GraphOptions",
 }
-"""Section -> class that declares those of its keys that have their own option."""
+"""Section -> class that declares the keys with an option of their own."""
 
 
 class KeyFlag(click.Option):
@@ -57,7 +57,7 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def typed_beside(context: click.Context, *names: str) -> str:
-    """Return the flag of the first option on the command line that is not one of `names`; "" if there is none."""
+    """Return the flag of the first option on the command line that is not in `names`; "" without such an option."""
     for option in context.command.params:
         typed = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
         if typed and isinstance(option, click.Option) and option.name not in names:

@@ -29,12 +29,14 @@ def machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--merge", is_flag=True, help="Train nothing; write the page, or list the missing runs."),
         click.option(
-            "--shard", metavar="I/N", help="Train only shard I (from 0) of N; copy the folders into one afterwards."
+            "--shard",
+            metavar="I/N",
+            help="Train only shard I (from 0) of N; copy the folders into one folder afterwards.",
         ),
         click.option(
             "--workers",
             type=click.IntRange(min=0),
-            help="Worker processes, one thread each; 0 runs in this process.  [default: one per core]",
+            help="Worker processes, one thread each; 0 trains in this process.  [default: one per core]",
         ),
     ):
         command = option(command)
@@ -51,8 +53,8 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "metrics",
             multiple=True,
             metavar="NAME[@K]",
-            help="Additional column: a metric of `aadml list metrics`, such as recall@10. Separate several by commas "
-            "or repeat the option.",
+            help="Additional column: a metric of `aadml list metrics`, such as recall@10. Separate several metrics by "
+            "commas, or repeat the option.",
         ),
         click.option(
             "--seeds", default=5, show_default=True, type=click.IntRange(min=1), help="Number of seeds per cell."

@@ -31,7 +31,7 @@ from aadml.cli.trust import trust_option
     default="runs",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Folder in which the run folder is created.",
+    help="Folder for the new run folder.",
 )
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue an interrupted run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON before the run folder.")

@@ -17,7 +17,7 @@ ArrayLike = NDArray[Any] | Tensor | Sequence[Any]
 """Numbers: a NumPy array or a tensor of any float or integer type, or nested lists; one row (d,) or many (n, d)."""
 
 Media = str | Path | Sequence[str | Path]
-"""One path, or several."""
+"""One or several paths."""
 
 
 _PART = 1 << 22  # numbers tested at a time
@@ -48,7 +48,7 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
     single = numbers.ndim == 1
     rows = (numbers[None] if single else numbers).detach().cpu().float()
     if rows.ndim != 2 or not rows.shape[1]:
-        raise InputError(f"{name}: shape {tuple(numbers.shape)} given; pass one row (d,) or many rows (n, d)")
+        raise InputError(f"{name} has shape {tuple(numbers.shape)}; pass one row (d,) or many rows (n, d)")
     wrong = ~torch.isfinite(rows).all(1)
     if bool(wrong.any()):
         raise InputError(
@@ -63,7 +63,7 @@ def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Ten
 
 
 def paths_of(values: object) -> tuple[list[str], bool] | None:
-    """Return one or several paths as a list, and whether it was a single path; None for other types."""
+    """Return one or several paths as a list, and whether `values` is a single path; None for other types."""
     if isinstance(values, str | Path):
         return [str(values)], True
     if isinstance(values, Sequence) and values and all(isinstance(path, str | Path) for path in values):
@@ -82,7 +82,7 @@ def to_flags(values: object, name: str) -> Tensor:
     except (TypeError, ValueError) as error:
         raise InputError(f"{name}: the values are not an array of booleans; pass n booleans") from error
     if flags.ndim != 1 or flags.dtype.kind not in "biuf" or not np.isin(flags, (0, 1)).all():
-        raise InputError(f"{name}: type {flags.dtype} and shape {flags.shape} given; pass n booleans")
+        raise InputError(f"{name} has type {flags.dtype} and shape {flags.shape}; pass n booleans")
     return torch.from_numpy(flags.astype(np.bool_))
 
 
@@ -90,7 +90,7 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
     """Return the position of each value among the sorted distinct values, and the distinct values as names.
 
     Args:
-        values: n names or n whole numbers; None in a list for a row without a value.
+        values: n names or n whole numbers; None in a list marks a row without a value.
         name: name of the argument, for the message.
 
     Returns:
@@ -110,7 +110,7 @@ def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, .
         array = _of_one_kind([value for value in listed if value is not None])
     if array.ndim != 1 or array.dtype.kind not in "iuU":
         raise InputError(
-            f"{name}: type {array.dtype} and shape {array.shape} given; pass n names or n whole numbers, with "
+            f"{name} has type {array.dtype} and shape {array.shape}; pass n names or n whole numbers, with "
             "None for a row without a value"
         )
     distinct, codes = np.unique(array, return_inverse=True)
@@ -166,7 +166,7 @@ def _dense(values: Tensor, name: str) -> Tensor:
     kinds = {"sparse": values.layout != torch.strided, "quantized": values.is_quantized, "meta": values.is_meta}
     for kind, applies in kinds.items():
         if applies:
-            raise InputError(f"{name}: a {kind} tensor given; pass a dense tensor of floats or integers")
+            raise InputError(f"{name} is a {kind} tensor; pass a dense tensor of floats or integers")
     return values
 
 

@@ -24,7 +24,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 class Clips:
     """Set of n clips: features per modality, labels and ids, checked when the set is built.
 
-    `clips["audio"]` is a modality, `clips[:5]` and `clips[[0, 3]]` are clips.
+    `clips["audio"]` returns the features of a modality, and `clips[:5]` and `clips[[0, 3]]` return some of the clips.
 
     Attributes:
         features: modality -> finite floats (n, d) as a tensor or as `StoredRows`, or a `Source` of n items.
@@ -36,7 +36,7 @@ class Clips:
             classes, the query's own partner.
         present: modality -> (n,) bool, False where a clip lacks the modality, whose features are then not read.
             A modality that all clips have is omitted.
-        texts: all texts of clips with several, before `aadml.data.captions.several_texts` turns them into rows.
+        texts: all texts if clips have several, before `aadml.data.captions.several_texts` turns the texts into rows.
         drawn_by: n names; an epoch of training draws one of the rows that share a name. None uses all rows.
     """
 
@@ -98,8 +98,8 @@ class Clips:
         if count and not self._in_range():
             most = len(self.class_names) - 1
             raise InputError(
-                f"clips: labels {int(self.labels.min())} to {int(self.labels.max())} given; pass labels in 0..{most}, "
-                f"or {UNLABELLED} for a clip without a label"
+                f"clips: labels range from {int(self.labels.min())} to {int(self.labels.max())}; pass labels in "
+                f"0..{most}, or {UNLABELLED} for a clip without a label"
             )
         if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
             raise InputError(
@@ -309,14 +309,14 @@ class _Matrices(Mapping[Modality, Tensor]):
 
 @dataclass(frozen=True, repr=False)
 class Splits:
-    """Three disjoint parts of a data set: fit on `train`, select on `valid`, report on `test`.
+    """Three disjoint parts of a data set: `train` to fit on, `valid` to select on, `test` to report.
 
     Attributes:
         train: clips to fit on.
         valid: clips to select epochs and options on.
         test: clips to score once.
         name: source of the data, for messages.
-        notes: how the splits were derived (a validation split drawn, clips dropped), one sentence per step.
+        notes: steps that derived the splits (a drawn validation split, dropped clips), one sentence per step.
         provenance: modality -> origin of its features, as in the feature file; empty if unknown.
     """
 

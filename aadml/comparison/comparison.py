@@ -37,11 +37,11 @@ class Terms:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a anchors and c candidates, without labels, modalities, models or config.
+    """Comparison of a anchors and c candidates, without labels, modalities, models or configuration.
 
     An entry in neither mask is ignored. `negatives` is the result of a selection, not the complement of `positives`.
     Scores are computed once, on first access, in float32 or better (also under autocast). A mask may be set to a
-    function that computes rows of it (see `MaskCodes`). The mask is then computed on first access, and never if blocks
+    function that computes its rows (see `MaskCodes`). The mask is then computed on first access, and never if blocks
     of rows suffice.
 
     Attributes:
@@ -56,11 +56,11 @@ class Comparison:
         guides: name -> (a, c) detached scores that a selection may use (within-modality similarity).
         within: (c,) or (a, c) bool, candidates of the anchor's own modality (CrossCLR).
         anchor_features: (a, f) penultimate features of the encoder (DAML, HDML).
-        candidate_features: (c, f) likewise.
+        candidate_features: (c, f) penultimate features of the candidates.
         candidate_head: last layer of the candidates, features (m, f) -> vectors (m, d), for synthetic features of DAML
             and HDML.
         anchor_class: (a,) int64 classes, only for losses with parameters per class.
-        candidate_class: (c,) likewise.
+        candidate_class: (c,) int64 classes of the candidates.
     """
 
     anchors: Tensor
@@ -89,7 +89,7 @@ class Comparison:
         own: Tensor | None = None,
         itself: Tensor | None = None,
     ) -> "Comparison":
-        """Compare by class: candidates of the class of the anchor are positives, all others negatives.
+        """Compare by class: candidates of the class of the anchor are positives, all others are negatives.
 
         Args:
             anchors: (a, d).
@@ -117,13 +117,13 @@ class Comparison:
         *,
         own: Tensor | None = None,
     ) -> "Comparison":
-        """Compare pairs: only the partner of an anchor is a positive; others of the same clip are ignored.
+        """Compare pairs: only the partner of an anchor is a positive; other candidates of its clip are ignored.
 
         Args:
             anchors: (a, d).
             candidates: (c, d).
             groups: (a,) codes of the clips of the anchors.
-            candidate_groups: (c,) likewise for the candidates.
+            candidate_groups: (c,) codes of the clips of the candidates.
             own: (a,) partner of each anchor or -1; by default candidate i of anchor i.
         """
         partners = torch.arange(len(groups), device=groups.device) if own is None else own
@@ -137,7 +137,7 @@ class Comparison:
         return replace(self, anchors=anchors, candidates=candidates, **masks)
 
     def rows_of(self, mask: str, rows: slice, kind: torch.dtype) -> Tensor | None:
-        """Return some rows (r, c) of "positives", "negatives" or "within" as zeros and ones; None without the mask."""
+        """Return some rows (r, c) of "positives", "negatives" or "within" as zeros and ones; None without this mask."""
         value = self._masks()[mask]
         return None if value is None else rows_of(value, rows, kind)
 
@@ -157,7 +157,7 @@ class Comparison:
 
         Args:
             positives: (a, c) bool that replaces `positives`.
-            negatives: (a, c) bool likewise.
+            negatives: (a, c) bool that replaces `negatives`.
             rows: int64 indices of the remaining anchors (applied to these masks too); all by default.
         """
         positives = self.positives if positives is None else positives

@@ -63,7 +63,7 @@ def check_features(modality: str, features: Features, count: int) -> None:
             f"clips: the {modality} features have type {type(features).__name__}; pass a tensor, or use Clips.of"
         )
     if len(features) != count:
-        raise InputError(f"clips: {len(features)} {modality} features given for {count} ids; pass one row per id")
+        raise InputError(f"clips: there are {len(features)} {modality} features for {count} ids; pass one row per id")
     if isinstance(features, Tensor):
         if features.ndim != 2 or not features.is_floating_point():
             raise InputError(

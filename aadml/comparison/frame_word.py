@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 BLOCK = 1 << 22
-"""Maximum number of frame-word products in memory: 16 MiB in float32, and a few times that for their gradient."""
+"""Maximum number of frame-word products in memory: 16 MiB in float32, and a few times as much for their gradient."""
 
 
 def relevance(
@@ -90,7 +90,7 @@ class _Recomputed(torch.autograd.Function):
 
 
 def _block(frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor) -> Tensor:
-    """Compute a block of pairs, truncated to its longest sequences: (a, t, d), (a,), (c, w, d), (c,) -> (a, c)."""
+    """Score a block of pairs, cut to the longest sequences: (a, t, d), (a,), (c, w, d), (c,) -> (a, c)."""
     frames = frames[:, : max(int(frame_lengths.max()), 1)]
     words = words[:, : max(int(word_lengths.max()), 1)]
     with torch.autocast(frames.device.type, enabled=False):

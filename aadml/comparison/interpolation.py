@@ -61,7 +61,7 @@ def interpolated(
 
 
 def _other_of_the_class(comparison: Comparison, generator: torch.Generator) -> Tensor:
-    """Draw for each candidate another candidate of its class; the candidate itself if there is none: -> (c,) int64."""
+    """Draw another candidate of the class of each candidate, (c,) int64; the candidate itself if there is no other."""
     classes = comparison.need("candidate_class", "interpolation")
     itself = torch.eye(len(classes), dtype=torch.bool, device=classes.device)
     others = (classes[:, None] == classes[None, :]) & ~itself

@@ -81,7 +81,7 @@ class MaskCodes:
         return self._compared(torch.eq, "sides", rows, kind)
 
     def _compared(self, compare: Callable[..., Tensor], codes: str, rows: slice, kind: torch.dtype) -> Tensor:
-        """Compare codes -> (r, c) zeros and ones.
+        """Compare codes; return zeros and ones (r, c).
 
         An output in the type of scores is several times as fast as booleans. Compiled code does not fill the cache.
         """
@@ -110,7 +110,7 @@ def _are_small(codes: tuple[Tensor, Tensor]) -> bool:
 
 
 def rows_of(mask: Tensor | RowsOfMask, rows: slice, kind: torch.dtype) -> Tensor:
-    """Return some rows (r, c) of a mask, or of its function, as zeros and ones; a mask (c,) holds for every row."""
+    """Return some rows (r, c) of a mask, or of its function, as zeros and ones; a mask (c,) is repeated."""
     if not isinstance(mask, Tensor):
         return mask(rows, kind)
     bits = mask[rows] if mask.ndim == 2 else mask.expand(rows.stop - rows.start, -1)

@@ -19,7 +19,7 @@ def squared_distance(anchors: Tensor, candidates: Tensor) -> Tensor:
 def as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
     """Return vectors (a, d + 2) and (c, d + 2) whose inner products are the squared distances of all pairs.
 
-    The squared norm and a one are appended to each vector, so that the backward pass needs only two products. The mean
+    The squared norm and a 1 are appended to each vector, so that the backward pass needs only two products. The mean
     of the candidates is subtracted from both sets, which changes no distance and avoids cancellation of large norms.
     """
     center = candidates.detach().mean(0) if len(candidates) else torch.zeros_like(candidates.sum(0))

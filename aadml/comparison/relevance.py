@@ -37,7 +37,7 @@ class Relevant(ABC):
 
     Attributes:
         shape: numbers of queries q and gallery items n.
-        some: (q,) True for a query with relevant items; others are skipped and counted.
+        some: (q,) True for a query with relevant items; other queries are skipped and counted.
         graded: True if relevant items have different grades.
     """
 
@@ -63,7 +63,7 @@ class Grouped(Relevant):
 
     Args:
         queries: (q,) group of each query: a class, or the number of a clip.
-        gallery: (n,) likewise.
+        gallery: (n,) group of each item.
     """
 
     def __init__(self, queries: NDArray[Any], gallery: NDArray[Any]) -> None:
@@ -88,7 +88,7 @@ class Sharing(Relevant):
 
     Args:
         queries: (q, C) booleans, classes of each query.
-        gallery: (n, C) likewise.
+        gallery: (n, C) booleans, classes of each item.
         graded: use the Jaccard index of the classes as grade; otherwise every relevant item has grade 1.
     """
 
@@ -121,7 +121,7 @@ class Judged(Relevant):
 
     Args:
         grades: for each query, the columns of its relevant gallery items and their grades, both (m,).
-        items: n.
+        items: number n of gallery items.
     """
 
     def __init__(self, grades: Sequence[tuple[Rows, Grades]], items: int) -> None:
@@ -326,8 +326,8 @@ def check_relevance(rule: Relevance, items: Items, place: str) -> None:
     """
     unlabelled = bool((items.labels == UNLABELLED).all())
     if rule.name in RULES and rule is not OWN and unlabelled:
-        raise InputError(f"{place}: relevance '{rule.name}' needs class labels, but no clip has a label; choose own")
+        raise InputError(f"{place}: relevance '{rule.name}' needs class labels, but no clip has a label; choose 'own'")
     if rule.name == "label" and items.all_labels is not None:
         raise InputError(
-            f"{place}: relevance 'label' needs one class per clip, but some clips have several; choose labels"
+            f"{place}: relevance 'label' needs one class per clip, but some clips have several; choose 'labels'"
         )

@@ -16,7 +16,7 @@ SCORES: dict[str, Callable[[Comparison], Tensor]] = {
     "dot": lambda comparison: -comparison.dot,
 }
 """Similarities are negated, so that `far_ap - far_an + margin` is the hinge of both distances and similarities. The
-relevance of a comparison (frame/word scores), if any, replaces its cosine and its dot."""
+relevance of a comparison (frame/word scores), if any, replaces its cosine and its dot product."""
 
 Score = Annotated[str, Choice(SCORES)]
 """Name of a dissimilarity."""

@@ -47,9 +47,9 @@ class Common:
         device: "auto", "cpu", "cuda", "cuda:0", ...
         validation: share of the training clips set aside for validation if the data have no validation split.
         train_per_class: number of clips of each class to train on; null for all.
-        unlabelled: use of training (and validation) clips without a label if others have one, and of training clips
-            beyond `train_per_class`: "keep" uses both without a label, "drop" uses neither; null keeps the former and
-            drops the latter.
+        unlabelled: use of clips without a label among labeled training and validation clips, and of training clips
+            beyond `train_per_class`. "keep" uses both kinds without a label, and "drop" uses neither kind. null keeps
+            the first kind and drops the second.
         unseen_classes: share of the classes that occur only in test; null for the data's own split.
         relevance: relevance rule of the scores: "own" (the query's partner only), "label" (its class), "labels" (at
             least one shared class), "labels-graded" (more relevant with more shared classes), or a file of judgments,
@@ -126,7 +126,7 @@ class Config:
 
     @property
     def prefix(self) -> str:
-        """Prefix of the proxy that replaces anchors ("aa-"); "" if no proxy does."""
+        """Prefix of the proxy that replaces anchors ("aa-"); "" without such a proxy."""
         proxy = self.section("proxy")
         return prefix_of(proxy.name) if proxy else ""
 
@@ -224,7 +224,9 @@ class ConfigFile:
 
     def _resolved(self, *, stored: bool) -> Config:
         if not all(isinstance(key, str) for key in self.values):
-            raise InputError(f"config: the keys {as_yaml(list(self.values))} given; pass only texts as keys")
+            raise InputError(
+                f"config: the keys {as_yaml(list(self.values))} are not all texts; pass only texts as keys"
+            )
         if isinstance(data := self.values.get("data"), str):
             search_beside(Path(data))  # modules next to the data may be named as module:name
         method, options = named(self._entry("method", DEFAULT_METHOD), "method")
@@ -250,7 +252,7 @@ class ConfigFile:
         )
 
     def _expanded(self, wanted: Mapping[str, Option]) -> "ConfigFile":
-        """Return the content with the sections that the loss stands for, and the defaults of the other sections."""
+        """Return the content with the sections that the loss implies, and the defaults of the other sections."""
         values, defaults = dict(self.values), {key: plain(section.default) for key, section in wanted.items()}
         for key in wanted.keys() & values.keys():
             values[key] = self._entry(key, defaults[key]) if is_named(wanted[key].kind) else values[key]
@@ -258,7 +260,7 @@ class ConfigFile:
             values["modalities"] = [name.strip() for name in modalities.split(",")]
         values = expand_loss({"loss": defaults["loss"], **values} if "loss" in wanted else values)
         if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
-            del values["proxy"]  # "--loss NAME" sets it for methods that have proxies
+            del values["proxy"]  # "--loss NAME" sets the proxy for methods that have proxies
         return ConfigFile({**defaults, **values})
 
     def _options(self, section: str) -> OptionValues:
@@ -278,14 +280,13 @@ class ConfigFile:
         return space
 
     def _entry(self, key: str, default: Any) -> Any:
-        """Return a section that chooses an entry; one without a name has the name and the options of the default."""
+        """Return a section that chooses an entry; without a name, it has the name and the options of the default."""
         section = self.values.get(key, default)
         if default is REQUIRED or not isinstance(section, Mapping) or "name" in section:
             return section
         return {**(default if isinstance(default, Mapping) else {"name": default}), **section}
 
     def _sections(self, wanted: Mapping[str, Option], *, stored: bool) -> OptionValues:
-        """Return the sections of a method."""
         typed = OptionValues()
         for key, section in wanted.items():
             score = getattr(typed.loss.options, "score", None) if "loss" in typed else None

@@ -56,5 +56,7 @@ def _found(name: str | Path) -> Path:
         known = sorted(p.stem for p in configs_folder().glob("*.yaml"))
         near = nearest(str(name), known)
         hint = f"did you mean '{near}'? " if near else ""
-        raise InputError(f"{name}: no such config file; {hint}pass a path, or choose a preset from {', '.join(known)}")
+        raise InputError(
+            f"{name}: the config file does not exist; {hint}pass a path, or choose a preset from {', '.join(known)}"
+        )
     return path

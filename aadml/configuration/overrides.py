@@ -28,7 +28,7 @@ class Setting(NamedTuple):
 
 
 Settings = Mapping[str, object] | Sequence[str | Setting] | None
-"""Values of any keys of the config, as {"proxy.k": 5}, ["proxy.k=5"] or [Setting("proxy.k", 5)]; None for none."""
+"""Values of any keys of the config, as {"proxy.k": 5}, ["proxy.k=5"] or [Setting("proxy.k", 5)]; None for no value."""
 
 
 def flag_settings(flags: Mapping[str, str | int | Sequence[str] | None]) -> list[Setting]:
@@ -111,7 +111,7 @@ def named(section: object, where: str) -> tuple[str, OptionValues]:
 
 
 def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
-    """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that it stands for.
+    """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that the shorthand implies.
 
     Sections that are already in `values` override those of a recipe.
 
@@ -138,7 +138,7 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def proxy_prefix_of(loss: str) -> str:
-    """Return the prefix of a loss's name that stands for a proxy ("aa-"); "" if there is no such prefix."""
+    """Return the prefix of a loss's name that denotes a proxy ("aa-"); "" if there is no such prefix."""
     if loss in LOSSES or loss in RECIPES:
         return ""
     prefixes = [prefix_of(proxy) for proxy in PROXIES]

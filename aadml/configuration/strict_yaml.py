@@ -53,7 +53,9 @@ class _Loader(yaml.SafeLoader):
             )
         is_nested = isinstance(event, yaml.CollectionStartEvent)
         if is_nested and self.depth == DEEPEST:
-            raise InputError(f"line {line}: more than {DEEPEST} nested mappings and lists; use fewer levels")
+            raise InputError(
+                f"line {line}: the value has more than {DEEPEST} nested mappings and lists; use fewer levels"
+            )
         self.depth += is_nested
         node = super().compose_node(parent, index)
         self.depth -= is_nested
@@ -102,7 +104,7 @@ def read(text: str) -> Document:
         InputError: see `load`.
     """
     if len(text) > LARGEST:
-        raise InputError(f"{len(text)} characters given; write at most {LARGEST}")
+        raise InputError(f"the text has {len(text)} characters; write at most {LARGEST} characters")
     try:
         loader: Any = _Loader(text)
         node = loader.get_node() if loader.check_node() else None
@@ -161,7 +163,7 @@ def _scalar(node: Any) -> str | float | bool | None:
     if kind == "float":
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     if kind == "int" and len(text) > LONGEST_NUMBER:
-        raise InputError(f"line {line}: a number of {len(text)} digits given; write at most {LONGEST_NUMBER} digits")
+        raise InputError(f"line {line}: the number has {len(text)} digits; write at most {LONGEST_NUMBER} digits")
     return int(text) if kind == "int" else _word(text, line)
 
 

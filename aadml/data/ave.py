@@ -54,8 +54,8 @@ class Annotation:
         label: class of the clip.
         video: YouTube id of the video.
         quality: annotated quality.
-        start: second in which the event starts.
-        end: second in which the event ends.
+        start: start of the event, in seconds.
+        end: end of the event, in seconds.
     """
 
     row: int
@@ -100,7 +100,8 @@ def read_splits(folder: Path, count: int) -> list[str]:
     rows = np.concatenate(list(orders.values()))
     if not np.array_equal(np.sort(rows), np.arange(count)):
         raise InputError(
-            f"{folder}: the order files hold {len(rows)} rows, not each of the {count} clips once; use AVE's files"
+            f"{folder}: the order files hold {len(rows)} rows and do not list each of the {count} clips once; "
+            "use AVE's files"
         )
     splits = np.repeat(list(orders), [len(order) for order in orders.values()])
     return [str(split) for split in splits[np.argsort(rows)]]
@@ -126,7 +127,7 @@ def class_names_of_columns(
 
 
 def left_out_of_clock(split_of: Mapping[int, str], limit: int, seed: int) -> set[int]:
-    """Draw the clips of Clock to use, in the proportions of the papers' splits; return the rows of the others.
+    """Draw the clips of Clock to use, in the proportions of the papers' splits; return the rows of the other clips.
 
     Args:
         split_of: row number -> split, of all clips of Clock, in order.
@@ -144,7 +145,7 @@ def left_out_of_clock(split_of: Mapping[int, str], limit: int, seed: int) -> set
         rows = [row for row, name in split_of.items() if name == split]
         if not 0 <= count <= len(rows):
             raise InputError(
-                f"ave: clock limit {limit} given, which needs {count} of {len(rows)} {split} clips of {CLOCK}; "
+                f"ave: the clock limit {limit} needs {count} {split} clips of {CLOCK}, but there are {len(rows)}; "
                 "choose another limit"
             )
         left_out |= set(generator.permutation(rows)[count:].tolist())
@@ -158,10 +159,12 @@ def with_drawn_clock(content: FeatureFile, seed: int) -> FeatureFile:
         InputError: there is no class Clock, or it has no more than 100 clips.
     """
     if CLOCK not in content.class_names:
-        raise InputError(f"there is no class {CLOCK}, so its clips cannot be drawn")
+        raise InputError(f"there is no class {CLOCK}, so its clips cannot be drawn; pass features of AVE's classes")
     clock = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
     if len(clock) <= CLOCK_LIMIT:
-        raise InputError(f"{CLOCK} has {len(clock)} clips, but a draw of {CLOCK_LIMIT} needs more clips")
+        raise InputError(
+            f"{CLOCK} has {len(clock)} clips, but a draw of {CLOCK_LIMIT} needs more; pass all clips of the class"
+        )
     left_out = left_out_of_clock({row: content.splits[row] for row in clock.tolist()}, CLOCK_LIMIT, seed)
     return content.select(np.setdiff1d(np.arange(len(content.ids)), list(left_out)))
 

@@ -39,7 +39,7 @@ def convert(
     """Write features of any supported layout as a feature file.
 
     Args:
-        source: the input. "synthetic:ave" and "synthetic:vegas" draw features with the sizes of these data sets,
+        source: the input. "synthetic:ave" and "synthetic:vegas" draw features with the sizes of these data sets, and
             "synthetic:pairs" draws pairs that share more than their class.
         target: the feature file to write.
         layout: layout of `source`; recognized by default. For drawn features, the layout of `target`: "split-keys"
@@ -66,7 +66,7 @@ def convert(
     if str(source).startswith(SYNTHETIC) and layout is not None:
         return _rehearsal(str(source), target, layout)
     if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
-        raise InputError(f"{target}: is the input; pass another OUT")
+        raise InputError(f"{target}: is the input; pass another output")
     refuse_other_kind(target, "a feature file", is_feature_file)
     if seed and split is None:
         raise InputError(
@@ -101,7 +101,8 @@ def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> Feat
     """Write drawn features in the layout of the papers' files."""
     if layout != RELEASED:
         raise InputError(
-            f"--layout {layout}: drawn features cannot be written in it; pass --layout {RELEASED}, or omit --layout"
+            f"--layout {layout}: drawn features cannot be written in this layout; pass --layout {RELEASED}, or omit "
+            "--layout"
         )
     if os.path.lexists(target):
         raise InputError(f"{target}: exists and is not overwritten; pass another output")

@@ -79,7 +79,7 @@ def open_data(
     reader = lookup(LAYOUTS, name, "layout")
     if place.is_dir() != (reader.kind == "folder"):
         kinds = ("folder", "file") if place.is_dir() else ("file", "folder")
-        raise InputError(f"{place}: is a {kinds[0]}; this layout needs a {kinds[1]}")
+        raise InputError(f"{place}: is a {kinds[0]}, but the layout {name} needs a {kinds[1]}; pass a {kinds[1]}")
     if not reader.takes_views:
         _refuse_unused(place, f"the layout {name} has", chosen)
     arrays = reader.read(place, named)
@@ -119,7 +119,7 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
 def _pair(text: str) -> tuple[str, str]:
     name, equals, view = text.partition("=")
     if not equals or not view:
-        raise InputError(f"--view: '{text}' given; pass NAME=VIEW, as in flow=raft")
+        raise InputError(f"--view: '{text}' is not NAME=VIEW; pass NAME=VIEW, as in flow=raft")
     return name, view
 
 

@@ -50,7 +50,7 @@ def synthetic(
         valid: number of validation clips, as for `train`.
         test: number of test clips, as for `train`.
         dimensions: dimensions of the audio and the visual features.
-        difficulty: 0 (classes far apart) to 1 (hardly apart).
+        difficulty: 0 (classes far apart) to 1 (classes hardly apart).
         shared: share of the variance within a class that is common to both modalities of a clip, 0 to 1.
         seed: seed of all draws; equal seeds give equal values.
 

@@ -11,12 +11,12 @@ LEVELS = 1 << 16
 
 
 class DropoutLayer(nn.Module):
-    """Dropout that preserves the mean: in training a share of the units is zero, and the others are scaled up.
+    """Dropout that preserves the mean: in training a share of the units is zero, and all other units are scaled up.
 
     On a CPU the mask is made from 64-bit draws, in a quarter of the time of `nn.Dropout`; `torch.compile` uses torch's
-    dropout. The share of the mask is rounded to a multiple of 1 / 65,536, and the scale matches it. Draws come from the
-    global generator. They depend neither on the number of threads nor on the number of processes over which a
-    batch is divided.
+    dropout. The share of the mask is rounded to a multiple of 1 / 65,536, and the scale matches the rounded share.
+    Draws come from the global generator, and depend neither on the number of threads nor on the number of processes
+    that divide a batch.
 
     Args:
         share: share of the units that are zero in training, from 0 to less than 1.

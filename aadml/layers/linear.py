@@ -27,7 +27,7 @@ class Linear(nn.Linear):
 
 
 class _Product(torch.autograd.Function):
-    """`F.linear` without bias; the gradients are bitwise equal to torch's.
+    """`F.linear` without bias, with gradients bitwise equal to torch's.
 
     The gradient of the weights uses a copy of the outputs' gradient, transposed in memory: otherwise the product in
     bfloat16 takes 1.5 times as long.

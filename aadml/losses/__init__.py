@@ -35,8 +35,8 @@ LOSSES: Registry["LossFunction | type[nn.Module]"] = Registry(
     group="aadml.losses",
     of="aadml.losses.contract:LossFunction",
 )
-"""Pure functions `(comparison, *, options) -> Terms`; losses that own parameters are classes whose instances are called
-in the same way (see Daml)."""
+"""Pure functions `(comparison, *, options) -> Terms`. A loss that owns parameters is a class, and its instances are
+called in the same way (see Daml)."""
 
 OF_EACH_ANCHOR = frozenset(
     {

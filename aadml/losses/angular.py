@@ -15,12 +15,12 @@ from aadml.losses.kernels.likelihood import softplus
 MANY = 8
 """Minimum mean size of a group of anchors; below it, one product of all anchors is faster than many small products."""
 STEEPEST = 70.0
-"""Largest angle, in degrees, for which the exponentials of unit vectors, at most exp(8 tan^2(alpha)), fit float32."""
+"""Largest angle in degrees that lets the exponentials of unit vectors, at most exp(8 tan^2(alpha)), fit float32."""
 Angle = Annotated[float, Interval(gt=0, le=STEEPEST), Unit("degrees")]
 
 
 def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity = "repaired") -> Terms:
-    """Bound the angle at the negative in triangles of anchor, positive and negative (the paper's N-pair form).
+    """Compute the loss that bounds the negative's angle in triangles of anchor, positive and negative (N-pair form).
 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(f_ipn))
         f_ipn = 4 t^2 (x_i + r_p) . r_n - 2 (1 + t^2) x_i . r_p

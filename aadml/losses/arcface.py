@@ -27,7 +27,7 @@ class ArcFace(nn.Module):
 
     theta is the angle between anchor and direction, y the class of anchor i. Past 180 degrees the cosine would rise
     again; the authors' code continues with a straight line. The class directions replace candidates and masks, and are
-    shared by all directions of the comparison. They are trained with the encoders.
+    shared by all directions of the comparison. The class directions are trained with the encoders.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).
@@ -51,9 +51,8 @@ class ArcFace(nn.Module):
     def __init__(self, *, dimension: Size, classes: Size, margin: Degrees = 28.6, scale: Scale = 64.0) -> None:
         super().__init__()
         self.classes, self.margin, self.scale = classes, math.radians(margin), scale
-        self.proxies = drawn_proxies(
-            classes, dimension, "arcface", length=1.0
-        )  # the learning rate of the encoders, as in the paper
+        # proxies of length 1 turn at the learning rate of the encoders, as in the paper
+        self.proxies = drawn_proxies(classes, dimension, "arcface", length=1.0)
 
     def forward(self, comparison: Comparison) -> Terms:
         """Compute the loss of the anchors.

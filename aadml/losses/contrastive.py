@@ -9,7 +9,7 @@ from aadml.losses.kernels.scores import scores_of
 
 
 def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_distance: bool = False) -> Terms:
-    """Pull every positive onto its anchor, and push every negative out of a ball of radius `margin`.
+    """Compute the loss that pulls positives onto their anchor and pushes negatives out of a ball of radius `margin`.
 
         total_i = sum over p in P_i of  1/2 D_ip^2  +  sum over n in N_i of  1/2 max(0, margin - D_in)^2
 
@@ -18,7 +18,7 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
 
     Args:
         comparison: a anchors against c candidates.
-        margin: distance up to which negatives are pushed (1.0: AADML, section 5.2).
+        margin: smallest distance of negatives without loss (1.0: AADML, section 5.2).
         legacy_eq9_distance: use the squared distance as D, as in Equation 9.
 
     Returns:

@@ -17,9 +17,9 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
 
     s is the cosine. P_i holds candidates of the other modality only (the anchor's partner, or all of its class). Items
     of the anchor's modality that share its class or clip are neither positive nor negative. The anchor itself is left
-    out entirely, whereas the released code multiplies its score by 0 and so leaves exp(0) in the sum. The paper also
-    prunes and weights influential samples; that code was not released, and the loss omits this part. Use candidates of
-    both modalities (direction both-both).
+    out entirely. The released code instead multiplies the anchor's score by 0, which leaves exp(0) in the sum. The
+    paper also prunes and weights influential samples. This loss omits that part, whose code was not released. Use
+    candidates of both modalities (direction both-both).
 
     Args:
         comparison: a anchors against c candidates, with `within`.

@@ -44,7 +44,7 @@ class Daml(nn.Module):
     """Metric loss on triples whose negative is generated from anchor, positive and negative.
 
         f~ = G(f_a, f_p, f_n)                          features (penultimate activations) in, features out
-        x~ = head(f~)                                  the candidates' own last layer embeds them
+        x~ = head(f~)                                  the last layer of the candidates embeds f~
         encoders:   loss of (x_a, x_p, x~)             triplet, contrastive or n-pair, see `triple_cost`
         generator:  |f~ - f_a|^2 + |f~ - f_n|^2 + 50 J_adv,   the mean over triples
 
@@ -53,9 +53,10 @@ class Daml(nn.Module):
     the paper's; the other two are this project's extension to the other losses.
 
     There are two players, each with its own optimizer. The encoders minimize the terms that a call returns: their
-    gradient passes through the generator into the features, but not into its parameters. The generator, `parameters()`,
-    minimizes `generator_loss`, whose gradient reaches neither encoders nor heads. `phases` returns their order:
-    encoders only, on real negatives; generator only; both in turn on each batch.
+    gradient passes through the generator into the features, but not into its parameters. The generator
+    (`parameters()`) minimizes `generator_loss`, whose gradient reaches neither encoders nor heads. `phases` returns
+    the order of training: first the encoders only, on real negatives, then the generator only, then both in turn on
+    each batch.
 
         for phase in loss.phases(epochs):
             loss.enter(phase.name)
@@ -110,7 +111,7 @@ class Daml(nn.Module):
         )
 
     def enter(self, phase: str) -> None:
-        """Start a phase: negatives are generated in "joint", the initial phase, and real in the others."""
+        """Start a phase: negatives are generated in "joint", the initial phase, and real in the other phases."""
         if phase not in PHASES:
             raise InputError(f"daml has no phase '{phase}'; choose one of {', '.join(PHASES)}")
         self.phase = phase
@@ -154,7 +155,7 @@ class Daml(nn.Module):
         return average(hard + close + ADVERSARY * adversary)
 
     def _adversary(self, anchor: Tensor, positive: Tensor, generated: Tensor) -> Tensor:
-        """Return how far each generated negative is from being hard (m,)."""
+        """Return J_adv of each generated negative (m,)."""
         if self.form == "n-pair":
             return ((anchor * (positive - generated)).sum(1) - self.margin).clamp_min(0)
         far = (anchor - generated).square().sum(1)
@@ -163,7 +164,7 @@ class Daml(nn.Module):
         return (far - (anchor - positive).square().sum(1) - self.margin).clamp_min(0)
 
     def _triples(self, comparison: Comparison) -> tuple[Triples, tuple[Tensor, Tensor, Tensor]]:
-        """Draw triples and the features (m, f) of their anchors, positives and negatives."""
+        """Draw triples, and gather the features (m, f) of their anchors, positives and negatives."""
         anchors = at_least_float32(comparison.need("anchor_features", "daml"))
         candidates = at_least_float32(comparison.need("candidate_features", "daml"))
         for features in (anchors, candidates):

@@ -65,7 +65,7 @@ class Hdml(nn.Module):
 
     There are two players, each with its own optimizer, in one phase. The encoders minimize the terms that a call
     returns: their gradient passes through the generator into the vectors, but not into the parameters of the loss.
-    `parameters()`, of generator and classifier, minimize `generator_loss`, whose gradient reaches neither encoders nor
+    Generator and classifier (`parameters()`) minimize `generator_loss`, whose gradient reaches neither encoders nor
     heads. The classifier is trained on real features only.
 
     Step one player before computing the loss of the other. Candidates are of one modality, so use one instance per
@@ -117,7 +117,7 @@ class Hdml(nn.Module):
         self.register_buffer("generator_average", torch.tensor(torch.inf))
 
     def phases(self, epochs: int) -> tuple[Phase, ...]:
-        """Return one phase, in which both players train in turn on each batch."""
+        """Return the only phase: both players train in turn on each batch."""
         return (Phase("joint", epochs, ("encoders", "generator")),)
 
     def enter(self, phase: str) -> None:
@@ -203,7 +203,7 @@ class Hdml(nn.Module):
         return rebuilt, self._confusion(pulled, comparison.need("candidate_class", "hdml")[triples.negative])
 
     def _from_triples(self, comparison: Comparison) -> tuple[Tensor, Tensor]:
-        """Return the error and class losses (3m,) over all rows of all triples, as the authors' code does."""
+        """Return the summed reconstruction error and the class losses (3m,) of all rows of all triples."""
         triples = self._triples(comparison)
         anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
         rows = anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative]

@@ -9,7 +9,7 @@ from aadml.losses.kernels.soft_sums import with_shares
 
 
 def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale = 50.0, base: Cosine = 0.5) -> Terms:
-    """Pull positives above a similarity and push negatives below it, weighted relative to the anchor's other pairs.
+    """Compute the loss that pulls positives above a cosine and pushes negatives below it, the hardest pairs most.
 
         total_i = 1/alpha log(1 + sum over p in P_i of exp(-alpha (s_ip - base)))
                 + 1/beta  log(1 + sum over n in N_i of exp(beta (s_in - base)))
@@ -19,8 +19,8 @@ def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale 
 
     Args:
         comparison: a anchors against c candidates.
-        alpha: how sharply the worst positive stands out (2: the paper).
-        beta: how sharply the worst negative stands out (50: the paper; the authors' code has 40 too).
+        alpha: sharpness of the soft maximum over positives (2: the paper).
+        beta: sharpness of the soft maximum over negatives (50: the paper; the authors' code also has 40).
         base: lambda, the cosine that positives should be above and negatives below (0.5: the authors' code; the paper
             has 1).
 

@@ -30,8 +30,8 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
 
     Returns:
         One term per positive (with `multi_positive`, one per anchor), and the penalty. The loss of an anchor without
-        positives is 0, and so is that of an anchor without negatives. In the multi-positive form, however, positives
-        also compete with each other.
+        positives is 0. The loss of an anchor without negatives is 0 too, except in the multi-positive form, where its
+        positives still compete with each other.
 
     Example:
         >>> comparison = one_pair_a_class(Comparison.of_labels(audio, visual, labels, labels), generator)

@@ -14,7 +14,7 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
 
     s is the cosine. For paired ids this is the audio-text loss of Mei et al. (On metric learning for audio-text
     cross-modal retrieval, 2022), cross-entropy with the diagonal as target. Other captions of the same clip are in
-    neither mask and stay out of the sum; in the authors' code the mask has no effect, so that they act as negatives.
+    neither mask and stay out of the sum. In the authors' code the mask has no effect, so these captions are negatives.
 
     Args:
         comparison: a anchors against c candidates.

@@ -20,13 +20,13 @@ class ProxyAnchor(nn.Module):
 
     s is the cosine, x the anchors of the comparison, P all proxies and P+ the proxies of the classes in the batch. The
     sums run over the whole batch, so every anchor has the same loss. The proxies replace candidates and masks, and are
-    shared by all directions of the comparison. They are trained with the encoders.
+    shared by all directions of the comparison. The proxies are trained with the encoders.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).
         classes: C (context).
         margin: delta (0.1: the paper).
-        alpha: how sharply the hardest items stand out (32: the paper).
+        alpha: sharpness of the soft maximum over items (32: the paper).
 
     Raises:
         InputError: the data have no classes.

@@ -27,8 +27,8 @@ def ranking(
 
     With one negative per anchor, as seven of the paper's eight strategies select (see SELECTIONS: random, hardest,
     semi-hard-two-sided, text-based-hard ...), both forms equal Equation 4. With the whole mini-batch, the paper
-    averages the scores, and its code averages the hinges, whose mean is never smaller. The result is exact, in O(a c
-    log c) time.
+    averages the scores. Its code averages the hinges, whose mean is never smaller. The result is exact, in O(a c log c)
+    time.
 
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
@@ -38,7 +38,7 @@ def ranking(
         full_reduce: "hinge_then_mean" or "mean_then_hinge".
 
     Returns:
-        One term per positive, for anchors that have negatives; no terms for the others.
+        One term per positive, for anchors that have negatives; no terms for other anchors.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)

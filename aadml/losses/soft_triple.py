@@ -27,7 +27,7 @@ class SoftTriple(nn.Module):
 
     s_ick is the cosine of anchor i and center k of class c, y the class of i, w a center of length 1. The penalty
     merges centers that a class does not need. The centers replace candidates and masks, and are shared by all
-    directions of the comparison. They are trained with the encoders.
+    directions of the comparison. The centers are trained with the encoders.
 
     Args:
         dimension: d of the vectors (context, not chosen by the user).
@@ -97,7 +97,10 @@ class SoftTriple(nn.Module):
 
 
 class _Chosen(torch.autograd.Function):
-    """S = sum over k of q_k s_k, q = softmax over k of s_k / GAMMA; dS / ds_k = q_k (1 + (s_k - S) / GAMMA)."""
+    """Mean of cosines, weighted by their softmax.
+
+    S = sum over k of q_k s_k, q = softmax over k of s_k / GAMMA; dS / ds_k = q_k (1 + (s_k - S) / GAMMA)
+    """
 
     @staticmethod
     def forward(ctx: Any, cosine: Tensor) -> Tensor:

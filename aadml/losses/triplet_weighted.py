@@ -12,7 +12,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import removing
 
 PERFECT = 1 - 1e-5
-"""Cosine from which the published code treats a positive as the anchor itself and skips it."""
+"""Smallest cosine of a positive that the published code skips, as if the positive were the anchor itself."""
 
 POSITIVE, NEGATIVE = (0.5, -0.7, 0.2), (0.03, -0.4, 0.9)
 """Coefficients of a and b, in ascending powers."""
@@ -25,23 +25,24 @@ def triplet_weighted(
     variant: Literal["code", "paper"] = "code",
     margin: Margin = 0.2,
 ) -> Terms:
-    """Weight the positive and the hardest negative by polynomials of their cosines s.
+    """Compute losses of the positives and of the hardest negative as polynomials of their cosines s.
 
         a(s) = 0.5 - 0.7 s + 0.2 s^2,   b(s) = 0.03 - 0.4 s + 0.9 s^2,   h_i = max over n in N_i of s_in
         code:   total_i = sum over p in P_i of  max(0, a(s_ip)) + max(0, b(h_i)),
                 for the positives with h_i + margin > s_ip and s_ip < 1 - 1e-5
         paper:  total_i = sum over p in P_i of  max(0, a(s_ip) + 0.03 - 0.4 max_n s_in + 0.9 max_n s_in^2)
 
-    Mei et al. (On metric learning for audio-text cross-modal retrieval, 2022) print the second form (Equation 6) and
-    released the first. b(0) is positive: in the code's form a negative at cosine 0 has a loss above 0.
+    Mei et al. (On metric learning for audio-text cross-modal retrieval, 2022) print the second form (Equation 6), and
+    their code has the first. b(0) is positive: in the code's form a negative at cosine 0 has a loss above 0.
 
     Args:
         comparison: a anchors against c candidates; by id, the anchor's partner is the only positive.
         variant: "code" or "paper".
-        margin: how far below the positive the hardest negative still counts ("code" only; 0.2: the released code).
+        margin: tolerance below the positive, within which the hardest negative still counts ("code" only; 0.2: the
+            released code).
 
     Returns:
-        One term per positive, for anchors that have negatives; no terms for the others.
+        One term per positive, for anchors that have negatives; no terms for other anchors.
 
     Example:
         >>> pairs = Comparison.of_ids(audio, text, clips, clips)

@@ -21,7 +21,7 @@ from aadml.feature_extraction.ground.registry import lookup
 
 @dataclass(frozen=True)
 class Scaling:
-    """x -> (x - shift) / scale, clamped; then, for "l2", divided by the norm of each item.
+    """Scaling x -> (x - shift) / scale, clamped, then for "l2" divided by the norm of each item.
 
     Attributes:
         shift: modality -> (d,).

@@ -1,4 +1,4 @@
-"""The contract of every method: fit on clips, embed one modality independently of the others."""
+"""The contract of every method: fit on clips, embed one modality independently of the other modalities."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from aadml.proxies.contract import Proxy
 
 @dataclass(frozen=True)
 class Context:
-    """Facts about data and device for which a method is built.
+    """Facts about the data and the device of a method, for building the method.
 
     Attributes:
         dimensions: modality -> number of feature dimensions, in the order of the modalities. 0 for features that are
@@ -88,7 +88,7 @@ class Context:
             of_all: whether the method needs the class of every clip.
 
         Raises:
-            InputError: the clips have no classes or several each, or `of_all` is set and some clips have none.
+            InputError: the clips have no class or several classes, or `of_all` is set and some clips have no label.
         """
         if self.classes and self.unlabelled and of_all:
             raise InputError(
@@ -151,7 +151,7 @@ class Embedder(ABC):
 
     @property
     def similarity(self) -> str:
-        """Similarity by which embeddings are compared; a class may define a plain attribute instead."""
+        """Similarity that compares embeddings; a class may define a plain attribute instead."""
         return "cosine"
 
     def check_clips(self, train: Clips) -> None:
@@ -196,8 +196,7 @@ class Method(Embedder):
     """A model that is fitted on training clips and embeds items of one modality, each independently.
 
     Attributes:
-        fits_validation: whether `fit` learns from the validation clips too, as closed forms do, since they choose no
-            epoch.
+        fits_validation: whether `fit` also learns from the validation clips, as in closed forms, which choose no epoch.
         takes_statistics: whether inputs may be scaled by statistics of the training clips.
         divides_batches: whether several processes may train the method, each on its own rows of a batch.
         precision: precision of the training: `training.precision`, resolved for method and machine.

@@ -34,7 +34,7 @@ def same_class_loss(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
 
 
 def same_class_losses(vectors: Mapping[Modality, Tensor], labels: Tensor) -> Tensor:
-    """Sum `same_class_loss` over all pairs of modalities, each with itself too: modality -> (b, d), to a scalar."""
+    """Sum `same_class_loss` over all pairs of modalities, also of equal modalities: vectors (b, d) -> a scalar."""
     pairs = combinations_with_replacement(vectors.values(), 2)
     return torch.stack([same_class_loss(first, second, labels) for first, second in pairs]).sum()
 

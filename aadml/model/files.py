@@ -1,4 +1,4 @@
-"""Load models offline from model folders and finished runs, and check their files."""
+"""Loading of models from model folders and finished runs, offline, and checks of their files."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Read media for a model, and extract features with the extractor of its training data."""
+"""Reading of media for a model, and extraction of features with the extractor of its training data."""
 
 import re
 import tempfile

@@ -90,13 +90,13 @@ class Model:
         """Embed items of one or several modalities, each item on its own.
 
         Args:
-            items: items by modality. These are features (n, d) or one row (d,), as NumPy array, tensor or lists; or one
-                or several paths of media files, if the extractor of the model is installed; or captions as strings, if
-                the model reads words.
+            items: items by modality: features (n, d) or one row (d,), as NumPy array, tensor or lists. If the extractor
+                of the model is installed, items may also be one or several paths of media files. If the model reads
+                words, items are captions as strings.
 
         Returns:
-            (n, e) float32, or (e,) for one row, one path or one caption. For several modalities, a dictionary of these
-            by modality.
+            (n, e) float32, or (e,) for one row, one path or one caption. For several modalities, a dictionary of such
+            arrays by modality.
 
         Raises:
             InputError: a modality or a width differs from the model's, a value is NaN, or media cannot be read.

@@ -62,7 +62,7 @@ class ModelRecord:
     evaluation: EvaluationRecord | None = None
 
     def to_bytes(self) -> bytes:
-        """Return the content of the file."""
+        """Return the content of `model.json` as bytes, with a checksum."""
         model = {"facts": self.facts.to_json(), "weights": vars(self.weights)}
         results = {"audit": self.audit, "evaluation": self.evaluation and self.evaluation.to_json()}
         known = {key: value for key, value in results.items() if value}

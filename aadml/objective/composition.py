@@ -25,7 +25,7 @@ from aadml.selections import SELECTIONS
 
 @dataclass(frozen=True)
 class Space:
-    """Properties of the embeddings for which an objective is built.
+    """Properties of the embeddings of an objective.
 
     Attributes:
         modalities: modalities of the clips.
@@ -92,7 +92,7 @@ class LossSection(EntrySection):
     key, table, groups = "loss", LOSSES, (Weighted, ObjectiveOptions)
 
     def build_for(self, space: Space, count: int) -> list[Loss]:
-        """Build one loss for each of `count` directions, or one for all if it shares its parameters (class proxies).
+        """Build one loss for each of `count` directions, or one loss for all if the loss has class proxies.
 
         Raises:
             InputError: the loss needs features of a last layer, which `space` does not have.

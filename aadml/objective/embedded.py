@@ -34,7 +34,7 @@ class Embedded:
         relevance: (anchors' modality, candidates' modality) -> (b, b) scores that replace scores of vectors.
         guides: name -> (b, b) detached scores that selections may use.
         neighbors: modality -> additional positives of the clips as its anchors, among the candidate clips.
-        present: modality -> (b,) bool, whether a clip has the modality; others are not compared in the modality.
+        present: modality -> (b,) bool, whether a clip has the modality; other clips are not compared in the modality.
         bank: candidates from outside the batch, or None; `index` is then the row of each clip's partner in the bank.
     """
 
@@ -136,7 +136,7 @@ def _near(
 
 
 def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded) -> MaskCodes:
-    """Return the codes from which masks are computed; no row is compared with itself."""
+    """Return the codes that define the masks; no row is compared with itself."""
     bank, places = batch.candidates, batch.places
     clip = torch.arange(len(bank.groups), device=bank.groups.device)
     place = {modality: number for number, modality in enumerate(columns)}

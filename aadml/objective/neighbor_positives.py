@@ -70,7 +70,7 @@ class NeighborOptions:
 
     @property
     def alike(self) -> bool:
-        """Whether all positives have the same weight."""
+        """True if all positives have the same weight."""
         return self.positives == "none" or self.weights == "equal"
 
     @property

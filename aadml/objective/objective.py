@@ -97,8 +97,8 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
 
     Args:
         terms: totals, active and possible counts, each (a,).
-        reduction: "sum" of all terms; "mean" over possible terms; "mean-of-active" over nonzero terms;
-            "per-anchor": the mean of the anchors' totals.
+        reduction: "sum" of all terms, "mean" over possible terms, "mean-of-active" over nonzero terms, or "per-anchor",
+            the mean of the anchors' totals.
         counts: divisors; by default the counts of these terms.
 
     Returns:
@@ -145,8 +145,8 @@ class Objective(nn.Module):
         self.losses = tuple(losses) if isinstance(losses, Sequence) else (losses,) * len(self.directions)
         if len(self.losses) != len(self.directions):
             raise InputError(
-                f"directions: {len(self.losses)} losses given for {len(self.directions)} directions; pass one loss, or "
-                "one per direction"
+                f"directions: there are {len(self.losses)} losses for {len(self.directions)} directions; pass one loss,"
+                " or one per direction"
             )
         self.owned = nn.ModuleList(dict.fromkeys(loss for loss in self.losses if isinstance(loss, nn.Module)))
         self.selection = selection
@@ -155,7 +155,7 @@ class Objective(nn.Module):
         self.divided = divided
 
     def forward(self, batch: Embedded, generator: torch.Generator, encode: Encode | None = None) -> dict[str, Tensor]:
-        """Return the objective of a batch; with several processes, each returns its part of the sum.
+        """Return the objective of a batch; with several processes, each process returns its part of the sum.
 
         Args:
             batch: embeddings with their groups.
@@ -195,7 +195,7 @@ class Objective(nn.Module):
             self.proxy.check_size(count, labels)
 
     def without_proxy(self, batch: Embedded, generator: torch.Generator) -> dict[str, Tensor]:
-        """Return the objective of clips that are not in a proxy's bank: each represents itself."""
+        """Return the objective of clips outside a proxy's bank: each clip represents itself."""
         return self._compare(self.comparisons(batch), generator)
 
     def comparisons(self, batch: Embedded) -> list[Comparison]:

@@ -7,7 +7,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sections of a config that a name stands for; users may override every option.
+    """Named combination of sections of a config, whose options users may override.
 
     Attributes:
         description: one line for users.

@@ -55,7 +55,7 @@ class EntrySection(OwnSection):
 
     @property
     def is_outside(self) -> bool:
-        """Whether the entry is code from outside aadml."""
+        """True if the entry is code from outside aadml."""
         return self.table.is_outside(self.name)
 
     @property

@@ -25,7 +25,7 @@ from aadml.studies.sweep import SweepOutcome
 from aadml.studies.sweep_parts import describe
 
 DRAWS = range(5)
-"""Seeds of the draws of Clock: the paper's AVE set has 100 of its 160 clips; the tables use the first."""
+"""Seeds of the draws of Clock. The paper's AVE set has 100 of the 160 clips of Clock; the tables use the first draw."""
 
 
 def reproduce_paper(data: Mapping[str, str], only: str | None, plan: ReproductionPlan) -> SweepResult:
@@ -33,7 +33,7 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Reproductio
 
     Args:
         data: data set ("vegas", "ave") -> path of its features.
-        only: names of parts, separated by commas; None is all.
+        only: names of parts, separated by commas; None selects all parts.
         plan: execution, schedule and settings.
 
     Raises:
@@ -84,7 +84,6 @@ def _runs(name: str, place: str, parts: Sequence[str], plan: ReproductionPlan, n
 def _group(
     runs: PaperRuns, parts: Sequence[str], jobs: Sequence[Job], outcomes: Sequence[SweepOutcome], plan: ReproductionPlan
 ) -> Group:
-    """Read the results on one data set."""
     folder = plan.folder / runs.data_set
     cells = list({cell.name: cell for part in parts for cell in runs.cells(part)}.values())
     scores = collected(cells, plan.seeds, folder, outcomes)
@@ -95,7 +94,7 @@ def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str
     """Return parts in the order of the paper, and notes on parts that are left out.
 
     Args:
-        only: names of parts, separated by commas; None is all.
+        only: names of parts, separated by commas; None selects all parts.
         data_sets: names of the available data sets.
 
     Raises:
@@ -112,9 +111,9 @@ def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str
         if len(absent) < len(part.data_sets):
             parts.append(name)
         if absent:
-            without = f"without {' and '.join(PAPER.data_sets[data_set].name for data_set in absent)}"
+            without = f"is reproduced without {' and '.join(PAPER.data_sets[data_set].name for data_set in absent)}"
             flags = " and no ".join(f"--{data_set}" for data_set in absent)
-            notes.append(f"{name}: {without if name in parts else 'left out'} (no {flags} given)")
+            notes.append(f"{name} {without if name in parts else 'is left out'}, because no {flags} is given")
     if not parts:
         possible = sorted({data_set for name in names for data_set in PAPER.parts[name].data_sets})
         flags = " or ".join(f"--{data_set} F.h5" for data_set in possible)
@@ -136,8 +135,8 @@ def other_size(data_set: str, content: FeatureFile) -> list[str]:
     same = [other.name for other in PAPER.data_sets.values() if (other.clips, other.classes) == (clips, classes)]
     guess = f" (the size of {same[0]})" if same else ""
     return [
-        f"{clips:,} clips of {classes} classes{guess}; the paper's {expected.name} has {expected.clips:,} of "
-        f"{expected.classes}, so its values were measured on other data"
+        f"the data have {clips:,} clips of {classes} classes{guess}; the paper's {expected.name} has "
+        f"{expected.clips:,} clips of {expected.classes} classes, so the values of the paper come from other data"
     ]
 
 
@@ -159,7 +158,7 @@ def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tup
         first = with_drawn_clock(content, DRAWS[0])
     except InputError as error:
         if with_others:
-            note(f"clock-draw: not measured: {error}")
+            note(f"clock-draw is not measured: {error}")
         return data, {}
     counts = f"{len(first.ids)} of {len(content.ids)} clips are kept"
     note(f"{Path(data).name}: {CLOCK} has more than {CLOCK_LIMIT} clips, so {CLOCK_LIMIT} are drawn by seed ({counts})")

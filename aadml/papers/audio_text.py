@@ -131,7 +131,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         if plan.shard:
             return plan.result(outcomes)
         tables = {data_set: _table(name, data_set, names[data_set], runs, plan) for data_set, runs in planned.items()}
-        note = "Every item is embedded on its own; published figures are not directly comparable."
+        note = "Every item is embedded on its own; the published results cannot be compared directly with ours."
         summary = plan.warning() + page.notes([note])
         parts = [_part(name, data_set, tables[data_set]) for data_set in planned]
         title = f"{PAPER_TABLES[name].title}, reproduced"
@@ -163,7 +163,7 @@ def _part(name: str, data_set: str, table: Table) -> StudyPart:
     paper = PAPER_TABLES[name]
     beside = [column for figure in paper.figures for column in (figure, f"published {figure}")]
     content = page.table(table, [column for column in table.columns if not column.startswith("published ")])
-    content += "<h3>Beside the published figures</h3>" + page.table(table, [*paper.naming, *beside])
+    content += "<h3>Beside the published results</h3>" + page.table(table, [*paper.naming, *beside])
     notes = [table.caption, *table.notes]
     return StudyPart(f"{name} on {data_set}", content, notes, {f"{name}-{data_set}": table})
 
@@ -193,7 +193,7 @@ def runs_of(name: str, base: Config, seeds: Sequence[int], folder: Path, *, data
 
 
 def _needed(config: Config, place: Path) -> Job | None:
-    """Return the run of the pretrained model that `config` needs; None if it needs no such model."""
+    """Return the run of the pretrained model that `config` needs; None if `config` needs no such model."""
     if config.method != "3cmlf":
         return None
     prior = ancillary(made(CurriculumOptions, config.options), config.training)
@@ -305,8 +305,8 @@ def laid_out(
         columns=(*table.naming, *table.figures, "epochs", "steps", "seeds", *published),
         rows=tuple(lines),
         caption=f"{table.source}. Ours: {data}, test split, protocol inductive, {seeds} seed(s).",
-        notes=(f"The published columns are results on {printed_on}, ours are results on the data named above, with "
-               f"each item embedded on its own.{level}",),
+        notes=(f"The published columns are results on {printed_on}. Our columns are results on the data named above, "
+               f"with each item embedded on its own.{level}",),
         digits=table.digits,
     )  # fmt: skip
 

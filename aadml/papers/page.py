@@ -22,7 +22,8 @@ _FIGURES = {
     ),
     "figure-4": (
         neighbor_figure,
-        "The paper finds k = 3 best for Triplet and Hard Triplet, 2 for complete Triplet; no numbers are printed.",
+        "The paper reports that k = 3 is best for Triplet and Hard Triplet, and k = 2 for complete Triplet. "
+        "The paper prints no numbers.",
     ),
     "figure-5": (
         epoch_figures,

@@ -54,9 +54,9 @@ def reproduce(
         vegas: features of VEGAS in any layout.
         ave: features of AVE in any layout; parts that need a missing data set are left out.
         audiocaps: AudioCaps, for the audio-text papers: a folder or a manifest.
-        clotho: Clotho, likewise; if neither is passed, the sample clips are used.
-        only: parts of the AADML paper, separated by commas; None is all.
-        quick: shorten schedules (and use narrow audio-text networks) and train two seeds, as a first check.
+        clotho: Clotho, likewise; without AudioCaps and Clotho, the sample clips are used.
+        only: parts of the AADML paper, separated by commas; None selects all parts.
+        quick: whether schedules are shortened, audio-text networks are narrow, and two seeds are the default.
         seeds: number of seeds per row; 5 by default.
         settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
@@ -91,7 +91,7 @@ def reproduce(
     refuse_foreign(plan.folder)
     if paper == "paper":
         if not data:
-            raise InputError("reproduce paper: no data given; pass --vegas F.h5, --ave G.h5, or both")
+            raise InputError("reproduce paper: no data given; pass --vegas F.h5, --ave G.h5, or both options")
         return reproduce_paper(data, only, plan)
     if only:
         raise InputError(f"reproduce {paper}: the paper is not divided into parts; leave out --only")

@@ -22,7 +22,7 @@ NOTE = (
     "which is a fraction of the paper's schedule. The results show only that all parts run."
 )
 Confirm = Callable[[Forecast], None]
-"""Called with the forecast before training; may raise InputError."""
+"""Function that is called with the forecast before training; it may raise InputError."""
 
 
 @dataclass(frozen=True, kw_only=True)

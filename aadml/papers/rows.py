@@ -19,7 +19,7 @@ SELECTION = "legacy:test-selection"
 LEAKS = tuple(name for name in PROTOCOLS if name.startswith("legacy:") and name != SELECTION)
 """The other leaks; every row of a table is also scored under each leak."""
 LOOKS = 40
-"""Number of scores of the test clips in a training, used only in the log; figure 5 has a score after every epoch."""
+"""Number of scores of the test clips in a training, used only in the log; runs of figure 5 score every epoch."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class PaperRuns:
         return list({cell.name: cell for cell in cells}.values())
 
     def jobs(self, parts: Sequence[str], seeds: Sequence[int], folder: Path) -> list[Job]:
-        """Return the jobs of some parts of the paper, ordered by seed; a run logs the same for any parts."""
+        """Return the jobs of some parts of the paper, ordered by seed; the parts do not change the log of a run."""
         cells = {cell.name: cell for part in parts for cell in self.cells(part)}
         tabulated = {row.cell.name for row in (*self.methods, *self.losses)}
         watched = {cell.name for cell in self.curves.values()}

@@ -22,9 +22,9 @@ Leaks = Mapping[str, Mapping[str, Spread]]
 """Name of a cell -> protocol -> mean MAP under the protocol."""
 
 COMPARED = (
-    "Published figures are the test MAP printed by Zeng et al. (ICMR 2024), who state neither protocol nor spread. "
-    "They cannot be compared directly with ours, which are 'inductive': each item is embedded on its own, and the "
-    "epoch is chosen on validation clips. The columns 'legacy:' score the same runs under each leak found in "
+    "Published results are the test MAP printed by Zeng et al. (ICMR 2024), who state neither protocol nor spread. "
+    "These results cannot be compared directly with ours, which are 'inductive': each item is embedded on its own, and "
+    "the epoch is chosen on validation clips. The columns 'legacy:' score the same runs under each leak found in "
     "published code."
 )
 SELECTED = (

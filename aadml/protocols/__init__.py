@@ -1,4 +1,4 @@
-"""PROTOCOLS: ways to evaluate a split, by name; every score carries the name of its protocol."""
+"""PROTOCOLS: ways to evaluate a split, by name; every score is stored with the name of its protocol."""
 
 from typing import TYPE_CHECKING
 
@@ -27,4 +27,4 @@ PROTOCOLS: Registry["Protocol"] = Registry(
     group="aadml.protocols",
     of="aadml.protocols.protocol:Protocol",
 )
-"""Registry of protocols. Those named `legacy:` leak information, and exist to measure how much a leak inflates MAP."""
+"""Registry of protocols. Protocols named `legacy:` leak information; they measure how much a leak inflates MAP."""

@@ -1,4 +1,4 @@
-"""Audit: checks, each with evidence, whether a score depends on information that must be hidden."""
+"""Audit: checks, with evidence, that a score does not depend on information that must be hidden."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -27,11 +27,11 @@ class Verdict(StrEnum):
 
 
 class Pipeline(Interface):
-    """Subject of an audit: computes embeddings, and optionally a score, from a data set."""
+    """Subject of an audit, which computes embeddings, and optionally a score, from a data set."""
 
     @property
     def preparation(self) -> str:
-        """Preparation by `embedder`, for evidence ("the model is trained again"); empty if there is none."""
+        """Preparation by `embedder`, as a clause for the evidence; empty if there is no preparation."""
 
     def embedder(self, splits: Splits, split: str) -> Embed:
         """Prepare all that depends on the data set; return a function that embeds clips of one or more modalities."""
@@ -146,7 +146,7 @@ Check = Callable[[Case], Outcome]
 def audit(
     pipeline: Pipeline, splits: Splits, checks: Sequence[Check], *, split: str = "test", seconds: float = 600.0
 ) -> list[Finding]:
-    """Run checks in fresh processes and return a finding for each.
+    """Run checks in fresh processes and return a finding for each check.
 
     Args:
         pipeline: the pipeline under audit.

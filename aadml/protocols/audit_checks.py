@@ -79,7 +79,7 @@ def other_items(case: Case) -> Outcome:
         m: torch.where(changed[:, None], rows, _as_wide(after[m], rows)) if len(after[m]) == len(rows) else after[m]
         for m, rows in case.reference.items()
     }
-    action = "every second scored clip was scaled tenfold (sound and text: replaced), the others were compared"
+    action = "every second scored clip was scaled tenfold (sound and text: replaced), and the other clips were compared"
     return _unchanged(case, others, action)
 
 

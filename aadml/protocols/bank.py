@@ -50,7 +50,7 @@ def _score(subject: Subject, vectors: Vectors) -> float:
 
 
 BANK = Protocol(mix=anchor_aware, needs=BANK_SPLITS)
-"""Proxies from the training bank: same modality, no labels, no partner; k chosen on valid."""
+"""Proxies from the training bank: same modality, no labels, no partner; k is chosen on valid."""
 
 BANK_EXPANSION = Protocol(mix=expansion, needs=BANK_SPLITS)
 """Average query expansion with the same training bank: the control of `bank`."""
@@ -85,4 +85,4 @@ INVERTED_SOFTMAX = _by([partial(inverted_softmax, scale=scale) for scale in SCAL
 """Scores divided by each item's scores against the training queries (QB-Norm); the scale is chosen on valid."""
 
 CSLS = _by([partial(csls, k=k) for k in CSLS_NEIGHBORS])
-"""Scores less half the mean of each item's k nearest training queries (CSLS); k is chosen on valid."""
+"""Scores minus half the mean score of each item's k nearest training queries (CSLS); k is chosen on valid."""

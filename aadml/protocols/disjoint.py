@@ -9,7 +9,7 @@ from aadml.protocols.protocol import Protocol, Subject
 def unseen_classes(subject: Subject, split: str) -> Subject:
     """Check that the model was trained on no class of the scored split; return the subject unchanged.
 
-    The training classes are those of the training clips. For a model that scores other data, the class names of the
+    Training classes are the classes of the training clips. For a model that scores other data, the class names of the
     model are training classes too.
 
     Raises:

@@ -42,7 +42,7 @@ def prepare_subject(subject: Subject, name: str, split: str) -> tuple[Subject, S
     """Apply the steps of a protocol that precede embedding; return the subject and the parts of the protocol.
 
     Raises:
-        InputError: as `evaluate_under`.
+        InputError: see `evaluate_under`.
     """
     parts = protocols_of(name)
     for key, part in zip(name.split("+"), parts, strict=True):
@@ -87,7 +87,7 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Replace MAP by its running variant, under every gallery; its bounds are unknown and set to its value."""
+    """Replace MAP by its running variant, under every gallery; the bounds are unknown, and equal the value."""
     results = []
     for result in evaluation.directions:
         direction, sample = result.direction, evaluation.sample

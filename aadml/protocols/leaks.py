@@ -1,4 +1,4 @@
-"""Leaks of published code, each as a separate protocol, so that their inflation can be measured.
+"""Leaks of published code, each as a separate protocol, so that the inflation of MAP can be measured.
 
 Scores under a leak are not results, and every such score carries the name of its leak (L1 to L7).
 """
@@ -29,7 +29,8 @@ def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """
     if clips.unlabelled:
         raise InputError(
-            f"legacy:label-graph needs a label for every clip; {clips.unlabelled} of {len(clips)} clips have none"
+            f"legacy:label-graph needs a label for every clip, but {clips.unlabelled} of {len(clips)} clips have none; "
+            "choose another protocol"
         )
     largest = int(torch.bincount(clips.labels).max()) - 1
     proxy = parameterless_proxy(vectors, k=max(1, min(NEIGHBORS, largest)))
@@ -55,7 +56,11 @@ def _attended(values: Tensor) -> Tensor:
 def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """Mix every item with its own partner, so that a query contains its answer (L3)."""
     if len(vectors) != 2 or len({v.shape[1] for v in vectors.values()}) != 1:
-        raise InputError("legacy:partner needs two modalities of equal embedding dimension; choose another protocol")
+        widths = ", ".join(f"{modality} {values.shape[1]}-d" for modality, values in vectors.items())
+        raise InputError(
+            f"legacy:partner needs two modalities of equal embedding dimension, but the embeddings are {widths}; "
+            "choose another protocol"
+        )
     (first, a), (second, b) = vectors.items()
     share = torch.zeros(len(clips), 1, dtype=a.dtype)  # items without a partner stay unchanged
     share[clips.whole] = PARTNER_SHARE
@@ -65,7 +70,10 @@ def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 def test_selection(subject: Subject, split: str) -> Subject:
     """Train again, and choose the epoch by the scored clips instead of the validation clips (L4)."""
     if subject.retrain is None:
-        raise InputError("legacy:test-selection trains the run again; evaluate a run on its own data")
+        raise InputError(
+            "legacy:test-selection trains the run again, but a model on other data was given; evaluate a run on its "
+            "own data"
+        )
     splits = replace(subject.splits, valid=subject.splits[split])
     return replace(subject, encoder=subject.retrain(splits))
 

@@ -178,5 +178,5 @@ def _embeddings(clips: Clips, arrays: Mapping[Modality, NDArray[Any]]) -> Embedd
             "return one row per clip in every modality"
         )
     vectors = {m: torch.from_numpy(np.array(values, dtype=np.float32)) for m, values in arrays.items()}
-    # the audit reports missing rows; which ones are missing is not known
+    # the audit reports the number of missing rows; their positions are unknown
     return clips.select(torch.arange(count)).embedded(vectors)

@@ -1,4 +1,4 @@
-"""Protocols: how the items of a split are embedded, and which metric is reported as MAP."""
+"""Protocols: rules for embedding the items of a split, and the metric that is reported as MAP."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Fresh processes for the audit, in which an encoder has not yet embedded any item."""
+"""Fresh processes for the audit, whose encoder has not yet embedded any item."""
 
 import multiprocessing
 import os
@@ -24,8 +24,8 @@ Vectors = Mapping[Any, Tensor]
 def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -> list[dict[str, Tensor]]:
     """Run `work` in a fork of this process and return its results.
 
-    Changes of state in `work` (a scaler fitted on its first call, a cache) do not reach this process or the next one.
-    At the end its processes are killed and its temporary files removed.
+    Changes of state in `work` (a scaler fitted on its first call, a cache) reach neither this nor a later process.
+    At the end, the fork and its child processes are killed, and its temporary files are removed.
 
     Args:
         work: function that returns a list of embeddings by modality.
@@ -51,7 +51,7 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
         ) from None
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # the process and those that it has started
+            os.killpg(process.pid, signal.SIGKILL)  # the process and its children
         process.kill()
         process.join()
         receiver.close()

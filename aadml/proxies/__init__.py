@@ -19,8 +19,8 @@ PROXIES: Registry["ProxyFactory"] = Registry(
     group="aadml.proxies",
     of="aadml.proxies.contract:ProxyFactory",
 )
-"""name -> `(dimension, modalities, *, options) -> Proxy`; a class. Its `prefix` is added to the names of losses
-("aa-") and is empty if every clip represents itself."""
+"""name -> `(dimension, modalities, *, options) -> Proxy`, a class. Its `prefix` is added to the names of losses
+("aa-"). The prefix is empty if every clip represents itself."""
 
 
 def prefix_of(name: str) -> str:

@@ -2,7 +2,7 @@
 
 The proxy of a clip mixes the clip and its neighbors in the correlation graph, weighted by attention (Equations 5 to 7).
 Losses compare proxies instead of, or beside, the embeddings. Proxies are for training: at test time an item is
-embedded by itself, and only `from_bank` (no labels, no partner) computes proxies.
+embedded by itself. Only `from_bank`, which uses neither labels nor partners, computes proxies of new items.
 """
 
 from collections.abc import Callable, Mapping

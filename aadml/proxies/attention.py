@@ -20,8 +20,8 @@ class AttentionOptions:
     """Options of the attention over a set of keys.
 
     Attributes:
-        attention: "mha", multi-head attention, Xavier initialization; "identity-start", the same, initialized as the
-            softmax of dot products (W_q = W_k = 2I, W_v = W_o = I); or "free", the softmax of cosine / temperature,
+        attention: "mha", multi-head attention with Xavier initialization, or "identity-start", the same initialized as
+            the softmax of dot products (W_q = W_k = 2I, W_v = W_o = I), or "free", the softmax of cosine / temperature,
             without parameters.
         temperature: temperature of free attention (0.1: the value of the experiments).
     """

@@ -20,7 +20,7 @@ class ClassMean(Unchanged):
         proxy_i = x_i + 1/(n_c - 1) sum over j in the class c of i, j != i, of  b_j
 
     The means are computed from the bank of the anchor-aware proxy, without gradient or parameters. Without labels all
-    clips are one class. A new clip is its own proxy, and so is a clip that is alone in its class.
+    clips are one class. A new clip, or a clip that is alone in its class, is its own proxy.
 
     Args:
         dimension: d of the embeddings.
@@ -37,7 +37,7 @@ class ClassMean(Unchanged):
         self._alone = torch.zeros(0, dtype=torch.bool)
 
     def refresh(self, train: TrainingSet) -> None:
-        """Compute for every training clip the mean of the others of its class from `bank` and `labels`."""
+        """Compute the mean of the other clips of the class for every training clip, from `bank` and `labels`."""
         first = next(iter(train.bank.values()))
         labels = torch.zeros(len(first), dtype=torch.int64) if train.labels is None else train.labels
         code = torch.unique(labels.to(first.device), return_inverse=True)[1]

@@ -34,7 +34,7 @@ class TrainingSet:
 
 @dataclass(frozen=True)
 class Direction:
-    """Direction in which the b clips of a batch are compared.
+    """Direction of the comparison of the b clips of a batch.
 
     Attributes:
         rows: modalities of the anchors.
@@ -100,7 +100,7 @@ class Extending(Proxy, Protocol):
     """Proxy that leaves embeddings unchanged and appends candidates instead."""
 
     def extend(self, comparison: Comparison, direction: Direction, /) -> Comparison:
-        """Append candidates to those of a batch.
+        """Append candidates to the candidates of a batch.
 
         Args:
             comparison: anchors (a, d), b of each modality in `direction.rows`, and candidates (c, d).

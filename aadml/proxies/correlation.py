@@ -37,7 +37,7 @@ class GraphOptions:
 
 
 class CorrelationGraph:
-    """Bank of training embeddings and neighbor lists of its rows; neither is part of a state.
+    """Bank of training embeddings and neighbor lists of its rows, which are not part of a state.
 
     Neighbors are of the anchor's class (Equation 1), where labels are known.
 
@@ -72,8 +72,8 @@ class CorrelationGraph:
         """Store embeddings and compute the lists; lists of unchanged input features are not computed again.
 
         Args:
-            train: the training set. Without labels neighbors may be of any class; `inputs` are needed for `space`
-                "input", `generator` for random neighbors; rows of one group are never neighbors.
+            train: the training set. Without labels, neighbors may be of any class. `space` "input" needs `inputs`, and
+                random neighbors need `generator`. Rows of one group are never neighbors.
 
         Raises:
             InputError: a needed part is missing, or no class has more than k clips.

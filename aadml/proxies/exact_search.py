@@ -4,13 +4,14 @@ No matrix of all pairs is stored. A block of queries is multiplied with the bank
 product of every group of consecutive bank rows is stored. The k best rows lie in the k best groups, so only those
 groups are searched.
 
-An error bound of the products decides what is computed in float64. If the best products differ by more than the bound,
-their order is correct, and only the k neighbors are scored. Otherwise all candidates are scored by a sum whose order
-does not depend on the position of a row: equal vectors have equal scores, and ties are broken by index. A query with
-more near-ties than the slack is searched again with float64 products. If that is not enough (coinciding vectors), the
-whole bank is scored for this query.
+An error bound of the products decides which scores are computed in float64. If the best products differ by more than
+the bound, their order is correct. Only the k neighbors are then scored. Otherwise all candidates are scored by a sum
+whose order does not depend on the position of a row: equal vectors have equal scores, and ties are broken by index. A
+query with more near-ties than the slack is searched again with float64 products. If the search still finds near-ties
+(coinciding vectors), the whole bank is scored for this query.
 
-Queries and bank may have several views, one matrix each, whose rows are the same clips. The least cosine then counts.
+Queries and bank may have several views, one matrix each, whose rows are the same clips. The score of two clips is then
+their least cosine over the views.
 """
 
 import math
@@ -105,7 +106,7 @@ def nearest(
 
 @dataclass(frozen=True)
 class _Search:
-    """Search for the best `wanted` rows of every query; products are prepared on first use."""
+    """Search for the best `wanted` rows of every query, with products prepared on first use."""
 
     queries: Views
     bank: Views
@@ -177,7 +178,7 @@ class _Search:
     def best_of_ranked(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Score the first k candidates that are not excluded, for candidates in order: (r, k) each."""
+        """Return scores and rows (r, k) of the first k candidates that are not excluded; candidates are in order."""
         candidates = candidates[:, : self.wanted]
         left_out = _equal(codes, bank_codes, candidates)
         order = left_out.byte().sort(dim=1, stable=True).indices[:, :k]
@@ -187,14 +188,14 @@ class _Search:
     def best(
         self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Score all candidates and return the best k: (r, k) each; ties go to the smaller index."""
+        """Return scores and rows (r, k) of the best k candidates; ties go to the smaller index."""
         candidates = candidates.sort(1).values
         exact = self._scores(rows, candidates).masked_fill_(_equal(codes, bank_codes, candidates), -torch.inf)
         score, order = exact.sort(dim=1, descending=True, stable=True)
         return score[:, :k], candidates.gather(1, order[:, :k])
 
     def _scores(self, rows: Tensor, candidates: Tensor) -> Tensor:
-        """Score candidates (r, s) in float64; those of wide vectors one by one, to fit a core's cache."""
+        """Return scores of candidates (r, s) in float64; wide vectors are scored one by one, to fit a core's cache."""
         together = candidates.shape[1] if self.width <= LOOPED else 1
         step = max(1, budget_of(self.bank[0]) // self.width // max(together, 2))
         scores = []
@@ -238,7 +239,7 @@ def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> floa
 
 
 def group_size(count: int, wanted: int, dimension: int) -> int:
-    """Return the group size that balances the search of groups (count / size) and in groups (wanted size dimension)."""
+    """Return the group size that balances the search over groups (count / size) and within (wanted size dimension)."""
     size = math.sqrt(count / (wanted * max(1.0, dimension / 4)))
     return int(2 ** min(7, max(3, round(math.log2(size)))))
 

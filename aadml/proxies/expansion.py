@@ -42,7 +42,7 @@ class Expansion(Unchanged):
         """Append interpolated negatives to the candidates; the generator draws the partners.
 
         Returns:
-            The comparison with c (1 + n) candidates, those of the batch first.
+            The comparison with c (1 + n) candidates, the candidates of the batch first.
 
         Raises:
             InputError: the comparison has relevance scores, or no classes.

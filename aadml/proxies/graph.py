@@ -176,7 +176,10 @@ def _check(bank: Views, queries: Views, k: int, same_rows: bool) -> None:
             )
     counts = sorted({len(view) for view in bank})
     if len(counts) > 1:
-        raise InputError(f"graph: the modalities have {counts} clips; pass one matrix per modality, of the same clips")
+        raise InputError(
+            f"graph: the modalities have different numbers of clips, {counts}; pass one matrix per modality, of the "
+            "same clips"
+        )
     if same_rows and counts != [len(queries[0])]:
         raise InputError(
             f"graph: {len(queries[0])} queries given for {counts[0]} bank rows; pass one query per bank row"

@@ -34,7 +34,7 @@ class Remembered:
     index: Tensor
 
     def take(self, rows: Tensor | slice) -> "Remembered":
-        """Return some of the clips."""
+        """Return the embeddings of the clips `rows`."""
         return Remembered({m: v[rows] for m, v in self.vectors.items()}, self.groups[rows], self.index[rows])
 
 
@@ -50,7 +50,7 @@ class Memory(Unchanged):
         dimension: d of the embeddings.
         modalities: modalities of the embeddings.
         size: "all": the training set as embedded at the start of the epoch, which is the bank of the anchor-aware
-            proxy; or the length of a queue of the last embeddings, those of the batch included (the paper). At the
+            proxy; or the length of a queue of the last embeddings, including the batch's embeddings (the paper). At the
             start of an epoch the queue contains random clips, embedded again.
         batch: "live" candidates of the batch, with gradient, or "fixed" candidates without (as in
             pytorch-metric-learning, where only anchors receive gradients).
@@ -84,7 +84,7 @@ class Memory(Unchanged):
             self.remembered = everything
             return
         if train.generator is None:
-            raise InputError("proxy.size: a queue begins with random clips and needs a generator; pass generator")
+            raise InputError("proxy.size: a queue begins with random clips and needs a generator; pass a generator")
         drawn = torch.randperm(len(index), generator=train.generator, device=train.generator.device)[: self.size]
         self.remembered = everything.take(drawn.to(first.device))
 
@@ -102,7 +102,7 @@ class Memory(Unchanged):
         """Append the stored embeddings to the candidates of a batch; nothing is drawn.
 
         Returns:
-            The comparison with c candidates of the batch, then m stored ones for each modality of `columns`.
+            The comparison with c candidates of the batch, then m stored candidates for each modality of `columns`.
 
         Raises:
             InputError: the comparison has relevance scores or guides, or `refresh` was not called.

@@ -9,7 +9,7 @@ from torch import Tensor
 from aadml.comparison.options import Share
 
 EVEN = 0.5
-"""Weight of the others in a convex combination."""
+"""Weight of the other clips in a convex combination."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class MixtureOptions:
     aa_mix: Share = 0.5
 
     def joined(self, vectors: Tensor, others: Tensor) -> Tensor:
-        """Return the vectors (b, d) with the mixtures of others (b, d)."""
+        """Return the mixtures of the vectors (b, d) with the mixtures of other clips (b, d), as `residual` defines."""
         if self.residual == "add":
             return vectors + others
         return others if self.residual == "none" else torch.lerp(vectors, others, EVEN)

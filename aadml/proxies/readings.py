@@ -54,8 +54,8 @@ def pooling(attention: Attention, inputs: Keys) -> Tensor:
 def batch_mixing(attention: Attention, inputs: Keys) -> Tensor:
     """Return R5: the batch as one sequence, so that every anchor attends to the whole batch.
 
-    Queries are the batch, keys the j-th neighbors of all anchors, values the anchors; the result is the mean over j. It
-    depends on the composition of the batch.
+    Queries are the batch, keys the j-th neighbors of all anchors, values the anchors. The result is the mean over j,
+    and depends on the composition of the batch.
     """
     queries = inputs.queries.expand_as(inputs.keys)
     calls = [

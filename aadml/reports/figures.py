@@ -47,9 +47,10 @@ Series = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 def figure(draw: Callable[Concatenate["Axes", P], float]) -> Callable[P, str]:
-    """Decorate a function that draws on axes and returns a height in inches: return an SVG element with a legend.
+    """Decorate a function that draws on axes, so that a call returns an SVG element with a legend.
 
-    The figure has one panel, in the style of aadml, in which names are not parsed as formulas.
+    The function itself returns the height of the figure in inches. The figure has one panel, in the style of aadml.
+    Names are not parsed as formulas.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -131,7 +132,7 @@ def training_curves(records: Sequence[Record], selected: int | None) -> dict[str
     """Draw the logged curves: the losses, and each metric of the validation clips, with the selected epoch marked.
 
     Returns:
-        Label of the vertical axis -> figure. The figure of the MAP includes that of the training clips if logged.
+        Label of the vertical axis -> figure. The figure of the MAP includes the MAP of the training clips, if logged.
     """
     marks = {} if selected is None else {f"epoch {selected}, kept": selected}
     logged = list(dict.fromkeys(key for record in records for key in without_diagnosis(record)))

@@ -27,11 +27,9 @@ PLAYER_SCRIPT = (_TEMPLATES / "players.js").read_text(encoding="utf-8")
 """JavaScript that attaches the media to the players of a page; the content security policy allows its checksum."""
 
 _VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)"} | {c: f"var(--c{n})" for n, c in enumerate(COLORS)}
-_SHORT, _LONG = 20, 48  # characters: shorter cells are never broken into lines, longer ones have a minimal width
-_PHONE, _ROW_NAME = (
-    42,
-    11,
-)  # characters: of a line on a phone, where wider tables have a line for each cell, and of the name of a row
+_SHORT, _LONG = 20, 48  # characters: shorter cells are never broken into lines, longer cells have a minimal width
+_PHONE = 42  # characters of a line on a phone; wider tables have a line for each cell
+_ROW_NAME = 11  # characters of the name of a row
 _GAP = 2  # characters between columns
 _DIFFERENCE = re.compile(r"([+-]\d\S* \[[^\]]*\]) (\(.*)")
 
@@ -53,7 +51,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Fact:
-    """A number of the summary: its name, its value, and a few words below."""
+    """A number of the summary: its name, its value, and a few words below the value."""
 
     name: str
     value: str
@@ -128,7 +126,7 @@ def summary(
         sentences: notes below the facts.
         verdict: headline above the facts.
         warnings: sentences between facts and notes.
-        alarm: sentences, above everything else, on why the facts cannot be trusted; the first is the headline.
+        alarm: sentences, above everything else, on why the facts cannot be trusted; the first sentence is the headline.
     """
     return _part("summary", shown, sentences, verdict, warnings, alarm)
 

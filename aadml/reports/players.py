@@ -21,7 +21,7 @@ class Players:
     """The clips of a page.
 
     Attributes:
-        previews: id -> preview of the clip, in the order in which the clips occur in the page.
+        previews: id -> preview of the clip, in the order of the page.
         left_out: number of clips that have no player because the page would be too large.
     """
 
@@ -54,7 +54,7 @@ class Players:
 
 
 def find_media(manifest: Path | None, features: str | None) -> ClipMedia:
-    """Return the media that a manifest lists; by default a readable `manifest.csv` next to the feature file.
+    """Return the media that a manifest lists; the default is a readable `manifest.csv` next to the feature file.
 
     Raises:
         InputError: `manifest` cannot be read.
@@ -79,7 +79,7 @@ def make_players(
 
     Args:
         media: media files of the clips.
-        clips: ids in the order in which they occur in the page; an id may be repeated.
+        clips: ids in the order of the page; an id may be repeated.
         room: largest number of characters of all data together.
         on_note: called if previews cannot be cached.
     """

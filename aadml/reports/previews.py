@@ -28,7 +28,7 @@ from aadml.feature_extraction.media.encoding import Encoding, encode
 from aadml.feature_extraction.weights.table import weights_folder
 
 PROCESSOR_SECONDS = 60.0
-"""Limit of the preview of one clip."""
+"""Limit of the processor time for the preview of one clip."""
 
 SECONDS, FRAME_RATE, RATE = 5.0, 12, 48_000
 SIDES = range(176, 257, 16)
@@ -134,7 +134,7 @@ def _tried(path: str, work: Callable[[str], Clip]) -> tuple[Clip | None, str]:
 
 
 def _aligned(sound: Clip, frames: Clip | None) -> NDArray[Any]:
-    """Align the sound with the first picture, by silence before it or by cutting its beginning."""
+    """Align the sound with the first picture: add silence before the sound, or cut its beginning."""
     late = 0 if frames is None else round((sound.start - frames.start) * RATE)
     shifted = np.concatenate([np.zeros(max(late, 0), dtype=np.float32), sound.values[max(-late, 0) :]])
     return shifted[: int(SECONDS * RATE)] if len(shifted) else sound.values
@@ -164,7 +164,6 @@ def _text(data: bytes) -> str:
 
 
 def _in_worker(task: tuple[str, PreviewSource], report: object) -> Preview:
-    """Build the preview of a clip with a key, in a worker process."""
     return preview_of(task[1])
 
 

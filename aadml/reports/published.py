@@ -11,8 +11,8 @@ from aadml.feature_extraction.ground.json_values import read_as
 
 T = TypeVar("T")
 NOTE = (
-    "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024), tables 1 to 3, who state neither "
-    "protocol nor spread. They cannot be compared directly with ours."
+    "Columns marked 'published' are the test MAP in tables 1 to 3 of Zeng et al. (ICMR 2024), who state neither "
+    "protocol nor spread. The published MAP cannot be compared directly with ours."
 )
 
 
@@ -41,7 +41,7 @@ class PaperPart:
 
 @dataclass(frozen=True)
 class PaperDataSet:
-    """A data set: name in the paper, number of clips and classes, and the preset in which losses are trained."""
+    """A data set: name in the paper, number of clips and classes, and the preset that trains the losses."""
 
     name: str
     clips: int

@@ -57,7 +57,7 @@ def write_report(
         data: data whose test clips are reported, instead of those of the run.
         media: manifest with the media of the clips; by default a `manifest.csv` next to the features.
         output: path of the page; by default `report.html` in the folder, or `report-NAME.html` for data named NAME.
-        allow_other_features: accept features of a different extractor than that of the training features.
+        allow_other_features: whether features of a different extractor than that of the training features are accepted.
         queries: number of queries in each direction, drawn at random; None uses all test clips.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
@@ -162,7 +162,7 @@ def _verdict(record: EvaluationRecord) -> str:
     if all(scores.map_interval[1] < scores.chance for scores in record.directions.values()):
         return "Worse than chance in every direction: the 95 % intervals over queries lie below chance."
     if len(unsure) == len(record.directions):
-        return "Cannot be distinguished from chance: the 95 % intervals over queries include it in every direction."
+        return "Cannot be distinguished from chance: the 95 % intervals over queries include chance in every direction."
     several = len(unsure) > 1
     named = f"{', '.join(unsure[:-1])} and {unsure[-1]}" if several else unsure[0]
     return (
@@ -271,4 +271,4 @@ def _provenance(config: Config, environment: Environment) -> Section:
         ("device", f"{environment.device} ({environment.device_name}, {environment.threads} threads)"),
         ("versions", versions),
     ]
-    return Section("How it was made", page.properties(rows) + page.details("config.yaml", config.yaml()))
+    return Section("How the run was made", page.properties(rows) + page.details("config.yaml", config.yaml()))

@@ -172,4 +172,4 @@ def _escaped_latex(text: str) -> str:
     plain = " ".join(text.split()).translate(_LATEX)
     return (
         f"{{{plain[0]}}}{plain[1:]}" if plain.startswith(("[", "*")) else plain
-    )  # braces separate them from the \\ before
+    )  # braces separate the bracket or star from the preceding \\

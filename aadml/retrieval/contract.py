@@ -13,7 +13,10 @@ Column = Annotated[
 
 
 class MetricFunction(Protocol):
-    """Function of the rankings of b queries; a keyword-only `cutoff` is set after an @, as in "recall@10"."""
+    """Function of the rankings of b queries.
+
+    A keyword-only argument `cutoff` is written after an @ in the name of the metric, as in "recall@10".
+    """
 
     def __call__(self, ranking: Ranking, /, **options: Any) -> Column:
         """Compute one value for each query: (b,)."""

@@ -52,7 +52,7 @@ def score_direction(
     partner: Indices | None = None,
     exclude_partner: bool = False,
 ) -> DirectionResult:
-    """Score one direction: any scores of queries against items, and any relevance.
+    """Score one direction from any scores of queries against items, and any relevance.
 
     Args:
         source: scores of q queries against n items.
@@ -69,10 +69,10 @@ def score_direction(
     (queries, items), direction = source.shape, "-".join(named.direction)
     if source.shape != relevant.shape:
         raise InputError(
-            f"the scores have shape {source.shape}, but the relevance has {relevant.shape}; pass equal shapes"
+            f"the scores have shape {source.shape}, but the relevance has shape {relevant.shape}; pass equal shapes"
         )
     if partner is not None and not relevant.at(partner)[relevant.some].all():
-        raise InputError(f"{direction}: the own clip of a query is not relevant to it; omit partner")
+        raise InputError(f"{direction}: a query's own clip is not relevant to the query; omit partner")
     items -= exclude_partner
     wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
     shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
@@ -145,7 +145,7 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
 def _by_chance(ranking: Ranking, functions: Requested) -> dict[tuple[str, ...], Values]:
     """Compute the chance level of every requested metric."""
     running = place_of("running")
-    if running in functions:  # computed from rankings, the cost would be items times relevant items
+    if running in functions:  # a computation from rankings would take items times relevant items
         others = {place: function for place, function in functions.items() if place != running}
         return {running: running_by_chance(ranking.relevant, ranking.items), **_by_chance(ranking, others)}
     if ranking.grades is not None:

@@ -69,7 +69,8 @@ def read_embeddings(
     ignored = [key for key in columns.left if key != "similarity"]
     vectors = _vectors(arrays, place, ignored, shared_space=similarity != FRAME_WORD)
     if ignored:
-        on_note(f"{place}: ignored: {', '.join(ignored)}; list modalities with other names in '{LISTED}'")
+        names = ", ".join(ignored)
+        on_note(f"{place}: arrays were ignored: {names}; list modalities with other names in '{LISTED}'")
     count = len(next(iter(vectors.values())))
     beside = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
     codes, names = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
@@ -111,13 +112,13 @@ def _vectors(
     if len(modalities) < 2:
         names = ", ".join([*arrays, *ignored]) or "no arrays"
         raise InputError(
-            f"{place}: has {names}; at least two of 'audio', 'visual', 'text' or the names in '{LISTED}' are required"
+            f"{place}: has {names}; store at least two of 'audio', 'visual', 'text' or the names in '{LISTED}'"
         )
     vectors = {modality: _matrix(arrays[modality], f"{place}: {modality}") for modality in modalities}
     if shared_space and len({matrix.shape[1] for matrix in vectors.values()}) > 1:
         widths = ", ".join(f"{modality} has {matrix.shape[1]}" for modality, matrix in vectors.items())
         raise InputError(
-            f"{place}: {widths} dimensions, so they share no space; if these are features, run `aadml embed` first"
+            f"{place}: {widths} dimensions, so they do not share a space; if they are features, run `aadml embed` first"
         )
     _check_rows(vectors, place)
     return vectors
@@ -128,7 +129,9 @@ def _check_rows(arrays: Mapping[str, NDArray[Any]], place: str | Path) -> None:
     first, count = next((key, len(values)) for key, values in arrays.items())
     for key, values in arrays.items():
         if len(values) != count:
-            raise InputError(f"{place}: has {len(values)} {key} rows, but {count} {first} rows; pass as many of both")
+            raise InputError(
+                f"{place}: has {len(values)} {key} rows, but {count} {first} rows; store equal numbers of rows"
+            )
 
 
 def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:
@@ -187,7 +190,7 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
 
 
 def _classes(labels: NDArray[Any], columns: Columns) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return labels 0..C-1 and class names: those of the file if its labels are positions in them."""
+    """Return labels 0..C-1 and class names, from `class_names` if the labels are positions in that array."""
     if columns.labels_are_positions():
         return labels.astype(np.int64), _words(columns.beside["class_names"], f"{columns.path}: class_names")
     values, codes = np.unique(labels, return_inverse=True)

@@ -79,9 +79,9 @@ def evaluate(
         split: name of the split, for the record.
         extra: further metrics: names of METRICS, with a cutoff where required ("recall@3").
         cutoffs: K of the metrics at cutoffs, in addition to the scope curve; a K above the gallery size is dropped.
-        gallery: items ranked by each query: all clips ("full"), all clips except its own, which is then not relevant
+        gallery: items ranked for each query: all clips ("full"), all clips except its own, which is then not relevant
             either ("without-partner"), or the half of the clips without the query, both halves in turn ("disjoint").
-        queries: number of queries drawn at random in each direction; each ranks the whole gallery. None uses all.
+        queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
 
     Raises:
         InputError: fewer than two modalities, different dimensions, NaN, an unknown name, no relevant item for any
@@ -89,8 +89,8 @@ def evaluate(
     """
     pairs = embeddings.directions()
     if not pairs:
-        modalities = ", ".join(embeddings.vectors) or "no modality"
-        raise InputError(f"the embeddings have {modalities} only; pass embeddings of two modalities")
+        modalities = f"only {', '.join(embeddings.vectors)}" if embeddings.vectors else "no modality"
+        raise InputError(f"the embeddings have {modalities}; pass embeddings of two modalities")
     require_entry(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity
     task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs))
@@ -103,7 +103,7 @@ def evaluate(
 def _sample(
     embeddings: Embeddings, pairs: Sequence[Direction], gallery: Gallery, queries: int | None
 ) -> tuple[dict[Direction, Indices | None], QuerySample | None]:
-    """Draw the rows to use as queries in each direction; None where all are used."""
+    """Draw the rows to use as queries in each direction; None if all rows are used."""
     if queries is None:
         return dict.fromkeys(pairs), None
     ways = {direction: sides_of(embeddings, direction, gallery) for direction in pairs}
@@ -181,7 +181,7 @@ def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | No
         return partner
     if gallery == "without-partner":
         raise InputError(
-            "without-partner: the own clip of a query is not always relevant, so it cannot be excluded; "
+            "without-partner: a query's own clip is not always relevant, so the clip cannot be excluded; "
             "choose the gallery 'full'"
         )
     return None

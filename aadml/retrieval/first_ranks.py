@@ -49,7 +49,7 @@ class FirstRanks:
         return np.asarray(self.above + (self.size + 1) / (self.hits + 1))
 
     def within(self, rank: int) -> float:
-        """Return the share of queries and orders of ties with a relevant item at this rank or a better one."""
+        """Return the share of queries and orders of ties with a relevant item at this or a better rank."""
         places = np.clip(rank - self.above, 0, self.size)
         return float((1 - ties.no_hit(self.size, self.hits, places)).mean())
 

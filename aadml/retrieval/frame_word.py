@@ -20,8 +20,8 @@ BUDGET = 1 << 25
 """Maximum bytes of frame-word products in memory."""
 
 _HEADER = 4
-_WHOLE = 1024  # whole numbers up to twice this are exact in half precision
-_THOUSAND = 16  # unit of the thousands of the length; earlier versions had a number of their formula below it
+_WHOLE = 1024  # whole numbers up to twice this value are exact in half precision
+_THOUSAND = 16  # unit of the thousands of the length; earlier versions stored the number of a formula below this unit
 _FRAMES = 512  # maximum number of frames of a sequence in one product
 
 
@@ -93,7 +93,7 @@ def frame_word_scores(queries: Tensor, gallery: Tensor, *, budget: int = BUDGET)
 
     Args:
         queries: frames or words.
-        gallery: the other side.
+        gallery: packed sequences of the other side.
         budget: maximum bytes of products in memory.
 
     Raises:

@@ -29,7 +29,7 @@ class Sides:
     Attributes:
         queries: (q,) rows.
         gallery: (n,) rows.
-        partner: (q,) column of each query's own clip in the gallery; None if a query has no such clip, or several rows.
+        partner: (q,) column of each query's own clip in the gallery; None if a query has no such clip or several rows.
     """
 
     queries: Indices
@@ -48,7 +48,7 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
         second = halves(embeddings.ids, embeddings.labels.cpu().numpy())
         ways = [Sides(sides[0][second[sides[0]] == half], sides[1][second[sides[1]] != half]) for half in (0, 1)]
         if any(not len(way.queries) or not len(way.gallery) for way in ways):
-            raise InputError(f"disjoint: {len(embeddings)} clips cannot be halved; pass two or more")
+            raise InputError(f"disjoint: {len(embeddings)} clips cannot be halved; pass two or more clips")
         return ways
     repeated = len(set(embeddings.ids)) < len(embeddings) or any(m in embeddings.once for m in direction)
     if gallery == "without-partner" and repeated:
@@ -139,7 +139,7 @@ def average_precision_without_partner(ranking: Ranking) -> Values:
 
 
 def average_precision_disjoint(ranking: Ranking) -> Values:
-    """Compute AP over the half of the clips without the query, both in turn (balanced by class, one fixed draw)."""
+    """Compute AP over the half of the clips without the query, for both halves in turn (one fixed draw, by class)."""
     return average_precision(ranking)
 
 
@@ -175,6 +175,6 @@ def check_once(embeddings: Embeddings, once: Collection[str], place: str) -> Non
         vectors = embeddings.matrix(modality)
         if not torch.equal(vectors, vectors[torch.from_numpy(first[label])]):
             raise InputError(
-                f"{place}{modality}: rows of one label differ; only a modality with equal rows per label (the sound of "
-                "a clip with several captions, where the clip is the label) can be ranked once"
+                f"{place}{modality}: rows of one label differ; rank once only a modality with equal rows per label, "
+                "such as the sound of clips with several captions, where the clip is the label"
             )

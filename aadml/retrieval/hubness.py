@@ -62,9 +62,9 @@ def csls(gallery: Tensor, bank: Tensor, *, k: int) -> Tensor:
 def corrected(embeddings: Embeddings, bank: Mapping[Modality, Tensor], bias: Bias) -> Embeddings:
     """Return embeddings whose inner products are the corrected scores, in every direction.
 
-    The bank of a modality holds the embeddings of all other modalities. The vectors gain one coordinate per modality:
-    b of the item in the coordinate of its modality, and 1 in the others. A score is then s + b(query) + b(item) + a
-    constant, and b(query) changes no ranking.
+    The bank of a modality holds the embeddings of all other modalities. The vectors gain one coordinate per modality: b
+    of the item in the coordinate of its modality, and 1 in the other coordinates. A score is then s + b(query) +
+    b(item) + a constant, and b(query) changes no ranking.
 
     Args:
         embeddings: (n, d) per modality.

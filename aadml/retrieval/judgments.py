@@ -34,7 +34,8 @@ def chosen_relevance(name: str) -> Relevance:
         return RULES[name]
     if not Path(name).is_file():
         raise InputError(
-            f"relevance: '{name}' is neither a rule nor a file; {suggestion(name, RULES)}, or a file of judgments"
+            f"relevance: '{name}' is neither a rule nor a file; pass a rule or a file of judgments: "
+            f"{suggestion(name, RULES)}"
         )
     return _read_events(name) if _event_columns(_lines(name)) else read_judgments(name)
 
@@ -63,7 +64,7 @@ def read_judgments(path: str | Path) -> Judgments:
             raise InputError(f"{path}: line {number} judges item '{item}' for query '{query}' again; keep one line")
         grades[query][item] = grade
     if not grades:
-        raise InputError(f"{path}: contains no judgments; add one per line")
+        raise InputError(f"{path}: contains no judgments; add a judgment per line")
     return Judgments({query: {i: g for i, g in judged.items() if g > 0} for query, judged in grades.items()})
 
 
@@ -81,7 +82,7 @@ def _read_events(path: str | Path) -> Perceived:
     for number, row in enumerate(rows, 2):
         if row and len(row) != len(header):
             raise InputError(
-                f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}; write one per column"
+                f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}; write a cell per column"
             )
         for modality, column in columns.items() if row else ():
             clip = row[header.index("id")]

@@ -60,7 +60,9 @@ def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:
     metrics = tuple(dict.fromkeys(listed(names)))
     for name in metrics:
         if _single_metrics(name, (1, 2)) != [name]:
-            raise InputError(f"metric {name}: needs a cutoff, as in {FAMILIES.get(name, (name,))[0]}@10")
+            raise InputError(
+                f"metric {name}: needs a cutoff; add the cutoff, as in {FAMILIES.get(name, (name,))[0]}@10"
+            )
     return metrics
 
 
@@ -105,6 +107,6 @@ def _checked(function: Function, name: str, ranking: Ranking) -> Values:
     values = require_result(np.asarray(function(ranking)), MetricFunction, "metric", name).astype(np.float64)
     if len(values) != len(ranking):
         raise InputError(
-            f"metric {name} returned {len(values)} numbers for {len(ranking)} queries; return one per query"
+            f"metric {name} returned {len(values)} numbers for {len(ranking)} queries; return one number per query"
         )
     return values

@@ -32,7 +32,9 @@ def split_name(metric: str) -> tuple[str, int | None]:
     if not at:
         return name, None
     if not cutoff.isdecimal() or int(cutoff) < 1:
-        raise InputError(f"metric {metric}: a cutoff of at least 1 must follow the @, as in recall@10")
+        raise InputError(
+            f"metric {metric}: '{cutoff}' is not a cutoff; write a number of at least 1 after the @, as in recall@10"
+        )
     return name, int(cutoff)
 
 

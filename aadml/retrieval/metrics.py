@@ -41,7 +41,7 @@ def precision(ranking: Ranking, *, cutoff: int) -> Values:
 
 
 def recall(ranking: Ranking, *, cutoff: int) -> Values:
-    """Compute the number of relevant items among the first K, divided by that of the whole gallery."""
+    """Compute the number of relevant items among the first K, divided by their number in the whole gallery."""
     return hits_at(ranking, np.array([cutoff]))[:, 0] / ranking.relevant
 
 
@@ -63,7 +63,7 @@ def precision_sums(ranking: Ranking, places: Indices | None = None) -> Values:
 
 
 def average_precision_bounds(ranking: Ranking) -> tuple[Values, Values]:
-    """Return lower and upper bound of AP, (b,) each: the relevant items last, or first, in every group of ties."""
+    """Return the lower and upper bound of AP, each (b,): with relevant items last, or first, in every group of ties."""
     low = (ranking.hits_above + 1) / (ranking.above + 1)
     high = low.copy()
     tied = np.flatnonzero(ranking.size > 1)

@@ -78,7 +78,7 @@ class EvaluationRecord:
     """Evaluation of a model: the metrics of every direction, and facts about the run.
 
     Attributes:
-        protocol: how the embeddings were made.
+        protocol: protocol of the embeddings.
         split: scored split.
         similarity: similarity of two vectors.
         gallery: gallery of each query: "full" (its own clip included), "without-partner" or "disjoint".

@@ -78,7 +78,7 @@ class DirectionResult:
         first: ranks of the best relevant items.
         first_by_chance: the same ranks for a random order.
         tie_rate: share of ranked items that share their score with another item of the same ranking.
-        curves: precision@K, recall@K, hit rate@K.
+        curves: curves of precision@K, recall@K and hit rate@K.
         cutoffs: K of the tables.
         figures: further mean metrics, by path in the JSON.
     """

@@ -46,7 +46,7 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
     if not FEWEST <= queries <= len(rows):
         raise InputError(
             f"queries is {queries}, but {'-'.join(direction)} has {len(rows)} queries; use {FEWEST} to {len(rows)}, or "
-            "omit it to use all"
+            "omit queries to use all"
         )
     return np.sort(np.random.default_rng(SEED).choice(rows, queries, replace=False))
 

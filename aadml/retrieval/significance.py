@@ -37,7 +37,7 @@ class Difference:
     """Paired difference of two methods. With one seed, only `mean` is not NaN.
 
     Attributes:
-        mean: of the differences, first minus second.
+        mean: mean of the differences, first minus second.
         error: standard error of the mean.
         p: two-sided probability of a difference at least this large if the true difference is 0.
         over: random factors: "both" (seeds and queries), "seeds", or "one seed".
@@ -126,12 +126,14 @@ def seeds_and_queries(first: Values, second: Values, *, draws: int = DRAWS) -> D
     """Compare two methods with seeds and queries as random factors.
 
     The differences d (s, q) are decomposed by a two-way analysis of variance. The variance of their mean is the seed
-    component over s, plus the query component over q, plus the residual over s q, with Satterthwaite's degrees of
-    freedom (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). A negative component counts as zero. Two
-    seeds estimate the variance of seeds poorly. The result is then the larger p value of this test and the t test over
-    seeds, with the interval of that test. The shape of the interval is from a bootstrap over seeds and queries.
-    Its width is from the standard error and Student's t, because a bootstrap of few seeds varies too little. With one
-    seed there is no test.
+    component over s, plus the query component over q, plus the residual over s q. The degrees of freedom are
+    Satterthwaite's (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). A negative component counts as zero.
+
+    Two seeds estimate the variance of seeds poorly. The p value and the interval are then those of the test with the
+    larger p value: this test, or the t test over seeds.
+
+    A bootstrap over seeds and queries determines the shape of the interval. The standard error and Student's t
+    determine its width, because a bootstrap of few seeds varies too little. With one seed there is no test.
 
     Args:
         first: (s, q) average precision of each query under each seed; the queries and their order are the same.
@@ -206,7 +208,7 @@ def _by_student(mean: float, error: float, freedom: float, over: str, seeds: int
 
 
 def holm(probabilities: Mapping[K, float]) -> dict[K, float]:
-    """Correct p values of many comparisons (Holm, 1979), so that 5 % of tables have a false positive at the 5 % level.
+    """Correct p values of many comparisons (Holm, 1979), so that at most 5 % of tables have a false positive at 5 %.
 
     Args:
         probabilities: comparison -> p value; NaN for untested comparisons, which stay NaN and do not count.

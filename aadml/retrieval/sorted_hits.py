@@ -21,7 +21,7 @@ _MAGNITUDE = {4: 2**31 - 1, 8: 2**63 - 1}
 
 @dataclass(frozen=True)
 class Places:
-    """Places in a block of b queries by n items, each row sorted best first, the block flattened.
+    """Places in the flattened block of b queries and n items, whose rows are sorted best first.
 
     Attributes:
         hits: (h,) places of relevant items; the order of tied items is arbitrary.

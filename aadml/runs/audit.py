@@ -37,14 +37,14 @@ def audit(
 
     Args:
         run: a run or a model folder; a model needs `data`.
-        data: a feature file of any layout, or data in memory; required except for a run. All of `Clips` are scored, and
-            no check compares them with training clips.
+        data: a feature file of any layout, or data in memory; required except for a run. If `Clips` are passed, all
+            clips are scored, and no check compares them with training clips.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
             or its name, "module:function"; the module may be next to the data or in the current folder.
         command: a command line with {input} and {output}, executed without a shell.
         protocol: for a run or model: a key of PROTOCOLS, or leaks joined by "+".
         split: split to score.
-        retrain: compare the run with trainings that cannot read the scored clips; takes about three times its training.
+        retrain: train the run three more times, with unchanged and changed scored clips, and compare the weights.
         time_limit: limit in seconds for each process, and for each call of a command.
         trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.

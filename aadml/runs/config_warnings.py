@@ -55,7 +55,7 @@ def _incomplete_clips(prepared: Prepared) -> list[str]:
         return []
     return [
         f"{prepared.config.method} trains on the {complete} of {len(train)} training clips that have all modalities; "
-        "pairs, clip and aadml without a proxy train on all of them"
+        "pairs, clip and aadml without a proxy train on all clips"
     ]
 
 
@@ -67,7 +67,8 @@ def _unused_training_options(prepared: Prepared) -> list[str]:
             f"training.{key}={value}" for key, value in vars(training).items() if value != getattr(defaults, key)
         ]
         verb = "change" if len(changed) > 1 else "changes"
-        return [f"{', '.join(changed)} {verb} nothing: {prepared.config.method} trains in no epochs"] if changed else []
+        name = prepared.config.method
+        return [f"{', '.join(changed)} {verb} nothing: {name} trains without epochs"] if changed else []
     if len(prepared.splits.valid):
         return []
     needs_validation = {

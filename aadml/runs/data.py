@@ -39,7 +39,7 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
         return with_media(_as_configured(_divided(config, media), common), manifest)
     if not is_captioned(data):
         return _as_configured(_divided(config, open_data(data) if content is None else content), common)
-    _refuse(common, _OF_CLASSES, f"{data} is captioned sound, which has no classes; {_CAPTIONS_FIT}")
+    _refuse(common, _OF_CLASSES, f"{data} is captioned sound, which {_NO_CLASSES}")
     if not takes_captions(config.options):
         raise InputError(
             f"{data}: is captioned sound, but {config.method} trains on features; extract features "
@@ -62,14 +62,14 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
     common = config.common
     _refuse(common, ("train_per_class", "unseen_classes"), "the data in memory are already divided; pass their path")
     if takes_captions(config.options):
-        _refuse(common, _OF_CLASSES, f"captioned sound has no classes; {_CAPTIONS_FIT}")
+        _refuse(common, _OF_CLASSES, f"captioned sound {_NO_CLASSES}")
         return _captioned(splits, common)
     return _as_configured(splits if drawn else _noting_validation(splits, common), common)
 
 
 _OF_CLASSES = ("train_per_class", "unlabelled", "unseen_classes", "relevance")
 """Keys that do not apply to captioned sound."""
-_CAPTIONS_FIT = "a clip's own captions are relevant; leave this key out"
+_NO_CLASSES = "has no classes (a clip's own captions are relevant); leave this key out"
 
 
 def _refuse(common: Common, keys: Sequence[str], reason: str) -> None:
@@ -132,7 +132,7 @@ def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
             f"modalities: {', '.join(names) or 'none'} given; choose at least two of {', '.join(modalities)} of {place}"
         )
     omitted = [name for name in modalities if name not in names]
-    notes = [f"modalities left out by the key modalities: {', '.join(omitted)}"] if omitted else []
+    notes = [f"the key modalities leaves out these modalities of the data: {', '.join(omitted)}"] if omitted else []
     return each_split(splits, lambda part: part.keeping(names), *notes)
 
 
@@ -153,8 +153,8 @@ class TrainingSource:
     """Data that are passed to a training; a file is read once, for the choice of a config and for the training.
 
     Args:
-        data: path of the data, next to which modules may be named as module:name, or data in memory; None for the path
-            in the config.
+        data: path of the data, or data in memory; None for the path in the config. Modules in the folder of the data
+            can be named as module:name.
     """
 
     def __init__(self, data: str | Path | Splits | Clips | None) -> None:
@@ -184,7 +184,7 @@ class TrainingSource:
             return config
         reason = "some clips have no label" if one_each else "the clips do not have exactly one class each"
         chosen = "few_labels" if one_each else "pairs"
-        say(f"{reason}, so config '{chosen}' is used; choose another with --config or --method")
+        say(f"{reason}, so config '{chosen}' is used; choose another config with --config or --method")
         return chosen
 
     def splits(self, config: Config) -> Splits:
@@ -254,7 +254,7 @@ def read(
         views: views for the modalities that the layout does not name: `{"audio": VIEW}`, or `["audio=VIEW"]`.
         validation: share of each class's training clips for validation, if the data have no validation split.
         seed: seed of the draw of validation clips.
-        cleaning: cleaning of captions, that of the method to train ("mei", "xie").
+        cleaning: rules that clean the captions, "mei" or "xie", as for the method to train.
         captions: largest number of captions per clip.
 
     Returns:
@@ -272,7 +272,9 @@ def read(
         raise InputError(f"seed: {seed} given; pass a whole number of at least 0")
     if is_captioned(path):
         if view := next((option for option in (layout, views) if option), None):
-            raise InputError(f"{path}: is captioned sound, which has no layout and no views; leave out {view}")
+            raise InputError(
+                f"{path}: is captioned sound, but '{view}' was given as layout or views; leave out layout and views"
+            )
         return captioned_splits(path, cleaning=cleaning, captions=captions)
     if (cleaning, captions) != ("mei", 5):
         raise InputError(

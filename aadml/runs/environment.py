@@ -127,4 +127,7 @@ def _content(features: Features, modality: str) -> Iterator[bytes]:
     elif isinstance(features, StoredSource):
         yield from features.content()
     else:
-        raise InputError(f"{modality}: {type(features).__name__} has no `content` to hash; add this method")
+        raise InputError(
+            f"{modality}: {type(features).__name__} has no method `content`, which the hash of the data needs; "
+            "add the method"
+        )

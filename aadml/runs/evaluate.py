@@ -65,15 +65,15 @@ def evaluate(
     Args:
         model: a model, or the path of a run or a model folder.
         embeddings: embeddings, a file of them, or `Clips` of embedded vectors, instead of a model.
-        data: data to score; None for the training data of a run. All of `Clips` are scored.
+        data: data to score; None for the training data of a run. If `Clips` are passed, all clips are scored.
         split: "train", "valid" or "test"; None is test, or all clips of `Clips` or an embeddings file without splits.
-        protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own. For embeddings, the name
-            of the protocol in which the embeddings were made; embeddings are scored unchanged.
+        protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own protocol. For
+            embeddings, the name of the protocol that made the embeddings, which are scored unchanged.
         allow_other_features: score features of a different extractor than that of the training features.
         similarity: similarity to use instead of that of the embeddings.
         metrics: further metrics of `aadml list metrics` ("recall@3").
         relevance: relevance rule: "own" (partner), "label", "labels", "labels-graded", or a file of judgments; None
-            for the rule of the run or the data.
+            for the rule of the run or of the data.
         exclude_partner: remove each query's own clip from the gallery and from the relevant items.
         disjoint: halve the clips by one fixed draw, class by class if there are classes; queries of each half rank the
             other half.

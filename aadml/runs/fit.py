@@ -62,13 +62,14 @@ def fit(
 
     Args:
         data: a feature file of any layout, captioned sound, or the result of `aadml.read` (which draws a missing
-            validation split with a seed of its own). A share of `Clips` is set aside for validation. None stands for
+            validation split with a seed of its own). A share of `Clips` is set aside for validation. None trains on
             the sample clips.
         method: a name of `aadml list methods`; its preset is the starting point.
         loss: a name of `aadml list losses`; "aa-LOSS" replaces the anchors by anchor-aware proxies.
         k: neighbors of the anchor-aware proxy.
-        config: a YAML file or the name of a preset; the default is the preset of the method, else "aadml", or "pairs"
-            if the clips do not have exactly one class each.
+        config: a YAML file or the name of a preset; the default is the preset of the method, else "aadml". If the
+            labels require it, the default is "few_labels" (some clips have no label) or "pairs" (the clips do not have
+            exactly one class each).
         settings: values of any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
         seed: seed of weights, order, draws, and of a validation split drawn from train.
         epochs: passes over the training clips.
@@ -135,7 +136,7 @@ def fit(
 def _fit_run(
     prepared: Prepared, runs: Path, note: Note, callbacks: Callbacks, on_run: Callable[[Path], None] | None
 ) -> Model:
-    """Train into a new run folder; of several processes, only the first writes."""
+    """Train into a new run folder; only the first of several processes writes."""
     if not len(prepared.splits.test):
         raise InputError(
             "fit: the data have no test clips, but a run is scored on test clips; pass data with a test split, or "
@@ -227,11 +228,11 @@ def check_processes(prepared: Prepared) -> None:
     for name, value in group.by_first(lambda: inputs).items():
         if inputs[name] != value:
             raise InputError(
-                f"{prepared.splits.name}: the {name} of this process differs from that of the job's first process; "
+                f"{prepared.splits.name}: the {name} of this process and of the job's first process differ; "
                 f"pass the same {name} to every process"
             )
 
 
 def follow(prepared: Prepared, folder: Path) -> Model:
-    """Train together with the process that writes the run; the model returned has no evaluation."""
+    """Train together with the process that writes the run; the returned model has no evaluation."""
     return replace(fit_model(prepared, Session()), folder=folder)

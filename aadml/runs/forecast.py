@@ -1,4 +1,4 @@
-"""Estimate of the memory that the metric loss of a training needs, measured on a small step before it begins."""
+"""Estimate of the memory that the metric loss of a training needs, measured on a small step before training."""
 
 import copy
 from collections.abc import Callable
@@ -16,7 +16,7 @@ WORTH_TELLING = 2**28
 PROBE = 256
 """Largest batch that is measured."""
 WORKING_MATRICES = 4
-"""Temporary matrices of the size of the scores besides those of the autograd graph: two forward, two backward."""
+"""Temporary matrices of the size of the scores besides the autograd graph: two forward, two backward."""
 
 
 def forecast(method: Method, clips: int, classes: int) -> str | None:

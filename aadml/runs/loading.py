@@ -67,8 +67,8 @@ class Run:
 def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) -> Model:
     """Load a model from a run or a model folder; the training data and the paths of the config are not needed.
 
-    A loss, selection or proxy from outside aadml is not built, as embedding does not need it. A method or an extractor
-    from outside aadml is built only with consent.
+    A loss, selection or proxy from outside aadml is not built, since embedding does not need these parts. A method or
+    an extractor from outside aadml is built only with consent.
 
     Args:
         path: a run folder of `aadml train`, a folder of runs (for its newest finished run), or a folder of
@@ -124,7 +124,7 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
     try:
         splits = load_splits(config)
     except InputError as error:
-        raise type(error)(f"{error}; restore the data of {folder}, or pass --data F.h5") from error
+        raise type(error)(f"{error} (restore the data of {folder}, or pass --data F.h5)") from error
     if read_environment(manifest).data.sha256 != data_hash(splits):
         raise InputError(f"{splits.name}: the data changed since {folder} was trained; pass --data to use other data")
     return Run(manifest, config, splits, model)

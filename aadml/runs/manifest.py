@@ -142,4 +142,4 @@ def _why_not_a_run(folder: Path) -> str:
         return "no such folder; create a run with `aadml train`"
     if not folder.is_dir():
         return "is a file, not a folder; pass the folder of a run"
-    return f"not a run folder (no {MANIFEST} in it); create a run with `aadml train`"
+    return f"is not a run folder (no {MANIFEST} in it); create a run with `aadml train`"

@@ -109,14 +109,14 @@ def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | Non
     new = [name for name in names if name not in model.class_names]
     if new and model.class_names and on_note:
         shown = ", ".join(new[:3]) + (", ..." if len(new) > 3 else "")
-        on_note(f"{place}: the model was not trained on {len(new)} of its {len(names)} classes ({shown})")
+        on_note(f"{place}: the model was not trained on {len(new)} of the {len(names)} classes of the data ({shown})")
     clips = _numbered(clips_of(content, model.modalities), model.class_names)
     train, valid, test = (every_text(clips.select(torch.from_numpy(content.rows(split)))) for split in SPLITS)
     return Splits(train, valid, test, name=place, notes=content.notes(), provenance=content.provenance)
 
 
 def _numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
-    """Return clips whose classes are numbered as in `names`; unchanged if `names` lacks one of their classes."""
+    """Return clips whose classes are numbered as in `names`; unchanged if `names` lacks a class."""
     classes = clips.class_names
     if not classes or classes == names or not set(classes) <= set(names):
         return clips

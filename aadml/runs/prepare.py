@@ -136,7 +136,7 @@ def _facts(config: Config, splits: Splits) -> Facts:
 
 
 def _without_path(key: str, value: object) -> object:
-    """Return the value of an option, with a path reduced to its file name, as the model does not need the folder."""
+    """Return the value of an option, with a path reduced to its file name, since the model does not need the folder."""
     if isinstance(value, str) and value.startswith(PREFIX):
         return without_folder(value)
     return Path(value).name if isinstance(value, str) and (key == "start" or key.endswith("_weights")) else value

@@ -35,7 +35,7 @@ def score_model(
     allow_other_features: bool,
     on_note: Note,
 ) -> Evaluation:
-    """Score a model, or the model in a folder, on other data than those of its run; see `aadml.evaluate`."""
+    """Score a model, or the model in a folder, on other data than the data of its run; see `aadml.evaluate`."""
     loaded = model if isinstance(model, Model) else load(model)
     splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=on_note)
     return _scored(
@@ -44,7 +44,7 @@ def score_model(
 
 
 def subject_of(run: Run) -> Subject:
-    """Return a run as the subject of protocols, which train its config again."""
+    """Return a run as the subject of protocols, with a function that trains the config of the run again."""
 
     def retrain(changed: Splits) -> Model:
         model = untrained_model(run.config, changed, chosen_device(run.config.common.device, "config"))
@@ -92,7 +92,7 @@ def evaluate_under_each(
 
 
 def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
-    """Add files to a run, if it is finished; note an error if the folder cannot be written."""
+    """Add files to a run, if the run is finished; report a folder that cannot be written by a note."""
     try:
         with open_run(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:
@@ -107,5 +107,5 @@ def _scored(subject: Subject, protocol: str, split: str, options: Options) -> Ev
     clips = nonempty_split(subject.splits, split)
     evaluation = evaluate_under(subject, protocol, split=split, **vars(options))
     if clips.class_names != subject.encoder.class_names:
-        return replace(evaluation, label_space={})  # its dimensions belong to other classes
+        return replace(evaluation, label_space={})  # the dimensions belong to other classes
     return evaluation

@@ -23,7 +23,7 @@ from aadml.runs.session import read_records
 
 
 def audit_model(folder: Path, data: str | Path | Splits, protocol: str, split: str, *, seconds: float) -> AuditReport:
-    """Audit the model in a folder on other data than those of its run; see `aadml.audit`."""
+    """Audit the model in a folder on other data than the data of its run; see `aadml.audit`."""
     model = load(folder, device="cpu")
     pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol)
     return AuditReport(run_checks(pipeline, pipeline.subject.splits, CHECKS, split=split, seconds=seconds))
@@ -49,8 +49,8 @@ def audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds
 def _kept_epoch(run: Run) -> Finding:
     """Check that the kept epoch has the best validation score, or is the last epoch if the config keeps the last.
 
-    If a method trains in stages, both the best epoch of all stages and that of the last stage are accepted, as some
-    stages choose the best epoch without the stages before.
+    If a method trains in stages, the best epoch of all stages and the best epoch of the last stage are accepted, as
+    some stages choose the best epoch independently of earlier stages.
     """
     epoch, training = read_evaluation(run.manifest).selected_epoch, run.config.training
     criterion = training.criterion
@@ -62,7 +62,7 @@ def _kept_epoch(run: Run) -> Finding:
         accepted, rule = [numbers(records[-1])["epoch"]], "the last epoch of the log"
     else:
         stage = [record for record in records if record.get("stage") == records[-1].get("stage")]
-        # of equal scores, the first epoch
+        # max returns the first epoch of equal scores
         accepted = [max(map(numbers, part), key=lambda record: record[key])["epoch"] for part in (records, stage)]
         rule = f"the epoch with the best validation {name} in the log"
     verdict = Verdict.PASS if epoch in accepted else Verdict.FAIL

@@ -20,7 +20,7 @@ class Scoring:
         split: "test", or "valid" for a trial of a search, which must not read test. For "valid", a method without
             epochs is fitted on the training clips only; otherwise it is fitted on the validation clips too.
         queries: whether the average precision of each query is also written.
-        metrics: metrics in addition to those of every evaluation.
+        metrics: metrics in addition to the metrics of every evaluation.
         diagnosis: epochs between two scores of the test clips, used only in figures; 0 for no such scores. See
             `aadml.runs.test_curve`.
         saving_share: 0 saves the state after every epoch; n skips saves that would take more than 1/n of the time, see

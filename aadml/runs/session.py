@@ -28,7 +28,7 @@ class RunSession(Session):
     Args:
         store: locked store of the run.
         saving_share: 0 saves after every epoch; n skips saves that would take more than 1/n of the time. In many short
-            runs in a row, the loss of some seconds costs less than writing all states.
+            runs in a row, repeating some seconds of training takes less time than writing all states.
         callbacks: see `Session`.
         diagnosis: scores after an epoch, which are written only to the log on disk and not to `history`.
     """

@@ -170,11 +170,11 @@ def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
     with _empty_removed(folder, is_new=is_new), _lock(folder, wait=False):
         taken = sorted(path.name for path in folder.iterdir() if path.name in RESERVED or NUMBERED.fullmatch(path.name))
         if taken:
-            raise InputError(f"{folder}: already contains a {taken[0]}; choose an empty folder for the run")
+            raise InputError(f"{folder}: already contains the file {taken[0]}; choose an empty folder for the run")
         store = RunStore(RunManifest(folder, uuid.uuid4().hex), made=is_new)
         try:
             with _writing(folder):
-                store.settle()  # a process that was killed here may have left a partial manifest
+                store.settle()  # a killed process may have left a partial manifest
             store.commit({})  # from here on the folder is a run
             yield store
         except InputError:
@@ -203,7 +203,7 @@ def open_run(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
 
 @contextmanager
 def _empty_removed(folder: Path, *, is_new: bool) -> Iterator[None]:
-    """Remove a new folder after an error that left nothing in it, unless another process uses the folder."""
+    """Remove a new folder that is empty after an error, unless another process uses the folder."""
     try:
         yield
     except InUseError:

@@ -131,7 +131,7 @@ def train_prior(
     Args:
         prepared: see `prepare`.
         scoring: extent of the evaluation of the pretrained model's run.
-        place: folder in which the pretrained model has a folder of its own; None trains in memory.
+        place: parent of the folder of the pretrained model; None trains in memory.
         callbacks: called during the training.
         on_note: called with a note for the user.
 
@@ -146,7 +146,8 @@ def train_prior(
         model = fit_model(prepare(config, prepared.splits), Session(callbacks))
     else:
         folder = prior_folder(place, config, prior)
-        on_note(f"the {prior.name} model ({config.label()}): {'taken from' if is_finished(folder) else 'in'} {folder}")
+        action = "loaded from" if is_finished(folder) else "trained in"
+        on_note(f"the {prior.name} model ({config.label()}) is {action} {folder}")
         model = train_into(
             config, folder, replace(scoring, metrics=(), diagnosis=0), callbacks=callbacks, wait=True,
             splits=prepared.splits, on_note=on_note,
@@ -209,7 +210,8 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
         before = _check_same_data(prepared, store)
         if before.processes != group.count():
             note(
-                f"begun by {before.processes} processes, continued by {group.count()}; the results agree up to rounding"
+                f"the run was begun by {before.processes} processes and is continued by {group.count()}; the results "
+                "agree up to rounding"
             )
         return
     device = chosen_device(prepared.config.common.device, "config")
@@ -225,7 +227,7 @@ def _check_same_data(prepared: Prepared, store: RunStore) -> Environment:
 
 
 def _card(model: Model, store: RunStore, note: Note) -> dict[str, bytes]:
-    """Return the card as a file to write; empty if the folder has a file of that name that is not of this run."""
+    """Return the card as a file to write; empty if the folder has another file of that name."""
     content, place = model.card().encode(), store.folder / CARD
     if CARD not in store.manifest.files and place.exists() and place.read_bytes() != content:
         note(f"warning: {place} was not written by this run and is kept; the run has no card")

@@ -47,7 +47,7 @@ class Access:
         self._on_address(f"http://127.0.0.1:{self.port}/?token={self._token}")
 
     def exchange(self, token: str) -> Response:
-        """Redirect to the address without a token; set the cookie if the token is the current one."""
+        """Redirect to the address without a token; set the cookie if the token is current."""
         response = RedirectResponse("/", 303, HEADERS)
         if self._token is not None and _equal(token, self._token):
             self._token = None

@@ -1,4 +1,4 @@
-"""The search page: a local ASGI app that reads one index and the media of its clips."""
+"""Search page: a local ASGI app that reads one index and the media of its clips."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,11 @@ class Service:
             if any(encoder.can_query(m, to) for m in modalities)
         ]
         alone = not any(encoder.can_query(m, to) for m in MODALITIES for to in index.modalities if m != to)
-        untrained = "no model: each modality by itself" if alone else "towers of a pretrained model, not trained here"
+        untrained = (
+            "no model, so each modality is searched by itself"
+            if alone
+            else "towers of a pretrained model, not trained here"
+        )
         model = f"model {encoder.facts.label}" if isinstance(encoder, ModelEncoder) else untrained
         return _json({
             "name": index.path.name, "items": len(index), "modalities": list(index.modalities), "questions": questions,
@@ -74,7 +78,9 @@ class Service:
             words = request.query_params.get("text", "")[:1000]
             return await self._found(lambda: self._index.search(text=words, to=to, k=k, where=where))
         if kind not in ("audio", "visual", "clip"):
-            raise HTTPException(400, f"kind: {kind[:40]!r} is not one of audio, visual, clip and text")
+            raise HTTPException(
+                400, f"kind: {kind[:40]!r} is not a kind of query; choose from audio, visual, clip and text"
+            )
         async with uploaded(request, self._limits) as path:
             query: Any = {kind: path}
             try:
@@ -93,7 +99,7 @@ class Service:
         """Return players and pictures of clips of the index, by their numbers."""
         numbers = [_number(number) for number in request.query_params.get("numbers", "").split(",")]
         if len(numbers) > MOST_PREVIEWS:
-            raise HTTPException(400, f"numbers: {len(numbers)} clips in one request; ask for at most {MOST_PREVIEWS}")
+            raise HTTPException(400, f"numbers: {len(numbers)} clips in one request; request at most {MOST_PREVIEWS}")
         media = await run_in_threadpool(lambda: [self._index.item(number)[1] for number in numbers])
         sources = [PreviewSource(paths.get("visual", ""), paths.get("audio", "")) for paths in media]
         async with self._previews:
@@ -214,6 +220,6 @@ def serve(
     from aadml.search.server import run
 
     opened = Index(index, model=model, trust_code=trust_code)
-    _ = opened.encoder  # a missing model is an error now, not at the first query
+    _ = opened.encoder  # raises the error of a missing model before the first query
     limits, access = ClientLimits(), Access(port, on_note or (lambda _: None))
     run(application(opened, access, limits), port, limits, access.renew)

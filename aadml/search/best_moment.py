@@ -27,7 +27,7 @@ SCHEMA = tuple(
 
 @dataclass(frozen=True)
 class MomentVectors:
-    """The vectors over time of one modality of one clip.
+    """Vectors over time of one modality of one clip.
 
     Attributes:
         times: (t,) beginning of each stretch, in seconds from the beginning of the file.
@@ -40,7 +40,7 @@ class MomentVectors:
 
 @dataclass(frozen=True)
 class Moment:
-    """The stretch of a hit that fits the query best.
+    """Stretch of a hit that fits the query best.
 
     Attributes:
         seconds: beginning, in seconds from the beginning of the file.
@@ -52,7 +52,7 @@ class Moment:
 
 
 def best_moment(moments: MomentVectors | None, queries: Tensor, similarity: str) -> Moment | None:
-    """Return the stretch that fits the queries (q, d) best, the earliest if equal; None if there are fewer than two."""
+    """Return the stretch that fits the queries (q, d) best (the first if equal); None for fewer than two stretches."""
     if moments is None or len(moments.times) < 2:
         return None
     scores = Gallery(torch.from_numpy(moments.vectors), similarity).scores(queries)
@@ -71,7 +71,7 @@ def write_moments(database: sqlite3.Connection, number: int, moments: Mapping[Mo
 def read_moments(
     database: sqlite3.Connection, modality: Modality, numbers: Sequence[int]
 ) -> list[MomentVectors | None]:
-    """Read the vectors over time of items; None for an item without them, or if the index predates them.
+    """Read the vectors over time of items; None for an item without such vectors, or if the index predates them.
 
     Raises:
         sqlite3.DatabaseError: the vectors are damaged.

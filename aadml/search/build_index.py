@@ -1,4 +1,7 @@
-"""Build and update an index: embed new and changed clips and delete removed clips, in one transaction."""
+"""Construction and update of an index in one transaction.
+
+New and changed clips are embedded, and removed clips are deleted.
+"""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -38,7 +41,7 @@ from aadml.search.updates import Changes, write
 
 @dataclass(frozen=True)
 class _Extraction:
-    """Extractors of an index without a model, as they were named; see `build`."""
+    """Extractors of an index without a model, as passed to `build`."""
 
     names: Mapping[str, str | None]
     options: Options | None
@@ -79,14 +82,14 @@ def build(
         model: a model, or the path of a run or model folder; None indexes the features themselves.
         audio: name of the audio extractor if there is no model. If any extractor is named, only the modalities of named
             extractors are indexed; the default is `log-mel` and `hog-color`. "none" excludes audio from the default.
-        visual: name of the visual extractor; as `audio`.
+        visual: name of the visual extractor; see `audio`.
         options: options of these extractors, by modality.
         weights: "auto", a file, or "untrained", for extractors that have weights.
         media: a manifest with the media of the clips of a feature file.
         moments: keep features over time, so that a hit has its best moment; an index that has moments keeps them.
         allow_other_features: accept features of another extractor than the model was trained on.
         workers: decoding processes; None starts one per processor.
-        calibrate: a feature file with validation clips for fitting probabilities; by default those of `source`.
+        calibrate: a feature file with validation clips for fitting probabilities; by default `source`.
         precision: share of best hits above the threshold that fit. If no hit reaches the threshold, a search reports
             that nothing fits.
         approximate: recall@10 of approximate search in a large index (see `aadml.search.ivf`). None searches exactly,
@@ -149,7 +152,7 @@ def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_mod
         why = "the model determines the extractors" if has_model else "the source has features already"
         raise InputError(f"index: {why}; leave out {', '.join(sorted(unused))}")
     if allow_other_features and (of_media or not has_model):
-        raise InputError("index: allow_other_features applies to a feature file and a model; pass both")
+        raise InputError("index: allow_other_features applies to a feature file and a model; pass a file and a model")
 
 
 def _written(path: Path, source: str | Path) -> tuple[IndexFacts, dict[str, bytes]]:
@@ -182,7 +185,7 @@ def _encoder(
     """Return the encoder of an index or of a model; None for a new index without a model.
 
     Raises:
-        InputError: a named extractor is not the one of the index.
+        InputError: a named extractor is not the extractor of the index.
     """
     if facts is None:
         return None if model is None else model_encoder(model)
@@ -221,13 +224,13 @@ def _of_media(
 def _of_features(
     place: str | Path, path: Path, origin: SourceRecord, encoder: IndexEncoder | None, allow: bool, on_note: Note | None
 ) -> IndexSource:
-    """Read the modalities of a feature file that the encoder embeds, or all that an index holds."""
+    """Read the modalities of a feature file that the encoder embeds; without an encoder, all that an index holds."""
     media = None if origin.media is None else located(origin.media, path.parent)
     clips = of_features(place, path, media, moments=origin.moments is not None)
     assert clips.content is not None
     left = [modality for modality in clips.content.features if modality not in clips.present]
     if left and on_note:
-        on_note(f"an index holds {', '.join(MODALITIES)}; left out: {', '.join(left)}")
+        on_note(f"an index holds only {', '.join(MODALITIES)}; these modalities are left out: {', '.join(left)}")
     return clips if encoder is None else accepted(clips, encoder, str(place), allow=allow, on_note=on_note)
 
 

@@ -1,9 +1,9 @@
-"""The probability that a hit fits, from its score: fitted on validation clips and stored with the index.
+"""Probability that a hit fits, computed from its score by a curve that is fitted on validation clips.
 
-Every validation clip queries the index; if classes decide what fits, the clip itself is excluded. The curve is fitted
-on the scores of the best hits and on whether they fit: a logistic function (Platt, 1999) of the score of a hit and of
-the best score of its query. Of two hits of equal score, the hit whose query has a lower best score fits less often.
-A posterior is used unchanged if no fitted function predicts better.
+Every validation clip queries the index; if a hit of the same class fits, the clip itself is excluded. The curve is
+fitted on the scores of the best hits and on whether they fit: a logistic function (Platt, 1999) of the score of a hit
+and of the best score of its query. Of two hits of equal score, the hit whose query has a lower best score fits less
+often. A posterior is used unchanged if no fitted function predicts better. The index stores the curve.
 """
 
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ _FOLDS, _BINS, _DRAWS = 5, 10, 2000
 
 @dataclass(frozen=True)
 class Sample:
-    """The best hits of q validation clips.
+    """Best hits of q validation clips.
 
     Attributes:
-        scores: (q, h) in falling order.
+        scores: (q, h) in descending order.
         fits: (q, h) whether a hit fits.
     """
 
@@ -45,11 +45,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Curve:
-    """The probability that a hit fits: 1 / (1 + exp(-(by_score x + by_best b + level))).
+    """Probability that a hit fits: 1 / (1 + exp(-(by_score x + by_best b + level))).
 
     Attributes:
         kind: `logistic`: x is the score of the hit and b the best score of its query; `logistic of log-odds`: the
-            log-odds of both; `posterior`: the score is the probability.
+            log-odds of these scores; `posterior`: the score is the probability.
         by_score: weight of the score; not negative, so that a better hit of a query is never less likely to fit.
         by_best: weight of the best score, of either sign.
         level: constant of the log-odds.
@@ -68,7 +68,7 @@ class Curve:
         if self.kind != "posterior":
             x = _inputs(scores, self.kind)
             log_odds = self.by_score * x + self.by_best * x[..., :1] + self.level
-            probabilities = np.exp(-np.logaddexp(0.0, -log_odds))  # the formula itself overflows if hits separate
+            probabilities = np.exp(-np.logaddexp(0.0, -log_odds))  # 1 / (1 + exp) overflows if the hits are separable
         return np.asarray(np.clip(probabilities, self.margin, 1 - self.margin))
 
 
@@ -86,7 +86,7 @@ class Calibration:
         error: expected calibration error of the best hits, predicted in folds.
         band: 95th percentile of the error of perfectly calibrated scorers with as many clips.
         precision: requested share of fitting best hits above the threshold.
-        threshold: probability above which a best hit counts as fitting; None if the precision is not reached.
+        threshold: smallest probability of a best hit that counts as fitting; None if the precision is not reached.
         reached: share of best hits above the threshold that fit, with its 95 % interval.
         answered: share of clips whose best hit reaches the threshold.
         absent: AUROC of the best score for separating clips whose class is in the gallery from clips whose class was
@@ -145,7 +145,7 @@ def _inputs(scores: Values, kind: str) -> Values:
 
 
 def _logistic(columns: Values, hits: Sample) -> tuple[float, ...]:
-    """Fit a logistic function of the columns (q, h, c); return c slopes and the level."""
+    """Fit a logistic function of the columns (q, h, c); return c weights and the constant."""
     from sklearn.linear_model import LogisticRegression
 
     flat = columns.reshape(-1, columns.shape[-1])
@@ -157,7 +157,7 @@ def _logistic(columns: Values, hits: Sample) -> tuple[float, ...]:
 
 
 def held_out(hits: Sample, kind: str) -> Values:
-    """Predict the hits (q, h) of each clip by a curve that is fitted on the clips of other folds."""
+    """Predict the probabilities (q, h) that hits fit, by a curve that is fitted on the clips of other folds."""
     predicted = np.empty_like(hits.scores)
     folds = np.random.default_rng(0).permutation(len(hits.scores)) % _FOLDS
     for fold in range(_FOLDS):
@@ -219,7 +219,7 @@ def calibrate(
 
 
 def auroc(present: Values, absent: Values) -> float | None:
-    """Return the share of pairs in which the clip with its class in the gallery scores higher; None for no pairs."""
+    """Return the share of pairs whose clip with its class in the gallery scores higher; None if there are no pairs."""
     from sklearn.metrics import roc_auc_score
 
     present, absent = present[np.isfinite(present)], absent[np.isfinite(absent)]

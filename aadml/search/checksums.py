@@ -94,10 +94,10 @@ def check_facts(database: sqlite3.Connection) -> None:
 
 
 def check_all(database: sqlite3.Connection) -> None:
-    """Verify everything.
+    """Verify all checksums of an index, and the integrity of the database.
 
     Raises:
-        sqlite3.DatabaseError: something is damaged.
+        sqlite3.DatabaseError: a part of the index is damaged.
     """
     check_facts(database)
     for part in _parts(database):
@@ -229,7 +229,7 @@ def _facts(database: sqlite3.Connection) -> bytes:
 
 
 def _digest(rows: Sequence[Sequence[Any]]) -> bytes:
-    """Return the SHA-256 of rows; bytes in the last column count as they are, everything else as Python writes it."""
+    """Return the SHA-256 of rows; bytes in the last column count unchanged, and other values as Python text."""
     blobs = [row[-1] for row in rows if isinstance(row[-1], bytes)]
     if len(blobs) < len(rows):
         return hashlib.sha256(ascii(rows).encode()).digest()
@@ -238,7 +238,7 @@ def _digest(rows: Sequence[Sequence[Any]]) -> bytes:
     else:
         values = ascii([(row[:-1], len(row[-1])) for row in rows])
     digest = hashlib.sha256(values.encode())
-    for blob in blobs:  # joining them takes as long as the checksum
+    for blob in blobs:  # joining the blobs takes as long as the checksum
         digest.update(blob)
     return digest.digest()
 

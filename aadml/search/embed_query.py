@@ -78,7 +78,7 @@ def _embedded(encoder: IndexEncoder, modality: Modality, value: QueryInput) -> T
             raise InputError("--text: no words were passed; pass at least one word")
         return embed_media(encoder, modality, [str(value)])
     rows, _ = to_rows(value, modality)
-    # if no item has text, its width is that of the space
+    # a query by text is compared with other modalities if no item has text
     width = encoder.facts.dimensions.get(modality, rows.shape[-1])
     if rows.shape != (1, width):
         raise InputError(f"{modality}: the features have shape {tuple(rows.shape)}; pass one row of {width} values")

@@ -33,7 +33,7 @@ _PART = 4096  # items embedded at a time
 
 @dataclass(frozen=True)
 class ModelEncoder:
-    """Trained model: queries and items of all its modalities are compared with each other."""
+    """Trained model, which compares queries and items of all its modalities with each other."""
 
     model: Model
 
@@ -48,7 +48,7 @@ class ModelEncoder:
         return self.model.method.similarity
 
     def can_query(self, modality: Modality, to: Modality) -> bool:
-        """Return whether a query of one modality can be compared with items of another."""
+        """Return whether queries of `modality` can be compared with items of `to`."""
         return {modality, to} <= set(self.model.modalities)
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
@@ -66,7 +66,7 @@ class ModelEncoder:
 
 @dataclass(frozen=True)
 class PlainEncoder:
-    """Extractors without a model: scaled features; each modality is searched by itself.
+    """Extractors without a model: features are scaled, and each modality is searched by itself.
 
     Features of the towers of one pretrained model (CLAP, CLIP, SigLIP, PE-AV) lie in one space. These features are not
     scaled, and their modalities are compared with each other. Text is a query in such a space even if no item has text.
@@ -82,7 +82,7 @@ class PlainEncoder:
     similarity: str = "cosine"
 
     def can_query(self, modality: Modality, to: Modality) -> bool:
-        """Return whether a query of one modality can be compared with items of another."""
+        """Return whether queries of `modality` can be compared with items of `to`."""
         if to not in self.facts.modalities:
             return False
         space = self.space(to)
@@ -107,7 +107,8 @@ class PlainEncoder:
         built = extractor(f"hf-{modality}", modality, dict(source))
         if space is None or built.parameters.get("weights") != space.weights:
             raise InputError(
-                f"{modality}: the weights of {source.get('model')} are not those of this index; build the index again"
+                f"{modality}: the weights of {source.get('model')} differ from the weights of this index; "
+                "build the index again"
             )
         return built
 
@@ -150,8 +151,8 @@ def load_encoder(
     try:
         loaded = model if isinstance(model, Model) else load(model or place)
     except InputError as error:
-        hint = f"the index uses the model {place}; pass --model if it was moved"
-        raise type(error)(f"{error}; {hint}") from error
+        hint = f"the index uses the model {place}; pass --model if the model was moved"
+        raise type(error)(f"{error} ({hint})") from error
     if digest_of(loaded) != record.digest:
         raise InputError(f"{model or place}: is not the model of this index; pass that model, or build another index")
     return ModelEncoder(loaded)
@@ -204,7 +205,7 @@ def _is_trusted(encoder: IndexEncoder) -> bool:
 def digest_of(model: Model) -> str:
     """Return the SHA-256 of everything in a model that determines its vectors."""
     facts = model.facts.to_json()
-    # the digest of a model is that in indexes of earlier versions
+    # removed options keep the digests in existing indexes valid
     facts = {**facts, "training": {**nested(facts, "training"), **Training.removed_options}}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, values in sorted({**model.method.state(), **model.scaling.state()}.items()):

@@ -1,4 +1,4 @@
-"""Exact search in one modality: a fast product selects candidates, the kernel of `aadml.retrieval` ranks them.
+"""Exact search in one modality: a fast product selects candidates, and the kernel of `aadml.retrieval` ranks them.
 
 The error of the product in float32 has a known bound. Every item that may be among the best k, within twice the bound,
 is scored again by the kernel of the evaluation. The result equals that of scoring every item by the kernel.
@@ -20,15 +20,15 @@ from aadml.retrieval.scores import Indices, score_source, unit_of_scores
 Floats = NDArray[np.floating[Any]]
 
 _ROUNDING = 2.0**-24  # the largest relative error of one operation in float32
-_GATHERED = 4  # if at most one in this many items is searched, its vectors are gathered
+_GATHERED = 4  # vectors are gathered if at most one item in four is searched
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """The vectors of one modality, prepared for search.
+    """Vectors of one modality, prepared for search.
 
     Attributes:
-        vectors: (n, d) float32; equal scores are listed in their order.
+        vectors: (n, d) float32; items of equal score are listed in the order of the vectors.
         similarity: similarity of the vectors, by name.
     """
 
@@ -89,7 +89,7 @@ class Gallery:
             margin = max(self._error(query) for query in queries)
         fast = fast[rows] if rows is not None and gathered is None else fast
         if not (np.isfinite(margin) and np.isfinite(fast).all()):
-            return everything  # the numbers exceed float32
+            return everything  # some numbers exceed the range of float32
         bound = np.partition(fast, count - k)[count - k] - 2 * margin
         return np.asarray(everything[fast >= bound])
 
@@ -105,7 +105,7 @@ class Gallery:
         return np.asarray(vectors @ (_code(query) if self.similarity == "hamming" else query))
 
     def _error(self, query: Tensor) -> float:
-        """Return a bound on the error of `_products` for any item; infinity if float32 allows none."""
+        """Return a bound on the error of `_products` for any item; infinity if float32 allows no bound."""
         d, length = self.vectors.shape[1], _length(query.numpy())
         nonzero = self._lengths[self._lengths > 0]
         if d > 1 << 20 or not nonzero.min(initial=1) > 1e-15 or not nonzero.max(initial=1) < 1e15:

@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
 
 OF_INDEX = "the index"
-"""`data` of calibrations whose validation clips are those of the index."""
+"""Value of `data` for a calibration by validation clips of the index itself."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class SourceRecord:
 
     Attributes:
         path: the feature file, manifest or folder; relative to the folder of the index if inside.
-        media: the manifest with the media of a feature file, likewise.
+        media: the manifest with the media of a feature file; relative in the same way.
         moments: `kept` if the index has features over time.
     """
 
@@ -45,7 +45,7 @@ class PlainRecord:
     """Extractors of an index without a model.
 
     Attributes:
-        kind: marks the record.
+        kind: constant that identifies the kind of record.
         features: modality -> fingerprint of its extractor.
         dimensions: modality -> number of feature dimensions.
         scaling: state of the scaling (see `Scaling.state`).

@@ -33,7 +33,7 @@ def matching(
 
     Args:
         database: the index, in an open transaction.
-        where: a condition such as `label = 'dog' AND seconds > 3`; each `?` stands for a parameter.
+        where: a condition such as `label = 'dog' AND seconds > 3`; each `?` is replaced by a parameter.
         parameters: values, which are never parsed as SQL.
         seconds: limit of processor time.
 
@@ -81,7 +81,7 @@ def _reason(database: sqlite3.Connection, error: Exception, seconds: float) -> s
         return f"the condition reads or creates a text of more than {LARGEST:,} bytes; simplify it"
     if reason.startswith(("access to", "not authorized")):
         return "the condition does more than read and compare columns; use only columns, values and comparisons"
-    return reason
+    return f"the condition is invalid ({reason}); correct the condition"
 
 
 def searchable_columns(database: sqlite3.Connection) -> list[str]:

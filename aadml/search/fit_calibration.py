@@ -1,4 +1,4 @@
-"""Calibration of an index: validation clips query the index in every way that its encoder allows."""
+"""Calibration of an index by validation clips, which query the index in every way that its encoder allows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -29,7 +29,7 @@ FORM = 2
 """Version of the curves in an index; curves of another version are fitted again by the next `aadml index`."""
 
 MOST, PRODUCTS = 1000, 20_000_000
-"""Validation clips that are used; above so many products of clips and items only 200 are used."""
+"""Largest number of validation clips, and largest number of products of clips and items unless 200 clips exceed it."""
 
 Query = tuple[tuple[Modality, ...], Modality]
 """Modalities of a query, and the modality of the items."""
@@ -55,7 +55,7 @@ class ValidationQueries:
 
 @dataclass(frozen=True)
 class IndexContent:
-    """The items that validation clips query.
+    """Items that validation clips query.
 
     Attributes:
         galleries: numbers and vectors of the items, by modality.
@@ -71,12 +71,12 @@ class IndexContent:
 def calibrate_index(
     path: Path, data: str | Path | None, encoder: IndexEncoder, precision: float, on_note: Note | None = None
 ) -> None:
-    """Calibrate an index in a transaction of its own, unless the index has not changed since the last calibration.
+    """Calibrate an index in a transaction of its own, unless the last calibration is still valid.
 
     Args:
         path: path of the index.
-        data: a feature file with validation clips; None uses the clips of the last calibration, or those of the index
-            if there was none.
+        data: a feature file with validation clips; None uses the clips of the last calibration, or the clips of
+            the index if there was no calibration.
         encoder: encoder of the index.
         precision: share of best hits above the threshold that fit.
         on_note: called with notes for the user.
@@ -121,7 +121,7 @@ def why_uncalibrated(record: CalibrationRecord) -> str:
         return "the index is not calibrated; run `aadml index` to calibrate it"
     if record.clips < FEWEST:
         return f"{record.data} has {record.clips} of the {FEWEST} validation clips that are needed"
-    return f"the validation clips of {record.data} cannot be such queries"
+    return f"the validation clips of {record.data} cannot form such queries"
 
 
 def _checksum(data: str) -> str | None:
@@ -131,7 +131,6 @@ def _checksum(data: str) -> str | None:
 
 
 def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> ValidationQueries:
-    """Return validation clips of the index itself, by their numbers."""
     for indexed, _ in index.galleries.values():
         numbers = np.intersect1d(numbers, indexed)
     numbers = _drawn(numbers, index)
@@ -151,7 +150,7 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
 
 
 def check_widths(source: IndexSource, widths: Mapping[Modality, int], place: str | Path) -> None:
-    """Raise InputError if the features of a file are not as wide as those of an index.
+    """Raise InputError if the features of a file and the features of an index differ in width.
 
     Args:
         source: clips of the file.
@@ -159,10 +158,10 @@ def check_widths(source: IndexSource, widths: Mapping[Modality, int], place: str
         place: path of the file, for the message.
     """
     for modality, items in source.present.items():
-        dimension, width = items.features.shape[1], widths.get(modality)
-        if width not in (None, dimension):
+        dimensions, width = items.features.shape[1], widths.get(modality)
+        if width not in (None, dimensions):
             raise InputError(
-                f"{place}: {modality} has {dimension} dimensions, but the index has {width}; pass "
+                f"{place}: {modality} has {dimensions} dimensions, but the index has {width}; pass "
                 "features of the extractor of the index"
             )
 
@@ -207,7 +206,7 @@ def _curves(
 
 
 def _drawn(clips: NDArray[np.int64], index: IndexContent) -> NDArray[np.int64]:
-    """Draw clips if there are too many for a calibration in seconds."""
+    """Draw a sample of clips if a calibration with all clips would take too long."""
     largest = max(len(gallery) for _, gallery in index.galleries.values())
     most = min(MOST, max(200, PRODUCTS // max(largest, 1)))
     return clips if len(clips) <= most else np.sort(np.random.default_rng(0).permutation(clips)[:most])
@@ -226,7 +225,7 @@ def _each_other(index: IndexContent, queries: ValidationQueries) -> tuple[IndexC
 
 
 def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) -> Iterator[Query]:
-    """Yield the kinds of queries; without classes, only those between different modalities."""
+    """Yield the kinds of queries; without classes, only queries between different modalities."""
     singles: list[tuple[Modality, ...]] = [(m,) for m in queries.vectors]
     both: list[tuple[Modality, ...]] = [("audio", "visual")] if {"audio", "visual"} <= set(queries.vectors) else []
     for modalities in singles + both:
@@ -238,7 +237,7 @@ def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) ->
 def _calibrated(
     index: IndexContent, queries: ValidationQueries, kind: Query, *, classes: bool, precision: float
 ) -> Calibration | None:
-    """Fit the calibration of one kind of query: hits of the same class fit; without classes, only the clip itself."""
+    """Fit the calibration of one kind of query; without classes, a hit fits only if it is the clip of the query."""
     modalities, to = kind
     numbers, gallery = index.galleries[to]
     if not classes and not np.isin(queries.numbers, numbers).all():

@@ -253,7 +253,7 @@ class Index:
             visual: a picture or a video: the path of a file, or features (d,).
             clip: a video; the scores of its sound and its picture are averaged.
             text: words, if the model reads words, or features (d,).
-            to: modality of the items; optional if the index has only one.
+            to: modality of the items; optional if the index has only one modality.
             k: number of items.
             where: an SQL condition on the columns of the items, such as "label = 'dog'".
             parameters: a value for each `?` in the condition.

@@ -30,10 +30,10 @@ from aadml.search.items import Galleries, galleries_of
 from aadml.search.store import connect, reading, writing
 
 SMALLEST = 100_000
-"""Items below which exact search takes milliseconds, so that no cells are built."""
+"""Smallest number of items with cells; an exact search of fewer items takes milliseconds."""
 
 LARGEST_SHARE = 0.25
-"""Share of the items above which probing cells is not faster than exact search."""
+"""Largest share of items in probed cells; above this share, exact search is as fast."""
 
 K, QUERIES = 10, 200
 _PER_CENTER, _ROUNDS, _PART = 64, 10, 1 << 14
@@ -101,22 +101,22 @@ class _ProbedCells:
 def make_cells(
     gallery: Gallery, queries: Mapping[Modality, RecallQueries], *, recall: float, smallest: int
 ) -> Cells | str:
-    """Build twice the square root of n cells, and choose the smallest number of probes that reaches a recall.
+    """Build 2 sqrt(n) cells, and choose the smallest number of probes that reaches a recall.
 
     Args:
         gallery: n items.
         queries: queries by modality.
         recall: share of the ten best items to be found, on average over the queries of every modality.
-        smallest: number of items below which no cells are built.
+        smallest: smallest number of items for building cells.
 
     Returns:
-        The cells, or a sentence on why there are none.
+        The cells, or the reason why no cells are built.
 
     Raises:
         InputError: faiss is not installed.
     """
     if len(gallery) < smallest:
-        return f"{len(gallery):,} items: searched exactly, like every set below {smallest:,} items"
+        return f"{len(gallery):,} items are searched exactly, because approximate search needs {smallest:,} items"
     points = _points(gallery)
     centers = _centers(points, 2 * round(len(gallery) ** 0.5))
     cells = Cells(centers, _assigned(points, centers), 1, {}, gallery.similarity)
@@ -127,13 +127,13 @@ def make_cells(
         if min(shares.values()) >= recall:
             return replace(cells, recall=shares)
     return (
-        f"searched exactly: {cells.probes} of {len(centers)} cells give a recall@{K} of {min(shares.values()):.3f}, "
-        "and more cells take as long as all items"
+        f"the items are searched exactly, because {cells.probes} of {len(centers)} cells reach a recall@{K} of only "
+        f"{min(shares.values()):.3f}, and more cells take as long as all items"
     )
 
 
 def _growing(cells: int) -> list[int]:
-    """Return numbers of probes that grow by a quarter, up to the largest that is faster than exact search."""
+    """Return numbers of probes that grow by a quarter, up to the largest number that is faster than exact search."""
     most = max(1, int(LARGEST_SHARE * cells / 2))  # probed cells are larger than most cells
     return sorted({*(min(most, round(1.25**n)) for n in range(1 + int(np.log(most) / np.log(1.25) + 1))), most})
 
@@ -176,11 +176,11 @@ def _recall(cells: Cells, queries: Tensor, exact: list[set[int]]) -> float:
 
 
 def approximate_index(path: Path, recall: float | None, encoder: IndexEncoder, on_note: Note | None = None) -> None:
-    """Build the cells of an index in their own transaction, if the index has changed since its last cells.
+    """Build the cells of an index in their own transaction, if the index has changed since the last build.
 
     Args:
         path: path of the index.
-        recall: share of the ten best items that a search must find; None keeps the recall of the index, if it has one.
+        recall: share of the ten best items that a search must find; None keeps the recall of an index with cells.
         encoder: encoder of the index.
         on_note: called with notes for the user.
     """

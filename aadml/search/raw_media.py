@@ -110,5 +110,5 @@ def _decodable(source: MediaFiles, modality: Modality, encoder: ModelEncoder) ->
             return good, encoder.embed(source.select(torch.tensor(good)), modality)
         except InputError:
             if len(source.failures) == before:
-                raise  # not a failure of decoding
+                raise  # the error has another cause than decoding
     return good, None

@@ -20,7 +20,7 @@ class Hit:
         score: score in the unit of the similarity, such as a cosine.
         probability: probability that the hit fits; None if the index has no calibration of such queries.
         media: modality -> path of the file; empty if unknown.
-        moment: the stretch that fits best; None if the index has no moments of the clip.
+        moment: the stretch that fits the query best; None if the index has no moments of the clip.
     """
 
     item: Item
@@ -38,7 +38,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Found:
-    """The results of a search.
+    """Results of a search.
 
     Attributes:
         hits: best first; equal scores in the order of their ids.
@@ -46,7 +46,7 @@ class Found:
         to: modality of the items.
         among: number of items that were searched.
         similarity: similarity of the vectors, by name.
-        calibration: calibration of the probabilities; None if there are none.
+        calibration: calibration of the probabilities; None if there are no probabilities.
         looked_at: number of items that were scored; fewer than `among` if the search was approximate.
         uncalibrated: reason why there are no probabilities, in a few words; empty if there are probabilities.
     """

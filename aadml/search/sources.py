@@ -30,7 +30,7 @@ from aadml.search.store import Item
 
 @dataclass(frozen=True)
 class Present:
-    """The items that have one modality.
+    """Items that have one modality.
 
     Attributes:
         rows: (n,) positions among all items.
@@ -45,11 +45,11 @@ class Present:
 
 @dataclass(frozen=True)
 class IndexSource:
-    """The clips to be indexed.
+    """Clips to be indexed.
 
     Attributes:
         items: the clips.
-        present: modality -> features of the items that have it.
+        present: modality -> features of the items that have the modality.
         origins: modality -> provenance of its features.
         failures: files that could not be read.
         content: content of the feature file; None if the source is media.
@@ -173,7 +173,7 @@ def _label(content: FeatureFile, row: int) -> str:
 
 
 def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], work: Work) -> IndexSource:
-    """Extract features from a manifest or a folder of media, each modality by itself, since a clip may have only one.
+    """Extract features from a manifest or a folder of media, each modality by itself, as clips may lack a modality.
 
     Extraction resumes unfinished work and recognizes files by their content.
 
@@ -244,7 +244,8 @@ def _of_folder(folder: Path) -> Manifest:
         )
     names = [utf8(os.path.relpath(file, folder)) for file in files]
     if len(set(names)) < len(names):
-        raise InputError(f"{folder}: two files have equal names in UTF-8; rename one file")
+        doubled = next(name for n, name in enumerate(names) if name in names[:n])
+        raise InputError(f"{folder}: two files have the name '{doubled}' in UTF-8; rename one of the two files")
     rows = tuple(
         Row(id=name, media=dict.fromkeys(("audio", "visual"), str(file)), label="", split="test", columns={})
         for name, file in zip(names, files, strict=True)

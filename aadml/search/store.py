@@ -30,7 +30,7 @@ Columns = Mapping[str, str]
 """Further column -> its SQL type: TEXT or NUMERIC."""
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,12})?")
-_WAIT = 30.0  # seconds that a transaction waits for another one
+_WAIT = 30.0  # seconds that a transaction waits for another transaction
 _NEW = f"""
 PRAGMA journal_mode = OFF;  -- the rename is the transaction
 PRAGMA synchronous = OFF;
@@ -55,7 +55,7 @@ class Item:
         id: unique in the index.
         media: modality -> path of the file, relative to the folder of the index if inside.
         split: `train`, `valid`, `test`, or empty.
-        label: class of the clip; empty if it has none.
+        label: class of the clip; empty if the clip has no class.
         columns: further columns of the manifest.
     """
 
@@ -152,13 +152,16 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an index for one transaction, which an exception undoes: readers read the state before or after it."""
+    """Open an index for one transaction, which an exception rolls back.
+
+    Readers read the state before or after the transaction.
+    """
     with closing(connect(path)) as database, _errors_in_one_line(path):
         database.execute("BEGIN IMMEDIATE")
         checksums.check_facts(database)
         yield database
         checksums.seal_facts(database)
-        database.execute("COMMIT")  # closing without it rolls the transaction back
+        database.execute("COMMIT")  # an exception skips the commit, and closing rolls back
 
 
 @contextmanager
@@ -210,7 +213,7 @@ def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[st
     Args:
         path: path of the index.
         facts: facts to write.
-        columns: further columns of all items; if they differ from those of the index, `entries` holds every item.
+        columns: further columns of all items; if the columns of the index differ, `entries` holds every item.
         removed: ids of the items that are removed.
         entries: new items, and replacements of items of the same id.
     """
@@ -242,7 +245,6 @@ def _write(
 
 
 def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str], blocks: checksums.ChangedBlocks) -> None:
-    """Remove the item of an id, if the index has it."""
     number = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
     if number is not None:
         blocks.verify(number[0])

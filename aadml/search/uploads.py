@@ -16,7 +16,7 @@ from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES
 
 @dataclass(frozen=True)
 class ClientLimits:
-    """Limits of what clients may request from the server.
+    """Limits on the requests of clients.
 
     Attributes:
         bytes: largest size of an upload.
@@ -57,7 +57,7 @@ async def uploaded(request: Request, limits: ClientLimits) -> AsyncIterator[Path
                 408, f"the file took longer than {limits.seconds:g} s to arrive; use a smaller file"
             ) from None
         except ClientDisconnect:
-            raise HTTPException(400, "the file arrived only in part") from None
+            raise HTTPException(400, "the file arrived only in part; send the file again") from None
         yield path
 
 
@@ -89,4 +89,4 @@ async def _receive(request: Request, path: Path, limits: ClientLimits) -> None:
     if count > limits.bytes:
         raise _too_large(limits)
     if not count:
-        raise HTTPException(400, "no file arrived; send it as the body of the request")
+        raise HTTPException(400, "no file arrived; send a file as the body of the request")

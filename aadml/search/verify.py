@@ -29,10 +29,10 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
             an earlier edition wrote it.
 
     Returns:
-        A sentence for each file or part that is damaged, missing or changed; empty if everything is intact.
+        A sentence for each file or part that is damaged, missing or changed; empty if all parts are intact.
 
     Raises:
-        InputError: the file does not exist or has none of these kinds.
+        InputError: the file does not exist or is of another kind.
 
     Example:
         >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
@@ -56,7 +56,7 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
         message = f"{place}: cannot be read ({error.strerror or error})"
         if error.errno == errno.EIO:
             return [f"{message}; restore the file from a copy"]
-        raise InputError(message) from error
+        raise InputError(f"{message}; check its permissions") from error
     if not verified:
         on_unverified(f"{place}: is readable, but has no checksums (another program or an earlier edition wrote it)")
     return []
@@ -72,7 +72,7 @@ def _verify_blocks(path: Path) -> bool:
     """Verify the blocks of an HDF5 file, or read the values of a feature file that has no checksums."""
     is_sealed = has_checksums(path)
     if not is_sealed and not h5py.is_hdf5(path):
-        raise InputError(f"{path}: a file of another kind; pass a run, a model, a file of aadml or a ledger")
+        raise InputError(f"{path}: is a file of another kind; pass a run, a model, a file of aadml or a ledger")
     if is_sealed:
         with CheckedReader(path) as reader:
             reader.verify()

@@ -23,7 +23,7 @@ def hardest(
         comparison: a anchors against c candidates.
         generator: generator that draws random positives.
         score: measure of nearness, a key of SCORES.
-        positive: "random" (one drawn at random), "own", "hardest" or "all".
+        positive: the positive to select: a "random" one, the anchor's "own" partner, the "hardest", or "all".
     """
     distance = dissimilarity(comparison, score)
     return comparison.narrow(

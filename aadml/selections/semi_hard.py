@@ -28,7 +28,7 @@ def semi_hard(
         comparison: a anchors against c candidates.
         generator: generator that draws the positives.
         score: measure of nearness, a key of SCORES.
-        margin: if above 0, the negatives must also be nearer than d_ap + margin.
+        margin: largest excess of a negative's distance over d_ap; 0: no limit.
         keep: keep the "nearest" of these negatives, or "all" of them.
     """
     distance = dissimilarity(comparison, score).detach()

@@ -88,7 +88,7 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
 
 
 def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
-    """Return the folder of a run; a folder named by the second edition keeps its name."""
+    """Return the folder of a run; a folder that an earlier version created keeps its name."""
     before = folder / RUNS / f"{cell.name}_seed={seed}"
     return before if before.is_dir() else folder / RUNS / cell.folder(f"seed{seed}")
 

@@ -61,7 +61,7 @@ def write_ablation(
     rows = {cell.name: scores[cell.name] for cell in ablation.cells}
     pairs = {cell: (cell, baseline) for cell, baseline in ablation.baselines.items()}
     head = summary(rows, scores, pairs, reference, [table.caption], what="cell")
-    ending = StudyPart("How it was made", config, [seeds])
+    ending = StudyPart("How the study was made", config, [seeds])
     return table, write_study(execution, title, "Ablation", head, [first, results, *others], ending=ending)
 
 

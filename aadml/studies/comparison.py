@@ -58,8 +58,8 @@ def compare(
     Args:
         data: a feature file in any layout; None uses the sample clips.
         methods: "all", or names of methods and presets, as a list or separated by commas.
-        losses: "all", or names of losses, likewise; each is run with and without anchor-aware proxies.
-        config: config in which each loss replaces the metric loss.
+        losses: "all", or names of losses, likewise; each loss is run with and without anchor-aware proxies.
+        config: config whose metric loss each loss replaces.
         settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: whether anchor-aware rows get their control rows.
@@ -125,7 +125,7 @@ def compare(
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
-    """Return the names of the methods and losses to compare; "all" stands for every name."""
+    """Return the names of the methods and losses to compare; "all" is replaced by every name."""
     plain = []
     for name in listed(losses):
         prefix = proxy_prefix_of(name)

@@ -164,7 +164,7 @@ def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Ta
             for row, controls in anchored
         ]
     columns.add_cost("steps")
-    caption = f"With the anchor-aware proxy, minus each of its controls. {about}"
+    caption = f"Mean MAP with the anchor-aware proxy, minus the mean MAP of each control. {about}"
     return columns.table(caption)
 
 
@@ -177,7 +177,7 @@ def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Tab
     for other in rows:
         column = [both.get((row.cell.name, other.cell.name)) for row in rows]
         columns[other.name] = [None if minus is None else signed(minus.mean) + mark(minus) for minus in column]
-    return columns.table(f"Row minus column, MAP mean. {about}")
+    return columns.table(f"Differences of the mean MAP, row minus column. {about}")
 
 
 def _controls_of(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> dict[str, ComparisonRow]:

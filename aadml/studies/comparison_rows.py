@@ -72,8 +72,7 @@ class RowSettings:
         data: path of the features.
         changes: values that are set in each row that has the key.
         max_epochs: upper limit on the training epochs.
-        config: config in which each loss replaces the metric loss, also used as the row of its method; None is the
-            default.
+        config: config whose metric loss each loss replaces, also used as the row of its method; None is the default.
         with_controls: whether anchor-aware rows get their controls.
         with_rivals: whether anchor-aware rows get their rivals.
     """
@@ -87,7 +86,7 @@ class RowSettings:
 
     @cached_property
     def base(self) -> ConfigFile:
-        """Config file in which each loss replaces the metric loss."""
+        """Config file whose metric loss each loss replaces."""
         return open_config(self.config or DEFAULT_METHOD)
 
 
@@ -166,7 +165,9 @@ def named_rows(
             rows += _rows("losses", NONE, {"": none}, settings.base.tuning_space())
     for key, names in refused.items():
         if len(set(names)) >= len([*methods, *losses]) + bool(losses):
-            raise InputError(f"--set {key}: no row has this key, or every row sets its own; leave out this setting")
+            raise InputError(
+                f"--set {key}: no row has this key, or every row sets its own value; leave out this setting"
+            )
     notes = [
         f"{key} was not set for rows that lack the key or set their own value: {', '.join(dict.fromkeys(names))}"
         for key, names in refused.items()

@@ -14,7 +14,7 @@ UNIFORM = "uniform mean of neighbors"
 AFFINE = "affine map of the anchor"
 
 EVEN = 1e4
-"""Temperature of free attention at which the weights of two neighbors differ by 0.02 % at most."""
+"""Temperature of free attention that makes the weights of two neighbors differ by 0.02 % at most."""
 
 MIXED = ("residual", "aa_on", "aa_mix")
 """Options of every proxy that set how the proxy enters the loss."""

@@ -45,7 +45,7 @@ class SweepResult:
         return "\n".join([*map(markdown, self.tables), str(self.page or self.folder)])
 
     def to_dict(self) -> Json:
-        """Return the tables as `--json` prints them: a single table as an object, several as a list."""
+        """Return the tables as `--json` prints them: a single table as an object, several tables as a list."""
         tables = [as_json(table) for table in self.tables]
         return tables[0] if len(tables) == 1 else tables
 
@@ -118,7 +118,7 @@ def shard_of(shard: str | None, *, merge: bool) -> tuple[int, int] | None:
         InputError: the text is not a shard, or a shard is combined with a merge.
     """
     if shard and merge:
-        raise InputError("--shard and --merge: both given, but --merge trains no runs; pass only one option")
+        raise InputError("--shard and --merge cannot be combined, because --merge trains no runs; pass only one option")
     return read_shard(shard) if shard else None
 
 
@@ -140,7 +140,7 @@ def with_needed(jobs: Sequence[Job]) -> list[Job]:
 
 
 def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> list[SweepOutcome]:
-    """Run the jobs that others need, then the others, each once; skip jobs whose needed job failed.
+    """Run the jobs that other jobs need, then the remaining jobs; skip jobs whose needed job failed.
 
     Args:
         jobs: the jobs; a job may need other jobs.
@@ -155,7 +155,7 @@ def work_off_needed(jobs: Sequence[Job], workers: int | None, work: RunJobs) -> 
     reasons = {outcome.job.folder: outcome.reason for outcome in outcomes}
     rest = [job for job in with_needed(jobs) if job.folder not in first]
     lost = {
-        job.folder: SweepOutcome(job, f"{job.needs.folder.name}, which it needs, failed: {reasons[job.needs.folder]}")
+        job.folder: SweepOutcome(job, f"the needed run {job.needs.folder.name} failed: {reasons[job.needs.folder]}")
         for job in rest
         if job.needs and reasons[job.needs.folder]
     }

@@ -57,7 +57,7 @@ def sole_owner(folder: Path, data: Mapping[Path, str] | None = None) -> Iterator
             if place.is_relative_to(folder) and set(place.glob("*")) == {place / DATA} and _noted(place / DATA):
                 (place / DATA).unlink()
         os.close(handle)
-        for place in sorted(absent, reverse=True):  # inner ones first
+        for place in sorted(absent, reverse=True):  # inner folders first
             with suppress(OSError):  # removed before, or not empty
                 place.rmdir()
 
@@ -91,8 +91,8 @@ def _keep_to(folder: Path, data: str) -> None:
     if noted and any(place.is_dir() for place in folder.iterdir()):
         if noted["sha256"] != sha256 or (drawn and noted["data"] != data):
             raise InputError(
-                f"{folder}: contains runs on other data ({noted['data']} as it was then); choose another --output "
-                f"for {data}"
+                f"{folder}: contains runs on other data ({noted['data']}, which may have changed since); choose "
+                f"another --output for {data}"
             )
         return
     folder.mkdir(parents=True, exist_ok=True)

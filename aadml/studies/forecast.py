@@ -22,7 +22,7 @@ from aadml.studies.job import Job, is_done
 from aadml.studies.sweep import in_processes
 
 WORTH_ASKING = 3600.0
-"""Smallest estimated duration, in seconds, for which the user must confirm before the work begins."""
+"""Smallest estimated duration, in seconds, that the user must confirm before the work begins."""
 _BATCHES = 2
 _CAPTIONS = 32
 _EPOCHS = 2  # the first epoch is a warm-up
@@ -82,12 +82,12 @@ class Forecast:
         finished = f"{self.finished} are finished, " if self.finished else ""
         workers = f"on {self.workers} worker{'s' if self.workers != 1 else ''}" if self.workers else "in this process"
         return (
-            f"{len(self.seconds) + self.finished} runs: {finished}{len(self.seconds)} to do, about "
+            f"{len(self.seconds) + self.finished} runs: {finished}{len(self.seconds)} remain, about "
             f"{in_words(self.wall)} {workers} (from {_EPOCHS * _BATCHES} steps of each kind)"
         )
 
     def longest_first(self, jobs: Sequence[Job]) -> list[Job]:
-        """Return the longest runs first, so that no worker has a long run left at the end."""
+        """Sort runs by estimated time, the longest first, so that no worker has a long run left at the end."""
         return sorted(jobs, key=lambda job: -self.seconds.get(str(job.folder), 0.0))
 
 
@@ -119,8 +119,8 @@ def forecast(
     slow each other down.
 
     Args:
-        jobs: all runs, including finished ones.
-        workers: number of processes, of one thread each if there are several.
+        jobs: all runs, including finished runs.
+        workers: number of processes; several processes use one thread each.
         note: called with a line before measuring, and for each kind that cannot be measured and is left out.
         kinds: folder of a run -> kind; runs of the same kind take the same time per step. By default `kind_of`.
 
@@ -185,7 +185,7 @@ def measure(config: Config, splits: Splits) -> Rate:
 
 
 def _some(clips: Clips) -> tuple[Clips, float]:
-    """Return the clips to embed, and the ratio of all clips to them; of sound and captions, a few clips suffice."""
+    """Return the clips to embed (a few if they are sound and captions), and the ratio of all clips to these clips."""
     if all(isinstance(features, Matrix) for features in clips.features.values()):
         return clips, 1.0
     few = clips.select(torch.arange(min(len(clips), _CAPTIONS)))

@@ -89,7 +89,7 @@ class Cell:
     """One point of a grid, or one row of a comparison: a config without its seed, under a name.
 
     Attributes:
-        name: unique among the cells.
+        name: name, unique among the cells.
         config: resolved config; each run replaces the seed by its own.
         settings: values of the axes; None if the key has no effect.
     """
@@ -104,7 +104,7 @@ class Cell:
 
 
 def axes_of(over: Mapping[str, Sequence[object]] | Sequence[str]) -> list[Axis]:
-    """Parse axes: key -> values, or texts as for `--over`; values that are one text are parsed as in `--over` ("1..7").
+    """Parse axes: key -> values, or texts as for `--over`; a text as values ("1..7") is parsed in the same way.
 
     Raises:
         InputError: see `parse_axis`; also for a value that is neither a mapping nor texts.
@@ -222,7 +222,6 @@ def folder_name(base: Config, axes: Sequence[Axis]) -> str:
 
 
 def _on_one_line(value: object) -> str:
-    """Return a value as YAML."""
     return " ".join(yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n...\n").split())
 
 

@@ -15,7 +15,7 @@ from aadml.runs.session import read_records
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, scored
 
-TWO_SEEDS = "Two seeds are too few to estimate the variation between seeds; train more (--seeds 5)."
+TWO_SEEDS = "Two seeds are too few to estimate the variation between seeds; train more seeds (--seeds 5)."
 
 
 @dataclass(frozen=True)
@@ -201,11 +201,12 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
     count = sum(not math.isnan(minus.p) for minus in known)
     if not count:
         return ["Differences are those of the mean MAP. They are not tested, as there is only one seed."]
-    corrected_for = f"; intervals and p are corrected for {count} comparisons (Holm)" if count > 1 else ""
+    corrected_for = f" Intervals and p are corrected for {count} comparisons (Holm)." if count > 1 else ""
     few = [TWO_SEEDS] if any(minus.seeds == 2 for minus in known) else []
     return [
-        f"Differences of the mean MAP [95 % interval], paired over {over}{corrected_for}; * is significant at 5 %; "
-        f"≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); a difference without a mark is undecided.",
+        f"Differences of the mean MAP [95 % interval] are paired over {over}.{corrected_for} The mark * is "
+        f"significance at 5 %, and ≈ is equivalence within ±{NEGLIGIBLE:g} (test at 5 %). A difference without a mark "
+        "is undecided.",
         *few,
     ]
 

@@ -47,8 +47,8 @@ def sweep(
 
     Args:
         jobs: the runs, each in a folder of its own.
-        workers: number of processes, of one thread each if there are several; 0 runs in this process; None is one per
-            core, or one on a GPU.
+        workers: number of processes; several processes use one thread each. 0 runs in this process, and None starts
+            one process per core, or a single process on a GPU.
         on_outcome: called as soon as a run is finished, failed, or kept.
         on_epoch: called with (job, epochs done, epochs) after every epoch.
 
@@ -85,7 +85,7 @@ def sweep(
 def in_processes(
     work: Work[T], tasks: Iterable[T], workers: int, report: Callable[[T, Any], None] = lambda task, value: None
 ) -> Iterator[tuple[T, Any]]:
-    """Run tasks in processes, of one thread each if there are several.
+    """Run tasks in processes; several processes use one thread each.
 
     Args:
         work: (task, report) -> result.
@@ -136,5 +136,5 @@ def _check_same_config(job: Job) -> None:
     keys = [key for key in {**stored.values, **wanted.values} if stored.values.get(key) != wanted.values.get(key)]
     changed = "the text differs"
     if keys:
-        changed = f"{keys[0]}: {stored.values.get(keys[0])} there, {wanted.values.get(keys[0])} wanted"
+        changed = f"{keys[0]} is {stored.values.get(keys[0])} instead of {wanted.values.get(keys[0])}"
     raise InputError(f"{job.folder}: contains a run of a different config ({changed}); choose another --output")

@@ -55,7 +55,7 @@ class ResultColumns(dict[str, list[Cell]]):
             self[name] = [cell.over_seeds(metric, direction) for cell in self._cells]
 
     def add_differences(self, title: str, pairs: Sequence[Pair | None]) -> None:
-        """Test pairs of cells, one per row, and add their differences; text is empty for a pair of equal cells."""
+        """Test pairs of cells, one per row, and add their differences; the text is empty for a pair of equal cells."""
         self.tested = differences(self._scores, (p for p in pairs if p and p[0] != p[1] and p[1] in self._scores))
         self[title] = [None if pair is None else in_words(self.tested.get(pair)) for pair in pairs]
 
@@ -105,7 +105,7 @@ class StudyPart:
     drawings: Mapping[str, str] = field(default_factory=dict)
 
 
-ENDING = StudyPart("How it was made", "")
+ENDING = StudyPart("How the study was made", "")
 
 
 def write_study(
@@ -127,7 +127,7 @@ def write_study(
         summary: summary as HTML.
         parts: parts of the page.
         ending: last part, which begins with the command.
-        with_figures: write no page if there are no drawings, because matplotlib is not installed.
+        with_figures: whether the page has figures; such a page is not written without matplotlib.
 
     Returns:
         Path of the page; None if no page is written.
@@ -229,7 +229,7 @@ def summary(
     failed = sum(len(cell.failed) for cell in rows.values())
     shown = [page.Fact(f"best test {mean_map(rows.values())}", str(scored[best]), best)]
     if reference in scored and reference != best:
-        shown.append(page.Fact("measured against", str(scored[str(reference)]), str(reference)))
+        shown.append(page.Fact("compared with", str(scored[str(reference)]), str(reference)))
     shown.append(page.Fact("chance", f"{chance:.3f}", "MAP of a random order"))
     several = f"{len(rows)} {what}s" if len(rows) != 1 else f"1 {what}"
     shown.append(page.Fact("runs", str(runs), several + (f", {failed} runs failed" if failed else "")))
@@ -279,8 +279,8 @@ def result_tables(shown: Table, key_columns: int = 1, figure: str = "") -> str:
     html = page.table(shown, [name for name in shown.columns if name not in (*printed, *cost)])
     positions = [shown.columns.index(name) for name in printed]
     rows = tuple(row for row in shown.rows if any(row[position] is not None for position in positions))
-    if rows:  # the best figure of all rows is not marked among those with published figures
-        html += f'<h3>Beside the published figures</h3><p class="note">{page.text(NOTE)}</p>'
+    if rows:  # the best result of all rows is not marked among the rows with published results
+        html += f'<h3>Beside the published results</h3><p class="note">{page.text(NOTE)}</p>'
         html += page.table(replace(shown, rows=rows, best=()), [*keys, "MAP mean", *printed])
     costs = "<h3>Cost</h3>" + page.table(shown, [*keys, *cost]) if cost else ""
     return html + page.drawings([part for part in (figure, costs) if part])

@@ -1,9 +1,9 @@
 """Extractors, which compute features from the sound, the frames or the text of a clip; EXTRACTORS lists them.
 
-An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch. It does cheap steps and
-steps that reduce the data (resizing, a log-mel front end, a complete descriptor without weights). `describe` runs the
-network in the main process on several clips. An extractor without weights has no `describe`: `prepare` returns its
-features over time.
+An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch. This step has the cheap
+computations and the computations that reduce the data (resizing, a log-mel front end, a complete descriptor without
+weights). `describe` runs the network in the main process on several clips. An extractor without weights has no
+`describe`: `prepare` returns its features over time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ class Extractor:
     Attributes:
         name: name of the extractor in `EXTRACTORS`, or its import path.
         modality: audio, visual or text.
-        dimension: dimension of the features, after `fit` if there is one.
+        dimension: dimension of the features, after `fit` if `fit` is not None.
         inputs: kind of data to decode.
         parameters: all settings that determine the values, as JSON: variant, front end, precision, `weights` (SHA-256,
             "untrained", or None if there are no weights). Name and parameters identify the features that a model is
@@ -111,7 +111,7 @@ class Extractor:
 
 
 class ExtractorFactory(Protocol):
-    """Function that builds an extractor from options; `Extractor.modality` is its modality."""
+    """Function that builds an extractor from options; `Extractor.modality` states the modality of the extractor."""
 
     def __call__(self, **options: Any) -> Extractor:
         """Build an extractor."""
@@ -168,7 +168,7 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     Args:
         name: an entry of `EXTRACTORS[modality]`, an import path, or `hf:MODEL[@revision][#pooling]`.
         modality: `audio`, `visual` or `text`; the extractor must have this modality.
-        options: keyword-only options of its factory.
+        options: keyword-only options of the extractor's factory.
 
     Raises:
         InputError: there is no such extractor of the modality, or an option or its value is invalid.
@@ -179,7 +179,9 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     built = factory(**keywords(factory, checked_options(factory, values, name, name=name)))
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:
-        raise InputError(f"--{modality} {name}: is an extractor of {built.modality}; pass an extractor of {modality}")
+        raise InputError(
+            f"--{modality} {name}: computes features of {built.modality}; pass an extractor of {modality} features"
+        )
     # the name with which the extractor can be built again
     return built if built.name in EXTRACTORS[modality] else replace(built, name=name)
 

@@ -26,7 +26,7 @@ class Crnn(nn.Module):
     """Five convolutions with L4 pooling, a bidirectional GRU at a quarter of the frame rate, then interpolation.
 
     A batch norm precedes every convolution. The vectors of a clip do not depend on the padding of its batch. The
-    default sizes have 732,354 parameters.
+    network of the default sizes has 732,354 parameters.
 
     Attributes:
         dimension: dimension of a frame's vector.
@@ -35,7 +35,10 @@ class Crnn(nn.Module):
     def __init__(self, *, channels: int = 128, dimension: int = 300, dropout: float = 0.3) -> None:
         super().__init__()
         if dimension % 2 or channels % 4:
-            raise ValueError(f"dimension {dimension} must be even and channels {channels} a multiple of 4")
+            raise ValueError(
+                f"dimension {dimension} and channels {channels} are given; "
+                "pass an even dimension and a number of channels that is divisible by 4"
+            )
         sizes = [1, *(int(share * channels) for share, _ in _BLOCKS)]
         self.norms = nn.ModuleList(nn.BatchNorm2d(size) for size in sizes[:-1])
         self.convolutions = nn.ModuleList(nn.Conv2d(i, o, 3, padding=1, bias=False) for i, o in pairwise(sizes))

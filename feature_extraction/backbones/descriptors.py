@@ -22,7 +22,7 @@ HUES, LEVELS = 12, 8  # bins per tile: 4 x 4 x (12 hues + 8 saturations + 8 valu
 def log_mel() -> Extractor:
     """Extract mean and standard deviation of 64 log-mel bands of sound (128-d).
 
-    A row of features covers about 0.96 s. Pooling gives mean and standard deviation over the whole clip.
+    A row of features covers about 0.96 s. Pooling computes mean and standard deviation over the whole clip.
 
     Returns:
         The extractor. It accepts sound of any length, and pads sound shorter than one window with zeros.
@@ -70,7 +70,7 @@ def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
 
 
 def describe_sound(samples: NDArray[np.float32]) -> Description:
-    """Compute means, then deviations, of patches of near-equal length of samples (s,) at 16 kHz: (t, 128)."""
+    """Compute means, then deviations, of bands in patches of near-equal length of samples (s,) at 16 kHz: (t, 128)."""
     bands = filled_log_mel(samples, DESCRIPTOR, DESCRIPTOR.window)
     patches = np.array_split(bands, max(1, round(len(bands) / PATCH)))
     rows = [np.concatenate([patch.mean(axis=0), patch.std(axis=0)]) for patch in patches]

@@ -46,7 +46,8 @@ class InceptionV3(nn.Module):
         pool_padding: whether the 3x3 average pools inside the blocks include the zeros beyond the border: "counted" for
             torchvision's and timm's files, "excluded" for weights that come from TensorFlow or Keras.
         last_pool: pool of the last block, "average", or "max" as in TensorFlow's graph of 2015-12-05 and its ports.
-        classes: number of classes of the file's classifier, 0 for no classifier; the features do not depend on it.
+        classes: number of classes of the file's classifier, 0 for no classifier; the features do not depend on the
+            classifier.
         auxiliary: whether the auxiliary head is present.
     """
 
@@ -96,8 +97,9 @@ class InceptionV3(nn.Module):
 def network_input(frames: Tensor, *, transform_input: bool) -> Tensor:
     """Normalize frames for the weights.
 
-    torchvision's network takes images normalized by ImageNet's mean and deviation. Its `transform_input`, which its
-    published file needs and `pretrained=True` sets, maps these images to the range of TensorFlow's images.
+    The input of torchvision's network is images normalized by ImageNet's mean and deviation. The option
+    `transform_input`, which the published file needs and `pretrained=True` sets, maps these images to the range of
+    TensorFlow's images.
 
     Args:
         frames: (n, h, w, 3) uint8 RGB.
@@ -244,7 +246,7 @@ def _reduction(reduction: str, eight_bit: bool) -> tuple[Reduction | None, dict[
     """Return the reduction that needs no fit, and the provenance of its matrices."""
     if eight_bit and reduction == "none":
         raise InputError(
-            "inception-v3.eight_bit: true given, but only whitened values can be quantized; "
+            "inception-v3.eight_bit: true is given, but only whitened values can be quantized; "
             "choose reduction own-pca or youtube-8m"
         )
     if reduction != "youtube-8m":

@@ -93,7 +93,7 @@ class ConvBlock(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions and a shortcut; if `halve`, average pooling halves the input of both."""
+    """Two 3 x 3 convolutions and a shortcut; if `halve`, average pooling halves their common input."""
 
     def __init__(self, inputs: int, outputs: int, *, halve: bool, dropout: float) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """VGGish (Hershey et al., ICASSP 2017): 128 values per 0.96 s of sound, in four variants.
 
 Features published as "VGGish" differ. AudioSet released features after PCA and 8-bit quantization. Google's code
-returned values after a last ReLU until August 2020, and returns values before it since then (tensorflow/models#9080).
+returned values after a last ReLU until August 2020, and has omitted this ReLU since then (tensorflow/models#9080).
 The common PyTorch port keeps the ReLU. The variant is therefore selected by name and recorded with the features.
 """
 
@@ -142,7 +142,7 @@ def vggish(
     Args:
         variant: `pre-activation` (Google's code since August 2020), `post-relu` (Google's code before, and the common
             PyTorch port), `pca` (whitened by AudioSet's PCA) or `pca-8bit` (whitened, then quantized to 0 ... 255, as
-            in AudioSet's release). The published PCA is read if `weights` has none.
+            in AudioSet's release). The published PCA is read if the weight file has no PCA.
         weights: `auto` (the published checkpoint), `untrained`, a name in the table of weights, a weight file, or its
             folder.
         device: `auto`, `cpu` or `cuda`.
@@ -192,12 +192,12 @@ def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, ND
 
 
 def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[str, str], dict[str, NDArray[Any]]]:
-    """Return the network, checksums and names of the files read, and the matrices of the PCA if the variant has one."""
+    """Return the network, the checksums and names of its files, and the PCA matrices of the variant, if any."""
     if weights == "untrained":
         if "pca" in variant:
             raise InputError(
-                f"vggish.variant: {variant} given, but AudioSet's PCA belongs to the published weights; "
-                "with weights untrained choose pre-activation or post-relu"
+                f"vggish.variant: {variant} is given, but AudioSet's PCA belongs to the published weights; "
+                "choose pre-activation or post-relu for untrained weights"
             )
         return seeded(VGGish), {"weights": "untrained"}, {}, {}
     file = load_weights(weights, "vggish")

@@ -1,6 +1,6 @@
 """VGGish as a TensorFlow SavedModel, published on TF-Hub or in a folder. This module needs the `tfhub` extra.
 
-The model takes a waveform and contains its front end. Its outputs are not changed.
+The model reads a waveform and contains its front end. Its outputs are not changed.
 """
 
 import os

@@ -23,7 +23,7 @@ class WordTable:
     """Vectors of a vocabulary.
 
     Attributes:
-        words: id -> word; id 0 is the padding, and the last id stands for every word without a vector.
+        words: id -> word; id 0 is the padding, and the last id is shared by all words without a vector.
         vectors: (v, d) float32; the vector of the padding is zero.
     """
 
@@ -61,8 +61,9 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
 def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int = 0) -> WordTable:
     """Build the table of a vocabulary: the padding, the words with a vector, and one vector for all other words.
 
-    A word without a vector takes the vector of one of its spellings (`variants`). All other words share one random unit
-    vector that is nearly orthogonal to all word vectors (|dot| <= 0.25 with each of their unit vectors).
+    A word that `vectors` lacks is assigned the vector of its first spelling in `vectors` (see `variants`). All other
+    words share one random unit vector that is nearly orthogonal to all word vectors (|dot| <= 0.25 with each of their
+    unit vectors).
 
     Args:
         vocabulary: words of the captions.
@@ -70,7 +71,7 @@ def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int
         seed: seed of the shared vector.
 
     Raises:
-        InputError: none of the words has a vector, or no vector is nearly orthogonal to all of them.
+        InputError: none of the words has a vector, or no vector is nearly orthogonal to all word vectors.
     """
     words = sorted(set(vocabulary))
     spellings = {word: next((v for v in variants(word) if v in vectors), None) for word in words}
@@ -95,7 +96,7 @@ def untrained_table(vocabulary: Iterable[str], *, dimension: int = 300, seed: in
 
 
 def variants(word: str) -> Sequence[str]:
-    """Return the spellings of a word to look up: unchanged, other capitalization, joined compounds, American."""
+    """Return the spellings of a word to look up: the word, other capitals, other forms of a compound, and American."""
     joined, underscored = word.replace("-", ""), word.replace("-", "_")
     american = (re.sub("(?<=...)our", "or", word), re.sub("ise(d|s|)$", r"ize\1", word), word.replace("grey", "gray"))
     spellings = (word, word.capitalize(), word.upper(), underscored, joined, *american)
@@ -121,7 +122,7 @@ def _nearly_orthogonal(vectors: Vector, seed: int) -> Vector:
 
 
 def _is_binary(file: BinaryIO, header: bytes) -> bool:
-    """Return whether a file is binary, that is, its second line lacks the number of values in the header."""
+    """Return whether a file is binary: its second line does not hold as many numbers as the header states."""
     if not _counts(header):
         return False
     place = file.tell()

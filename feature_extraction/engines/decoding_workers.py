@@ -1,4 +1,4 @@
-"""Decoding in worker processes; a file that crashes or hangs its decoder fails alone."""
+"""Decoding in worker processes; a file that crashes or hangs its decoder does not affect other files."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Wanted:
     Attributes:
         inputs: form of the decoded input.
         prepare: preprocessing in the decoding process; picklable.
-        minimum_seconds: shorter clips fail.
+        minimum_seconds: minimum duration; shorter clips fail.
         pool: pooling of the prepared clip in the decoding process; None for no pooling in that process.
     """
 
@@ -101,7 +101,7 @@ def decode_all(
     the process or used up the memory. The clip fails only if the second process dies as well.
 
     Args:
-        tasks: the clips; the next one is drawn when a process is free.
+        tasks: the clips; the next clip is drawn when a process is free.
         settings: modalities and limits.
         clips: upper bound of the number of tasks.
         workers: number of processes; None for one process per processor.
@@ -136,7 +136,7 @@ def decoded_by(
     Args:
         pool: result of `decoders`.
         tasks: the clips.
-        suspects: list to which clips whose process died are appended; if None, they are yielded as `crashed`.
+        suspects: list that receives the clips whose process died; None yields these clips as `crashed`.
     """
     parts: dict[int, list[DecodedPart]] = {}
     for event in pool.work_off(tasks):

@@ -21,7 +21,7 @@ from aadml.feature_extraction.manifest import is_text
 
 _SILENCE_SECONDS = 600.0  # longest time without a result, beyond the time limit of a clip
 _TRIES = 3  # on a busy machine, the start may exceed the half minute that Ray allows
-_LOSSES = 3  # number of lost actors after which a clip fails
+_LOSSES = 3  # a clip fails after this number of lost actors
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no usage reports
     "RAY_agent_register_timeout_ms": "120000",  # for the start on a busy machine
@@ -96,7 +96,7 @@ def _decoded(
                     actor = start()
                     running[actor.decode.remote(_from_anywhere(task))] = (actor, task)
                     continue
-                detail = f"{_LOSSES} processes of Ray were lost while decoding the clip"
+                detail = f"{_LOSSES} processes of Ray were lost while they decoded the clip"
                 parts = [DecodedPart(next(iter(task.media)), reason="crashed", detail=detail)]
             yield task, parts
 

@@ -132,7 +132,9 @@ def check_texts(texts: Texts, n: int, place: str) -> None:
     rows = texts.rows
     _require(f"{place}: /text_row", rows, np.int64, len(texts.values))
     if len(rows) and (rows[0] < 0 or rows[-1] >= n or (np.diff(rows) < 0).any()):
-        raise InputError(f"{place}: /text_row must hold clips from 0 to {n - 1} in ascending order")
+        raise InputError(
+            f"{place}: /text_row does not hold clips from 0 to {n - 1} in ascending order; sort the texts by clip"
+        )
 
 
 def check_unique(names: Sequence[str], place: str) -> None:
@@ -171,7 +173,7 @@ def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:
     _require(f"{place}_sequence", values, np.float32, "total", "width")
     _require(f"{place}_offsets", offsets, np.int64, n + 1)
     if offsets[0] != 0 or offsets[-1] != values.shape[0] or (np.diff(offsets) < 0).any():
-        raise InputError(f"{place}_offsets must ascend from 0 to {values.shape[0]}")
+        raise InputError(f"{place}_offsets do not ascend from 0 to {values.shape[0]}; write ascending offsets")
     if times is not None:
         _require(f"{place}_times", times, np.float64, int(offsets[-1]))
 

@@ -63,7 +63,8 @@ class Columns:
         if not is_index or not np.isin(rows, np.arange(clips)).all():
             count = len(texts) if texts.ndim else 0
             raise InputError(
-                f"{self.path}: {TEXT_ROW} must hold {count} clip numbers from 0 to {clips - 1}, one for each text"
+                f"{self.path}: {TEXT_ROW} holds {rows.dtype} {rows.shape}, but must hold {count} clip numbers "
+                f"from 0 to {clips - 1}, one for each text"
             )
         return texts, rows.astype(np.int64)
 
@@ -107,7 +108,7 @@ def read_columns(path: str | os.PathLike[str], named: Mapping[str, str] | None =
 
 
 def written_as(column: str, keys: Container[str]) -> str:
-    """Return the key of a column: its name, or the plural if the file has only that.
+    """Return the key of a column: its name, or the plural if the file has only the plural.
 
     Args:
         column: "label", "id", "split", or any other name, which has no plural.

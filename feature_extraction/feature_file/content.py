@@ -76,7 +76,7 @@ class Texts:
 
     @classmethod
     def sorted(cls, values: NDArray[np.float32], rows: NDArray[np.int64]) -> "Texts":
-        """Build from texts in any order; the order of the texts of a clip is kept."""
+        """Build `Texts` from texts in any order; the order of the texts of a clip is kept."""
         order = np.argsort(rows, kind="stable")
         return cls(values[order], rows[order])
 
@@ -227,10 +227,11 @@ class FeatureFile:
         notes = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
         drawn = [modality for modality, origin in self.provenance.items() if origin.get("extractor") == DRAWN]
         if drawn:
-            notes.append(f"{' and '.join(drawn)}: random numbers ({DRAWN}), not features of recordings")
+            verb = "is" if len(drawn) == 1 else "are"
+            notes.append(f"{' and '.join(drawn)} {verb} random numbers ({DRAWN}), not features of recordings")
         for modality, origin in self.provenance.items():
             if "untrained" in (origin.get("weights"), inner(origin, "parameters", "weights")):
-                notes.append(f"{modality}: computed by an untrained network (random weights)")
+                notes.append(f"{modality} was computed by an untrained network (random weights)")
         for modality in self.present:
             lacking = int((~self.has(modality)).sum())
             if lacking:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from aadml.feature_extraction.ground.errors import InputError
 
 MODALITIES = ("audio", "visual", "text")
-"""The usual modalities; a file may have further ones, such as `flow` or `pose`."""
+"""The usual modalities; a file may have further modalities, such as `flow` or `pose`."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LENGTH = 40

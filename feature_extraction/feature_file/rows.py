@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 _BYTES = 1 << 22  # size of a block
 LARGE = 1 << 28
-"""Size in bytes at which an array is mapped from its file, if possible, instead of copied into memory."""
+"""Smallest size in bytes of an array that is mapped from its file, if possible, instead of copied into memory."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class FeatureRows:
     Attributes:
         shape: (n,) or (n, d).
         dtype: type of the values.
-        blocks: returns an iterator of all rows in order, in blocks; can be called repeatedly.
+        blocks: function that returns an iterator of all rows in order, in blocks; repeated calls are possible.
         mapped: the same values mapped from a file; None if they are not mapped.
     """
 

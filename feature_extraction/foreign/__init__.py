@@ -1,4 +1,4 @@
-"""Readers of untrusted files, which are inspected before their sizes are allocated or their links followed."""
+"""Readers of untrusted files, which are inspected before declared sizes are allocated or links are followed."""
 
 from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, open_hdf5, require_keys
 from aadml.feature_extraction.foreign.numpy_files import npy_array, npz_arrays, npz_keys, read_npy, refuse_zip_bomb

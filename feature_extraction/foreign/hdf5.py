@@ -49,9 +49,9 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     try:
         status = Path(place).stat()
     except FileNotFoundError as error:
-        raise InputError(f"{place}: no such file") from error
+        raise InputError(f"{place}: no such file; check the path") from error
     except OSError as error:
-        raise InputError(f"{place}: cannot be read ({error.strerror})") from error
+        raise InputError(f"{place}: cannot be read ({error.strerror}); check the path and its permissions") from error
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file but a device or a pipe"
         raise InputError(f"{place}: is {kind}; pass an HDF5 file")
@@ -60,7 +60,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         raise InputError(f"{place}: cannot be read as HDF5 (it is {problem}); pass an HDF5 file")
     problem = _inspected(str(Path(place).resolve()), status.st_size, status.st_mtime_ns, status.st_ino)
     if problem:
-        raise DamagedFileError(f"{place}: {problem}")
+        raise DamagedFileError(f"{place}: {problem}; restore the file from a copy, or pass another file")
     try:
         with _opened(place) as file:
             yield file
@@ -89,7 +89,7 @@ def _opened(place: str) -> Iterator[h5py.File]:
             with h5py.File(_verified(place, reader), "r") as file:
                 yield file
         finally:
-            if reader.failure:  # HDF5 may have reported it otherwise, or not at all
+            if reader.failure:  # HDF5 may have reported another error, or none
                 raise DamagedFileError(reader.failure)
 
 
@@ -123,7 +123,7 @@ def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
 
 
 def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Collection[str]) -> None:
-    """Raise InputError if a requested key is not among the keys of a file; the message contains both."""
+    """Raise InputError if a requested key is not among the keys of a file; the message lists the keys."""
     missing = [key for key in wanted if key not in keys]
     if missing:
         present = ", ".join([*keys][:30]) or "none"
@@ -132,9 +132,9 @@ def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Co
 
 def _values(dataset: Any, where: str) -> NDArray[Any]:
     if not isinstance(dataset, h5py.Dataset):
-        raise InputError(f"{where} is a group, but must be an array")
+        raise InputError(f"{where} is a group, but must be an array; write an array")
     if dataset.shape is None:
-        raise InputError(f"{where} is empty, but must hold one row per clip")
+        raise InputError(f"{where} is empty, but must hold one row per clip; write the rows")
     if dataset.dtype.kind == "c":
         raise InputError(f"{where} holds {dataset.dtype}, but must hold real numbers or text")
     return np.asarray(dataset[()])

@@ -112,7 +112,6 @@ class _Walk:
 
 
 def _blocks(dataset: h5py.Dataset, rows: int) -> Any:
-    """Yield blocks of rows."""
     if not dataset.shape:
         yield np.asarray(dataset[()], dtype=object)
         return

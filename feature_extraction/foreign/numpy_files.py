@@ -120,5 +120,6 @@ def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:
 def _regular(path: str | os.PathLike[str]) -> Path:
     place = Path(path)
     if "\0" in str(place) or not place.is_file():
-        raise InputError(f"{str(place)!r}: no such file" if "\0" in str(place) else f"{place}: no such file")
+        name = repr(str(place)) if "\0" in str(place) else str(place)
+        raise InputError(f"{name}: no such file; check the path")
     return place

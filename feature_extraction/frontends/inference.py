@@ -1,4 +1,4 @@
-"""Inference over batches of clips with independent results; networks with given or random weights; devices."""
+"""Inference over batches of clips with independent results, networks with given or random weights, and devices."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ def loaded(build: Callable[[], Network], state: Mapping[str, Tensor]) -> Network
     """Build a network with given weights, without initializing, copying or converting values.
 
     Args:
-        build: returns the network.
+        build: function that returns the network.
         state: all parameters and buffers of the network, with the right shapes and types.
     """
     with torch.device("meta"):
@@ -83,11 +83,11 @@ def chosen_device(device: str, where: str) -> torch.device:
     if kind == "cuda" and count and (number in ("", "0") or (number.isdigit() and int(number) < count)):
         return torch.device(device)
     possible = f"auto, cpu, cuda:0 to cuda:{count - 1}" if count else "auto, cpu (this machine has no CUDA device)"
-    raise InputError(f"{where}.device: {device} given; choose from {possible}")
+    raise InputError(f"{where}.device: {device} is given; choose from {possible}")
 
 
 def uses_bfloat16(precision: str, device: torch.device) -> bool:
-    """Return whether a network multiplies in bfloat16: if `precision` is "bfloat16", or "auto" on such hardware."""
+    """Return whether a network multiplies in bfloat16: if `precision` is "bfloat16", or "auto" on a capable device."""
     return precision == "bfloat16" or (precision == "auto" and bfloat16_units(device))
 
 

@@ -107,7 +107,7 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
         settings: settings of the network.
 
     Returns:
-        (b, t, bands) or (t, bands), with class, type and device of the waveform. t is 1 + (s - window) // hop
+        (b, t, bands) or (t, bands), with the class, type and device of the waveform. t is 1 + (s - window) // hop
         without padding, 1 + s // hop with padding.
 
     Raises:
@@ -115,7 +115,9 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
     """
     samples = waveform if isinstance(waveform, np.ndarray) else waveform.detach().cpu().numpy()
     if samples.ndim not in (1, 2) or samples.dtype not in (np.float32, np.float64):
-        raise InputError(f"log-mel: {samples.dtype} samples of shape {samples.shape} given; pass floats (b, s) or (s,)")
+        raise InputError(
+            f"log-mel: {samples.dtype} samples of shape {samples.shape} are given; pass floats (b, s) or (s,)"
+        )
     frames = _frames(samples if samples.ndim == 2 else samples[None], settings)
     bands = np.empty((*frames.shape[:2], settings.bands), dtype=samples.dtype)
     height = _CHUNK // settings.fft
@@ -164,7 +166,7 @@ def mel_filters(settings: LogMelSettings) -> Values:
 
 
 def _frames(samples: Floats, settings: LogMelSettings) -> Floats:
-    """Return a view of (b, s) samples as (b, t, window) overlapping frames, with padding by the settings."""
+    """Return a view of (b, s) samples as (b, t, window) overlapping frames, with the padding of the settings."""
     half = settings.fft // 2
     shortest = {"none": settings.window, "reflect": half + 1, "zeros": 1}[settings.padding]
     if samples.shape[1] < shortest:

@@ -35,19 +35,19 @@ def log_mel_by_torch(samples: Tensor, settings: LogMelSettings) -> Tensor:
 
 
 def _frames(samples: Tensor, settings: LogMelSettings) -> Tensor:
-    """Return a view of (b, s) samples as (b, t, window) overlapping frames, with padding by the settings."""
+    """Return a view of (b, s) samples as (b, t, window) overlapping frames, with the padding of the settings."""
     half = settings.fft // 2
     shortest = {"none": settings.window, "reflect": half + 1, "zeros": 1}[settings.padding]
     samples = F.pad(samples, (0, max(0, shortest - samples.shape[1])))
     if settings.padding != "none":
         samples = F.pad(samples, (half, half), mode="reflect" if settings.padding == "reflect" else "constant")
-        margin = (settings.fft - settings.window) // 2  # the window sits in the middle of the transform
+        margin = (settings.fft - settings.window) // 2  # the window is in the middle of the transform
         samples = samples[:, margin : samples.shape[1] - (settings.fft - settings.window - margin)]
     return samples.unfold(1, settings.window, settings.hop)
 
 
 @lru_cache(maxsize=16)
 def _constants(settings: LogMelSettings, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return window (window,) and filters (fft // 2 + 1, bands) on a device."""
+    """Return the window (window,) and the filters (fft // 2 + 1, bands) on a device."""
     window, filters = (torch.from_numpy(values) for values in (hann_window(settings), mel_filters(settings)))
     return window.to(device, dtype), filters.to(device, dtype)

@@ -97,12 +97,12 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
         count += len(block)
     if count < max(2, dimension):
         raise InputError(
-            f"PCA to {dimension} dimensions: {count:,} training frames given; pass at least {max(2, dimension):,} "
+            f"PCA to {dimension} dimensions: {count:,} training frames are given; pass at least {max(2, dimension):,} "
             "(more training clips), or use all 2048 dimensions (reduction none)"
         )
     if dimension > len(mean):
         raise InputError(
-            f"PCA to {dimension} dimensions: the features have {len(mean)} dimensions; choose at most as many"
+            f"PCA to {dimension} dimensions: the features have only {len(mean)} dimensions; choose at most {len(mean)}"
         )
     values, vectors = np.linalg.eigh(scatter / (count - 1))
     components = vectors[:, ::-1][:, :dimension]
@@ -140,7 +140,7 @@ def reduced(whitening: Whitening, rows: NDArray[np.float32], *, eight_bit: bool)
 
 
 def _gathered(blocks: Iterable[Floats]) -> Iterator[NDArray[np.float64]]:
-    """Yield small blocks joined, because the scatter of a block needs a (d, d) sum for any number of rows."""
+    """Join small blocks, because the scatter matrix of a block needs a (d, d) sum for any number of rows."""
     waiting: list[Floats] = []
     for block in blocks:
         if len(block):

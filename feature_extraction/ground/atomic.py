@@ -55,7 +55,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
     Args:
         path: output path.
         kind: noun phrase for messages, such as "a feature file".
-        is_one: returns whether an existing file is of that kind; an empty file may always be replaced.
+        is_one: function that returns whether an existing file is of that kind; an empty file may always be replaced.
 
     Raises:
         InputError: `path` cannot be a file, or a file of another kind exists there.

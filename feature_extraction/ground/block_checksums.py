@@ -38,7 +38,7 @@ def checksums(data: bytes | memoryview) -> NDArray[np.uint64]:
 
 
 def append_checksums(path: str | os.PathLike[str]) -> None:
-    """Append to a file the checksums of its content.
+    """Append the checksums of a file's content to the file.
 
     Raises:
         OSError: the file cannot be read or written.

@@ -25,14 +25,14 @@ class FileSum:
 
     @classmethod
     def of(cls, data: bytes) -> "FileSum":
-        """Compute size and checksum of `data`."""
+        """Compute the size and the checksum of `data`."""
         return cls(len(data), hashlib.sha256(data).hexdigest())
 
     def check(self, data: bytes, place: Path) -> None:
         """Check the data that was read from `place`.
 
         Raises:
-            InputError: size or checksum differ.
+            InputError: the size or the checksum differs.
         """
         if len(data) != self.size:
             raise DamagedFileError(
@@ -85,7 +85,7 @@ def read_sealed(path: Path, form: str, version: int) -> JsonObject:
         version: expected value of the key `version`.
 
     Raises:
-        FileNotFoundError: the file does not exist (or NotADirectoryError); the caller can describe the folder.
+        FileNotFoundError: the file does not exist; NotADirectoryError if a parent is a file.
         InputError: the file cannot be read, is damaged, or has another format or version.
     """
     try:

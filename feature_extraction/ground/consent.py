@@ -45,7 +45,7 @@ def consent_to(*typed: object) -> None:
 
     Args:
         typed: texts ("aa-my_losses:mine", "loss=my_losses:mine"), and mappings or sequences of them. Paths, names of
-            files that exist, sentences, and words such as "synthetic:ave" name no code.
+            files that exist, sentences, and words such as "synthetic:ave" are ignored.
     """
     for value in typed:
         if isinstance(value, str):

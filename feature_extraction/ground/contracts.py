@@ -1,4 +1,4 @@
-"""Contracts of registries: classes that state what an entry accepts and returns.
+"""Contracts of registries: classes that state the arguments and the result of an entry.
 
 A contract is a `Protocol` class with `__call__`, for functions and factories, or the class of the entries. The
 signature is checked when an entry from outside is looked up, the result when the entry is called.
@@ -22,7 +22,7 @@ class Condition:
 
     Attributes:
         text: description of the result ("a scalar Tensor").
-        holds: tests a result of the annotated type.
+        holds: predicate on a result of the annotated type.
     """
 
     text: str
@@ -59,7 +59,7 @@ def require_contract(entry: object, contract: type | None, kind: str, place: str
 
 
 def require_result(value: T, contract: type, kind: str, entry: object) -> T:
-    """Return the result of an entry.
+    """Check the result of an entry against its contract, and return the result.
 
     Args:
         value: the result.
@@ -68,7 +68,7 @@ def require_result(value: T, contract: type, kind: str, entry: object) -> T:
         entry: the entry, or its name.
 
     Raises:
-        InputError: the result is not what the contract states; the message contains the expected signature.
+        InputError: the result does not fit the contract; the message contains the expected signature.
     """
     wanted = _result(contract)
     if not _fits(value, wanted):

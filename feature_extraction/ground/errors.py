@@ -5,7 +5,7 @@ Any other exception that escapes is a defect of the program.
 
 import re
 
-_LONGEST, _KEPT = 255, 80  # characters of a word, and of what is left of a longer one
+_LONGEST, _KEPT = 255, 80  # characters of a word, and of the rest of a longer word
 _LONG = re.compile(rf"`(?:aadml|hf) [^`]*`|\S{{{_LONGEST + 1},}}|(?<!\w)'[^']{{{_KEPT + 1},}}'(?!\w)")
 
 
@@ -14,7 +14,7 @@ class AadmlError(Exception):
 
 
 class InputError(AadmlError, ValueError):
-    """Invalid input: the message contains what is wrong, what was given, and what to do.
+    """Error for invalid input: the message contains the problem, the given value, and the remedy.
 
     The command line prints the message as one line and exits with 2. Characters that cannot be printed are escaped, and
     long values are shortened to 80 characters.
@@ -33,7 +33,7 @@ class InUseError(InputError):
 
 
 class UntrustedCodeError(InputError):
-    """Error for external code in a file that the user has not consented to."""
+    """Error for external code that a file names without the user's consent."""
 
 
 class MissingExtraError(InputError):
@@ -42,7 +42,7 @@ class MissingExtraError(InputError):
     @classmethod
     def of(cls, user: str, package: str, extra: str) -> "MissingExtraError":
         """Return the error for a feature `user` that needs a package; `extra` installs the package ("aadml[hub]")."""
-        return cls(f"{user} needs {package}, which is not installed: pip install '{extra}'")
+        return cls(f"{user} needs {package}, which is not installed; run pip install '{extra}'")
 
 
 def cause(error: BaseException) -> str:

@@ -1,8 +1,9 @@
 """Import paths "package.module:name" of registries, configs and flags.
 
-An external module is imported only with consent (`consent.py`). It is searched on `sys.path`, then in the current
-folder, then in the folders given to `search_beside`. Its folder is appended to `sys.path`, so that no file there can
-replace an installed package. Child processes of `multiprocessing` start with the `sys.path` of their parent.
+An external module is imported only with consent (`consent.py`). The module is searched for on `sys.path`, then in the
+current folder, then in the folders given to `search_beside`. Its folder is appended to `sys.path`, so that no file in
+the folder can replace an installed package. Child processes of `multiprocessing` start with the `sys.path` of their
+parent.
 """
 
 import ast
@@ -69,7 +70,7 @@ def imported_with_consent(place: str, kind: str = "") -> Any:
 
 
 def _find(module: str) -> None:
-    """Append the folder of a module to `sys.path`: the current folder, or else one of `search_beside`."""
+    """Append the folder of a module to `sys.path`: the current folder, or else a folder of `search_beside`."""
     importlib.invalidate_caches()
     if module in sys.modules or _is_file(importlib.util.find_spec(module)):
         return
@@ -121,7 +122,7 @@ def _failure(place: str, error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     at = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
     what = " ".join(f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}".split())
-    return f"{place}: its module cannot be imported; {what} ({at[0]}, line {at[1]})"
+    return f"{place}: its module cannot be imported: {what} ({at[0]}, line {at[1]}); correct the module"
 
 
 def first_line(place: str) -> str:

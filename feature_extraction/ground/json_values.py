@@ -112,7 +112,8 @@ def parse_as(kind: Callable[..., T], text: bytes, place: str | Path) -> T:
         key = ".".join([kind.__name__, *(part for part in map(str, first["loc"][1:]) if "[" not in part)])
         value = "" if first["type"] == "missing" else f", not {str(first['input'])[:40]!r}"
         raise DamagedFileError(
-            f"{place}: is of another version, or is damaged ({key}: {first['msg']}{value})"
+            f"{place}: is of another version, or is damaged ({key}: {first['msg']}{value}); use the version of "
+            "aadml that wrote the file, or restore the file from a copy"
         ) from error
     built: T = record
     return built

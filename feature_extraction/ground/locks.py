@@ -22,8 +22,8 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
 
     Args:
         handle: descriptor of the file or folder that is locked.
-        lock_file: file that replaces `flock` on other file systems. The file contains host and process. A killed
-            process leaves the file behind.
+        lock_file: file that replaces `flock` on other file systems. The file contains the host name and
+            the process number. A killed process leaves the file behind.
         busy: message for a lock that another process holds.
         wait: whether to wait for a lock that another process holds, or to raise an error after 2 seconds.
 
@@ -47,7 +47,7 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
 
 
 def _flock(handle: int, *, wait: bool) -> None:
-    """Call `flock`; try again for a moment: a killed process holds its lock until it has ended."""
+    """Call `flock` repeatedly for a moment, because a killed process holds its lock until its end."""
     until = time.monotonic() + _GRACE
     while True:
         try:
@@ -72,7 +72,7 @@ def _held(lock_file: Path, busy: str, *, wait: bool) -> Iterator[None]:
 
 
 def _created(lock_file: Path) -> bool:
-    """Create a lock file with host and process; return False if the file exists."""
+    """Create a lock file with host name and process number; return False if the file exists."""
     try:
         with lock_file.open("x", encoding="utf-8") as file:
             file.write(f"{socket.gethostname()} {os.getpid()}\n")
@@ -94,5 +94,8 @@ def _holder(lock_file: Path) -> tuple[str, bool]:
     has_proc = Path("/proc/self").exists()
     has_ended = host == socket.gethostname() and has_proc and not Path(f"/proc/{number}").exists()
     if has_ended and lock_file.exists():  # a process that releases its lock removes the file before it ends
-        return f"{lock_file} was left behind by process {number} of this machine, which has ended: remove it", True
+        return (
+            f"{lock_file} was left behind by process {number} of this machine, which has ended; remove that file",
+            True,
+        )
     return f"{lock_file} is the lock of process {number} on {host}; if that process has ended, remove that file", False

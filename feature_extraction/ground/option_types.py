@@ -26,7 +26,7 @@ class Choice:
         object.__setattr__(self, "names", tuple(table))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Return pydantic's schema, which accepts only these values."""
+        """Return pydantic's schema, which accepts only the names."""
         from pydantic_core import core_schema
 
         return core_schema.literal_schema(list(self.names))
@@ -45,7 +45,7 @@ class Written:
     form: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Return pydantic's schema, which accepts only these values."""
+        """Return pydantic's schema, which accepts only strings with the prefix."""
         from pydantic_core import core_schema
 
         return core_schema.str_schema(pattern=f"^{re.escape(self.prefix)}.", strict=True)

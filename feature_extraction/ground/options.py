@@ -111,7 +111,7 @@ class Option:
 
     @property
     def conditions(self) -> tuple[OnlyWith, ...]:
-        """Values of other options without which this option has no effect."""
+        """Conditions on other options that give this option an effect."""
         return tuple(marker for marker in metadata_of(self.kind) if isinstance(marker, OnlyWith))
 
     @property
@@ -168,7 +168,7 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
 
 
 def removing(**former: object) -> Callable[[T], T]:
-    """Return a decorator that sets the attribute `removed_options` of a function or class, see `without_removed`."""
+    """Return a decorator that sets the attribute `removed_options` of a function or class; see `without_removed`."""
 
     def decorate(entry: T) -> T:
         setattr(entry, _REMOVED, former)
@@ -224,7 +224,7 @@ def completed(entry: Callable[..., object], given: OptionValues, where: str, *, 
 
     Args:
         entry: function or class of the options.
-        given: options; removed options are left out, see `without_removed`.
+        given: options; removed options are left out (see `without_removed`).
         where: config section, for messages ("loss").
         name: name of the entry, for messages; the function's name by default.
 
@@ -246,7 +246,7 @@ def completed(entry: Callable[..., object], given: OptionValues, where: str, *, 
 
 
 def without_removed(entry: Callable[..., object], given: OptionValues, where: str, *, name: str = "") -> OptionValues:
-    """Return options without those that earlier versions had.
+    """Return options without the options that only earlier versions had.
 
     An attribute `removed_options` of the entry maps options of files of earlier versions to the value that the entry
     now implements.

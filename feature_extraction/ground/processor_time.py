@@ -13,7 +13,7 @@ def limit_processor_time(seconds: float) -> None:
     The operating system sends an unhandled signal, which also ends native code that never returns.
 
     Args:
-        seconds: 0 removes the limit.
+        seconds: limit in seconds; 0 removes the limit.
     """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -8,7 +8,7 @@ TERMINAL_SECONDS, LOG_SECONDS = 0.1, 30.0
 
 
 class Bar:
-    """Progress of a task: a bar on a terminal; a line every 30 s where stderr is a file, such as the log of a job.
+    """Progress of a task: a bar on a terminal, or a line every 30 s if stderr is a file, such as the log of a job.
 
     Args:
         total: number of units; None if unknown.

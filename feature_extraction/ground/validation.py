@@ -67,7 +67,7 @@ def checked(kind: Any, value: object, key: str) -> Any:
 
 
 def _as_list(kind: Any, value: object) -> list[object]:
-    """Return the valid list that 32 or "32,16" stands for; [] if there is no such list."""
+    """Return the valid list with the items of a value such as 32 or "32,16"; [] if there is no such list."""
     if value is None or isinstance(value, list | dict):
         return []
     items: list[object] = [_item(part) for part in value.split(",")] if isinstance(value, str) else [value]

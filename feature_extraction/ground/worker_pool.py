@@ -1,6 +1,6 @@
-"""Pool of worker processes with a deadline for each task; a hanging or crashing task fails alone.
+"""Pool of worker processes with a deadline for each task; a task that hangs or crashes does not affect others.
 
-Native code may crash its process, or never return, in which case no signal handler or thread can end it. Each worker
+Native code may crash its process, or never return, and no signal handler or thread can end such code. Each worker
 therefore processes one task at a time. The pool waits for messages until the deadline, kills a late worker, and starts
 another. Workers inherit `sys.path`, but no threads, locks or open files. Only the parent process receives Ctrl-C, and a
 worker without a parent exits.

@@ -39,7 +39,7 @@ class Conditions:
         one_thread: whether each worker computes with a single thread, because the workers run in parallel.
         gives_way: whether workers run with low priority. A network in the parent process, whose threads wait for each
             other, loses more from sharing processors than the workers do.
-        grace: seconds at the end in which a worker may finish its task; the result is dropped.
+        grace: seconds that a worker has at the end to finish its task; the result is dropped.
         setup: called once in each worker.
     """
 

@@ -1,4 +1,4 @@
-"""BERT (Devlin et al., NAACL 2019) from `transformers`: embeds a caption as the last hidden state of [CLS]."""
+"""BERT (Devlin et al., NAACL 2019) from `transformers`; a caption's vector is the last hidden state of [CLS]."""
 
 from pathlib import Path
 from typing import Any
@@ -95,8 +95,8 @@ def load_word_pieces(folder: str | Path) -> Any:
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]
     if absent or loaded.get_vocab_size() <= len(SPECIAL):
         raise InputError(
-            f"{folder}: the tokenizer has no {absent[0] if absent else 'words'}, as BERT's tokenizer has; "
-            "copy the tokenizer of a BERT there"
+            f"{folder}: the tokenizer lacks {absent[0] if absent else 'words'}, which a BERT needs; "
+            "copy the tokenizer files of a BERT into this folder"
         )
     return loaded
 

@@ -1,4 +1,4 @@
-"""Blocks of a network in the order in which they run, so that only the last blocks can be trained."""
+"""Blocks of a network in the order of their calls, so that only the last blocks can be trained."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -15,9 +15,9 @@ Calls = dict[nn.Module, int]  # module -> time of a call, counted from 0
 def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | Literal["all"]) -> list[nn.Module]:
     """Return the modules to train if only the last blocks are trained.
 
-    The blocks are the items of the module list that runs last, without lists inside its blocks. The blocks of a network
-    in stages are therefore its stages. Modules that run after the blocks (a normalization, a pooler, a projection) are
-    always trained.
+    The blocks are the items of the module list that runs last; lists inside a block do not count. The blocks of a
+    network in stages are therefore its stages. Modules that run after the blocks (a normalization, a pooler, a
+    projection) are always trained.
 
     Args:
         network: a tower.
@@ -29,12 +29,17 @@ def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | L
     """
     starts, ends = _calls(network, run)
     rows = _blocks(network, starts)
-    if blocks == "all":  # all parts of a block are used, although some attention modules do not call theirs
+    if blocks == "all":  # all parts of a block are used, although some attention modules do not call their parts
         return list(dict.fromkeys([*starts, *(module for block in rows for module in block.modules())]))
     if not rows:
-        raise InputError(f"blocks: {blocks} given, but this network has no blocks; choose all, or freeze the network")
+        raise InputError(
+            f"blocks: {blocks} is given, but this network has no blocks; choose all, or freeze the network"
+        )
     if blocks > len(rows):
-        raise InputError(f"blocks: {blocks} given, but this network has {len(rows)}; choose 0 to {len(rows)}, or all")
+        raise InputError(
+            f"blocks: {blocks} is given, but the number of blocks of this network is {len(rows)}; "
+            f"choose 0 to {len(rows)}, or all"
+        )
     last = max(ends[block] for block in rows)
     after = [module for module, start in starts.items() if start > last]
     return [*(module for block in rows[len(rows) - blocks :] for module in block.modules()), *after]
@@ -56,7 +61,7 @@ def _blocks(network: nn.Module, starts: Calls) -> list[nn.Module]:
 
 
 def _calls(network: nn.Module, run: Callable[[], object]) -> tuple[Calls, Calls]:
-    """Run a network; return the times of the first start and the last end of a call of each module."""
+    """Run a network; return when the first call of each module starts, and when its last call ends."""
     starts: Calls = {}
     ends: Calls = {}
     clock = count()

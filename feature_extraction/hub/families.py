@@ -104,8 +104,8 @@ class Tower:
         network: class of `transformers`.
         poolings: name -> function from the outputs to one vector per item; the first pooling is the default.
         part: submodule to use; "" for the entire network.
-        within: part of a larger model that is this network, by the prefix of its `_config` and `_model`. Other parts of
-            the files (the picture tower of PE-AV, which needs timm and torchvision) are not loaded.
+        within: prefix of the names `_config` and `_model` of this network in a larger model; "" for a complete model.
+            Other parts of the files (the picture tower of PE-AV, which needs timm and torchvision) are not loaded.
     """
 
     network: str
@@ -136,7 +136,7 @@ class PictureTower(Tower):
     """Tower with one vector per frame, or per window of frames.
 
     Attributes:
-        patches: whether a frame is passed as patches with its shape, instead of as one square.
+        patches: whether a frame is passed as patches and the shape of their grid, instead of as one square.
         frames: key of the configuration with the number of frames of a window; "" for single frames.
         rate: default frames per second.
     """
@@ -209,7 +209,7 @@ _WAVES: dict[str, Pool] = {"mean": _mean}
 
 
 def _waves(network: str) -> SoundTower:
-    """Return a tower that takes samples; its shortest frame is 25 ms at 16 kHz."""
+    """Return a tower over samples at 16 kHz; its shortest frame is 25 ms."""
     return SoundTower(network, _WAVES, _values, _ten_seconds, filled=False, shortest=400)
 
 

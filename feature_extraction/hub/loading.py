@@ -28,7 +28,7 @@ UNREADABLE = (
 
 
 def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
-    """Load the network of a tower with its weights, in float32; `settings` are options of its class.
+    """Load the network of a tower with its weights, in float32; `settings` are options of the network's class.
 
     Raises:
         InputError: the files cannot be read, or lack a weight of the tower.
@@ -49,12 +49,12 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
     missing = sorted(report["missing_keys"])
     if missing:
         raise InputError(
-            f"{snapshot.model}: {len(missing)} weights of {tower.network} are missing from the files, "
-            f"the first is {missing[0]}; pass a model with this network"
+            f"{snapshot.model}: the files lack weights of {tower.network} ({len(missing)} in total, the first is "
+            f"{missing[0]}); pass a model with this network"
         )
     network = getattr(network, tower.part, network)
     if getattr(network.config, "apply_spec_augment", False):
-        network.config.apply_spec_augment = False  # it draws from NumPy's generator in training, which no seed controls
+        network.config.apply_spec_augment = False  # draws from NumPy's generator in training, which no seed controls
     return network
 
 
@@ -84,7 +84,7 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
         snapshot: files of the model.
         kind: class of `transformers` ("AutoTokenizer").
         needs: file names; at least one of the files must exist, because `transformers` would replace missing files
-            by defaults.
+            with defaults.
         options: options of the `from_pretrained` of the class.
 
     Raises:
@@ -130,7 +130,7 @@ def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error of `transformers`."""
+    """Return the first line of an error of `transformers`, or a short text for weights of other shapes."""
     if "ignore_mismatched_sizes" in str(error):
         return "the shapes of its weights contradict its config.json"
     return cause(error)

@@ -65,7 +65,7 @@ def tower_of(snapshot: Snapshot, modality: str, kind: type[T]) -> T:
 
 
 def pooling_of(tower: Tower, pooling: str | None) -> tuple[str, Pool]:
-    """Return name and function of a pooling; None for the first pooling of the tower."""
+    """Return the name and the function of a pooling; if `pooling` is None, of the first pooling of the tower."""
     name = pooling or next(iter(tower.poolings))
     return name, lookup(tower.poolings, name, "pooling of this network")
 

@@ -51,7 +51,7 @@ class Snapshot:
         return str(self.config.get("model_type", ""))
 
     def settings(self, name: str) -> JsonObject:
-        """Read a further file of settings; empty if there is no such file."""
+        """Read a further file of settings; return {} if the file does not exist."""
         path = self.folder / name
         return parse_object(path.read_bytes(), path) if path.is_file() else {}
 
@@ -61,7 +61,7 @@ class Snapshot:
         return {str(path.relative_to(self.folder)): sha256(path) for path in sorted({*small, *self.weights})}
 
     def small_files(self) -> dict[str, bytes]:
-        """Read the files that prepare inputs, by name: configurations, vocabularies, settings of a tokenizer."""
+        """Read the files for preparing inputs, by name: configurations, vocabularies, settings of a tokenizer."""
         paths = {path for pattern in ("*.json", "*.txt", "*.model") for path in self.folder.glob(pattern)}
         return {path.name: path.read_bytes() for path in sorted(paths) if not path.name.endswith(".index.json")}
 
@@ -93,14 +93,16 @@ def find(model: str, revision: str | None) -> Snapshot:
         revision: branch, tag or commit on the hub; None for the newest commit.
 
     Raises:
-        InputError: there is no such model, it cannot be accessed, or a file is missing.
+        InputError: the model does not exist or cannot be accessed, or a file is missing.
     """
     if not model:
         raise InputError("no model is given; pass hf:MODEL, with a folder or a name on the Hugging Face Hub")
     folder = _recorded(model) if _CHECKSUM.fullmatch(model) else Path(model).expanduser()
     if folder.is_dir():
         if revision is not None:
-            raise InputError(f"{model}: '{revision}' given, but a folder has no revisions; leave the revision out")
+            raise InputError(
+                f"{model}: revision '{revision}' is given, but a folder has no revisions; leave the revision out"
+            )
         return _opened(folder, folder.resolve().name, None)
     if folder.exists() or folder.is_absolute() or model.count("/") != 1:
         raise InputError(
@@ -144,7 +146,7 @@ def _recorded(checksum: str) -> Path:
     if folder is None or not Path(folder).is_dir():
         raise InputError(
             f"weights {checksum[:16]}...: were never used on this machine, or have been moved; extract features once "
-            "with hf:FOLDER of the folder that holds these weights"
+            "with hf:FOLDER, where FOLDER holds these weights"
         )
     return Path(folder)
 
@@ -171,7 +173,7 @@ def _opened(folder: Path, model: str, commit: str | None) -> Snapshot:
     refuse_kernels(config, folder / "config.json")
     weights = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])
     if not weights:
-        raise InputError(f"{folder}: holds no weights ({' or '.join(_WEIGHTS)}); copy the weights there")
+        raise InputError(f"{folder}: holds no weights ({' or '.join(_WEIGHTS)}); copy the weights into this folder")
     return Snapshot(folder, model, commit, _license(folder), config, tuple(weights))
 
 

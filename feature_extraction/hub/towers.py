@@ -95,7 +95,7 @@ def open_tower(name: str, modality: Kind, device: torch.device) -> OpenedTower:
 
 
 def blank_tower(saved: SavedTower, modality: Kind) -> tuple[Any, Pool]:
-    """Build the network of a saved model, with random weights; return it and its pooling."""
+    """Build the network of a saved model, with random weights; return the network and its pooling."""
     config = {"config.json": json.dumps(saved.config).encode()}
     with restored(saved.model, config) as snapshot:
         tower = tower_of(snapshot, modality, Tower)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TAIL = 0.05
-"""A remainder shorter than this share of a window is dropped, because clips of "ten seconds" are slightly longer."""
+"""Share of a window; a shorter remainder of a clip is dropped, because clips of "ten seconds" are slightly longer."""
 
 
 def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:

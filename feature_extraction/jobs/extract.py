@@ -1,7 +1,7 @@
 """Extraction from a manifest to a feature file: decode clips, compute features, record them in a ledger, assemble them.
 
-The file is assembled from the ledger in the order of the manifest. The same command therefore gives the same bytes, no
-matter how often the job was killed and how many processes it used.
+The file is assembled from the ledger in the order of the manifest. The same command therefore produces the same bytes,
+however often the job was killed and however many processes it used.
 """
 
 import base64
@@ -113,7 +113,10 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
 
 
 def _run(job: _Job, decode: Engine) -> tuple[bool, Account]:
-    """Extract and write the files, again if the ledger lost values; return whether features were written."""
+    """Extract features and write the files; return whether features were written, and the outcome of the clips.
+
+    Both steps are repeated if the ledger lost values.
+    """
     place = job.plan.output
     while True:
         _work(job, decode)
@@ -167,7 +170,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
             stamp = text_stamp(row.media[modality]) if is_text(modality) else stamp_of(row.media[modality])
             if stamp is None:
                 absent = not row.media[modality] and any(row.media.values())
-                why = (ABSENT[modality], "the manifest lists none") if absent else ("missing", "no such file")
+                why = (ABSENT[modality], "the manifest lists no file") if absent else ("missing", "no such file")
                 _miss(job, number, modality, *why)
                 continue
             record = _known(job, number, row, modality, stamp)

@@ -47,9 +47,9 @@ def extract(
 ) -> ExtractionOutcome:
     """Extract features from the media of a manifest into a feature file.
 
-    Only modalities with a named extractor are extracted. If no extractor is named, they are `log-mel` for sound and
-    `hog-color` for pictures. A modality that every clip lacks is not written. A clip that
-    lacks one modality (a silent video) and has another is kept, with a mask.
+    Only modalities with a named extractor are extracted. If no extractor is named, the extractors are `log-mel` for
+    sound and `hog-color` for pictures. A modality that every clip lacks is not written. A clip that lacks one modality
+    (a silent video) and has another is kept, with a mask.
 
     Args:
         manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split.
@@ -67,8 +67,8 @@ def extract(
         time_limit: seconds of processor time for the decoding of one modality of a clip.
         max_seconds: maximum duration of a clip; longer clips fail.
         shard: (i, n) for only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the parts.
-        retry_failed: try failed clips again.
-        sequence: keep the features over time beside the pooled features.
+        retry_failed: whether failed clips are tried again.
+        sequence: whether the features over time are kept beside the pooled features.
         command: command that continues the job, printed by `aadml status`.
         progress: called with the numbers of clips done and failed.
 
@@ -104,7 +104,7 @@ def choose_extractors(
         options: options by modality.
         weights: weights for the extractors that have them.
         recipe: a key of RECIPES, instead of the names for sound and pictures.
-        manifest: limits the default extractors to the modalities for which the manifest lists media.
+        manifest: manifest; the default extractors are limited to the modalities that have media in the manifest.
 
     Raises:
         InputError: a name or option is unknown, or no extractor accepts the options or weights.

@@ -65,8 +65,8 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     read and written in blocks.
 
     Args:
-        paths: feature files of all shards, in any order, or the name given to `extract`, which stands for all shards
-            `<stem>.<i>-of-<n>.h5`; empty for the shards of `output`.
+        paths: feature files of all shards, in any order, or the name given to `extract`, which is replaced by all
+            shards `<stem>.<i>-of-<n>.h5`; empty for the shards of `output`.
         output: the feature file to create; its list of failures is written beside it.
 
     Returns:
@@ -126,7 +126,8 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
     absent = [f"{index}/{count}" for index in range(count) if index not in known]
     if absent or not parts:
         raise InputError(
-            f"the job is not complete: missing shards: {', '.join(absent) or 'all'}; extract and pass all shards"
+            f"the job is not complete, because shards are missing ({', '.join(absent) or 'all'}); extract and pass all "
+            "shards"
         )
 
 
@@ -139,18 +140,19 @@ def _check_kinds(parts: Sequence[_ShardPart]) -> None:
             if expected is None or actual is None:
                 raise InputError(
                     f"{part.path}: only one of this file and {first.path} has {modality} features; "
-                    "extract all shards alike"
+                    "extract all shards with the same options"
                 )
             for key in sorted({*expected, *actual}):
                 if expected.get(key) != actual.get(key):
                     raise InputError(
                         f"{part.path}: its {modality} features are not of the same kind as those of {first.path}: "
-                        f"{key} is {actual.get(key)!r} instead of {expected.get(key)!r}; extract all shards alike"
+                        f"{key} is {actual.get(key)!r} instead of {expected.get(key)!r}; "
+                        "extract all shards with the same options"
                     )
         if _outline(part) != _outline(first):
             raise InputError(
                 f"{part.path}: its classes, columns or sequences differ from those of {first.path}; "
-                "extract all shards alike"
+                "extract all shards with the same options"
             )
 
 
@@ -211,7 +213,7 @@ def _texts(parts: Sequence[_ShardPart]) -> Texts | None:
 
 
 def _single_texts(part: _ShardPart) -> Texts:
-    """Return the texts of a part in which each clip has at most one text."""
+    """Return the texts of a part whose clips have at most one text each."""
     present = part.content.has("text")
     return Texts(part.rows["text"].pooled.array()[present], np.flatnonzero(present).astype(np.int64))
 

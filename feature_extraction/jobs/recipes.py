@@ -54,7 +54,7 @@ RECIPES = {
     ),
     "paper-pca": _paper("VGGish after AudioSet's PCA; Inception-V3 with YouTube-8M's PCA to 1,024", "pca", _YOUTUBE8M),
     "paper-8bit": _paper(
-        "both quantized to 8 bits: VGGish as in the AudioSet release, Inception-V3 as in the YouTube-8M release",
+        "VGGish in 8 bits, as in the AudioSet release; Inception-V3 in 8 bits, as in the YouTube-8M release",
         "pca-8bit",
         {**_YOUTUBE8M, "eight_bit": True},
     ),

@@ -19,7 +19,8 @@ def read_shard(text: str) -> tuple[int, int]:
     index, slash, count = text.partition("/")
     if not slash or not index.isdecimal() or not count.isdecimal() or not int(index) < int(count):
         raise InputError(
-            f"--shard {text}: is not a shard; pass I/N with I from 0 to N-1, for example 0/4 for the first of four"
+            f"--shard {text}: is not a shard; pass I/N with I from 0 to N-1, "
+            "for example 0/4 for the first of four shards"
         )
     return int(index), int(count)
 
@@ -55,7 +56,8 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     """Return the shards to merge.
 
     Args:
-        names: files of shards, or names of jobs, which stand for all their shards; empty for the shards of `output`.
+        names: files of shards, or names of jobs, which are replaced by all their shards; empty for the shards of
+            `output`.
         output: the feature file to create.
 
     Returns:
@@ -71,7 +73,8 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
         shards = [name] if names and name.exists() else named_shards(name)
         if not shards:
             raise InputError(
-                f"{name}: no such file, and no shards {name.stem}.0-of-N{name.suffix} beside it; check the path"
+                f"{name}: there is no such file, and there are no shards {name.stem}.0-of-N{name.suffix} beside it; "
+                "check the path"
             )
         paths += shards
     return paths

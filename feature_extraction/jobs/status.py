@@ -26,7 +26,7 @@ class Status:
 
     Attributes:
         path: feature file of the job.
-        state: `running`; `stopped` (killed or interrupted); `finished` (the file is written).
+        state: `running`, `stopped` (killed or interrupted) or `finished` (the file is written).
         clips: number of clips of the job.
         done: number of clips done, including failed and reused clips.
         failed: reason -> number of clips.

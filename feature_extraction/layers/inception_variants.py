@@ -51,7 +51,7 @@ class VariantOptions:
 
 
 AS_WEIGHTS = VariantOptions()
-"""No field is set."""
+"""Options with no field set."""
 _GRAPH_OF_2015 = InceptionVariant(pool_padding="excluded", last_pool="max")
 
 INCEPTION_VARIANTS: dict[str, InceptionVariant] = {
@@ -79,8 +79,8 @@ def variant_of(weights: ResolvedWeights, overrides: VariantOptions) -> Inception
     guessed = [name for name in doubtful if getattr(overrides, name) is None]
     if guessed:
         _log.warning(
-            "weights %s: the content does not determine %s; torchvision's values are used (%s); to change them, pass "
-            "%s, or the name of the published file (%s)",
+            "weights %s: the content does not determine %s, so torchvision's values are used (%s); to change the "
+            "values, pass %s, or the name of the published file (%s)",
             weights.name,
             " and ".join(guessed),
             ", ".join(f"{name} {str(value).lower()}" for name, value in asdict(variant).items()),

@@ -15,14 +15,15 @@ _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
 def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str, ...]:
-    """Build a vocabulary of all letters, then repeatedly add the most frequent pair of neighboring pieces, joined.
+    """Build a vocabulary of all letters, then repeatedly add the most frequent pair of neighboring pieces.
 
     Among equally frequent pairs, the alphabetically first pair is joined, so equal captions produce equal vocabularies.
     The trainer of `tokenizers` joins such pairs in the order of a hash table, which differs from run to run.
 
     Args:
         captions: cleaned captions of the training split; words are split as by the tokenizer.
-        size: maximum number of entries, including the five special entries; all letters are entries in any case.
+        size: maximum number of entries, including the five special entries; all letters are entries, even beyond
+            this maximum.
 
     Returns:
         The entries in the order of their ids; pieces within a word begin with `##`.

@@ -1,4 +1,4 @@
-"""Append to a ledger and look up its records, by one process at a time."""
+"""Writer of a ledger and index of its records, for one process at a time."""
 
 import fcntl
 import json
@@ -23,7 +23,7 @@ from aadml.feature_extraction.ledger.records import Block, Record, body_of, key_
 RECORDS, VALUES = "records.jsonl", "values.f32"
 _OLD = "ledger.jsonl"
 _LOCK = "lock.host"  # only where the file system has no flock
-_FLUSH_SECONDS = 5.0  # work that a power failure may lose; a kill loses none
+_FLUSH_SECONDS = 5.0  # work that a power failure may lose; a kill loses no work
 _LINE = 1024  # bytes of the first read of a line
 
 

@@ -47,7 +47,7 @@ def decode(path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_sec
     """
     if isinstance(inputs, Text):
         if not path.strip():
-            raise MediaFailure("no-text", "its text is empty")
+            raise MediaFailure("no-text", "the text is empty")
         return Clip(np.frombuffer(path.encode("utf-8"), dtype=np.uint8))
     with _opened(path) as file:
         _refuse_pointers(file)
@@ -94,14 +94,14 @@ def _refuse_pointers(file: IO[bytes]) -> None:
     head = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
     file.seek(0)
     if head.startswith(_POINTER_HEADS):
-        raise MediaFailure("refused", f"is a playlist: it begins with {head[:12]!r}")
+        raise MediaFailure("refused", f"the file is a playlist that begins with {head[:12]!r}")
 
 
 def _check_container(container: Any, limits: Limits) -> None:
     if _POINTERS & set(container.format.name.split(",")):
-        raise MediaFailure("refused", f"its format is {container.format.name}")
+        raise MediaFailure("refused", f"files of format {container.format.name} refer to other files")
     if len(container.streams) > limits.streams:
-        raise MediaFailure("too-large", f"{len(container.streams)} streams; the limit is {limits.streams}")
+        raise MediaFailure("too-large", f"the file has {len(container.streams)} streams; the limit is {limits.streams}")
 
 
 @functools.cache

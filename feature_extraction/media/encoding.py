@@ -52,7 +52,7 @@ def encode(
     rate: int = 48_000,
     colors: str = "rgb24",
 ) -> None:
-    """Write a clip in one thread, so that equal arrays and encoders give equal bytes.
+    """Write a clip in one thread, so that equal arrays and encoders produce equal bytes.
 
     Args:
         path: path of the file; writing is not atomic.
@@ -69,7 +69,9 @@ def encode(
     if pictures is None and sound is None:
         raise InputError(f"{path.name}: neither pictures nor sound are given; pass pictures, sound or both")
     if encoding.rates and rate not in encoding.rates:
-        raise InputError(f"{encoding.audio}: sound of {rate} Hz given; pass sound of one of the rates {encoding.rates}")
+        raise InputError(
+            f"{encoding.audio}: sound of {rate} Hz is given; pass sound of one of the rates {encoding.rates}"
+        )
     with av.open(str(path), "w", format=encoding.container, options=dict(encoding.options)) as container:
         streams: list[tuple[Any, Iterator[Any]]] = []
         if pictures is not None:

@@ -17,17 +17,19 @@ _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
 
 
 def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, *, open_ended: bool) -> Clip:
-    """Decode the frames of an opened file up to the last one on the grid; see `decode`."""
+    """Decode the frames of an opened file up to the last frame on the grid; see `decode`."""
     track = MediaSource(container, _stream(container), open_ended)
     context = track.stream.codec_context
     if context.width * context.height > limits.pixels:
-        raise MediaFailure("too-large", f"{context.width} x {context.height} pixels")
+        raise MediaFailure(
+            "too-large", f"frames have {context.width} x {context.height} pixels; the limit is {limits.pixels:,}"
+        )
     grid, clock = _Grid(inputs), _Clock(track)
     for frame in track.frames():
         _refuse_large(frame.width, frame.height, inputs, limits)
         clock.advance(frame)
         if clock.seconds > limits.seconds:
-            raise MediaFailure("too-large", f"more than {limits.seconds:g} s of video")
+            raise MediaFailure("too-large", f"the video is longer than {limits.seconds:g} s")
         grid.show(frame, clock.seconds)
         if grid.full and clock.seconds >= minimum_seconds:
             break
@@ -35,9 +37,9 @@ def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_secon
         raise MediaFailure("corrupt", "the video stream yields no frames")
     full, announced = grid.full, track.announced() or 0.0
     if full and announced > limits.seconds:
-        raise MediaFailure("too-large", f"more than {limits.seconds:g} s of video")
+        raise MediaFailure("too-large", f"the video is longer than {limits.seconds:g} s")
     if clock.shown < minimum_seconds:
-        raise MediaFailure("too-short", f"{clock.shown:.3f} s of video; {minimum_seconds:g} s are needed")
+        raise MediaFailure("too-short", f"the video lasts {clock.shown:.3f} s, but {minimum_seconds:g} s are needed")
     grid.close(clock.end)
     remarks = () if full else track.shortfall(clock.end)
     remarks += _cut_off(inputs, max(clock.end, announced if full else 0.0))
@@ -45,13 +47,14 @@ def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_secon
 
 
 def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> None:
-    """Raise `too-large` for a frame that is too large before or after resizing (4 x 40,000 to shorter edge 224)."""
+    """Raise `too-large` for a frame that is too large before or after resizing (4 x 40,000 with shorter edge 224)."""
     if width * height > limits.pixels:
-        raise MediaFailure("too-large", f"a frame of {width} x {height} pixels")
+        raise MediaFailure("too-large", f"a frame has {width} x {height} pixels; the limit is {limits.pixels:,}")
     if isinstance(inputs, Pictures) and inputs.shortest is not None:
         down, across = wanted_size(height, width, inputs)
         if down * across > limits.pixels:
-            raise MediaFailure("too-large", f"a frame of {width} x {height} pixels, resized to {across} x {down}")
+            resized = f"a frame of {width} x {height} pixels is resized to {across} x {down}"
+            raise MediaFailure("too-large", f"{resized}; the limit is {limits.pixels:,} pixels")
 
 
 def _cut_off(inputs: Frames, seconds: float) -> tuple[str, ...]:
@@ -59,14 +62,16 @@ def _cut_off(inputs: Frames, seconds: float) -> tuple[str, ...]:
     if inputs.steps(seconds) <= inputs.limit:
         return ()
     used = inputs.limit / inputs.frames_per_second
-    return (f"{seconds:.1f} s of video, but only {inputs.limit} frames are used, the first {used:g} s",)
+    return (f"the video lasts {seconds:.1f} s, but only its first {inputs.limit} frames ({used:g} s) are used",)
 
 
 def _stream(container: Any) -> Any:
     streams = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
     if not streams:
         covers = len(container.streams.video)
-        raise MediaFailure("no-video", f"only {covers} cover picture(s)" if covers else "no video stream")
+        raise MediaFailure(
+            "no-video", f"the file has only cover pictures ({covers})" if covers else "the file has no video stream"
+        )
     return streams[0]
 
 
@@ -90,12 +95,12 @@ class _Clock:
 
     @property
     def end(self) -> float:
-        """End of the last frame, from its duration or, if unknown, that of the previous frame."""
+        """End of the last frame, from its duration or, if unknown, from the duration of the previous frame."""
         return self.seconds + self._lasts
 
     @property
     def shown(self) -> float:
-        """Length of the clip if the last frame has the mean duration of the others."""
+        """Length of the clip if the last frame has the mean duration of the other frames."""
         return self.seconds + (self.seconds / (self.count - 1) if self.count > 1 else 0.0)
 
 
@@ -114,7 +119,7 @@ class _Grid:
         return len(self.pictures) >= self._inputs.limit
 
     def show(self, frame: Any, seconds: float) -> None:
-        """Add the next frame, at a time in seconds."""
+        """Add the next frame, whose time is `seconds`."""
         step = math.floor(seconds * self._inputs.frames_per_second + _EARLY)
         self._repeat(step)
         if step >= len(self.pictures) and not self.full:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-_LATE = 0.05  # a clip that ends less than this share of a step after the step's start, mostly by rounding, excludes it
+_LATE = 0.05  # share of a step; a clip that ends less than this after the start of a step does not have this step
 
 # Reasons why a clip has no features; if several apply, the first in this order counts.
 REASONS = {
@@ -59,10 +59,10 @@ class Frames:
 
     Attributes:
         frames_per_second: steps per second. The picture of a step is its first frame, or the frame still shown.
-        height: height to which the decoding process resizes frames; None for no resizing.
-        width: width, as `height`; the aspect ratio may change.
+        height: height of frames after resizing in the decoding process; None for no resizing.
+        width: width of frames after resizing, as for `height`; the aspect ratio may change.
         limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a remark.
-        edition: as in `Sound`. 2: time grid. 3: mirrored frames are mirrored back.
+        edition: as in `Sound`; version 2 introduced the time grid, and version 3 mirrors mirrored frames back.
     """
 
     edition: ClassVar[int] = 3

@@ -37,7 +37,7 @@ def fitted(picture: NDArray[np.uint8], inputs: Pictures, shape: tuple[int, ...] 
 
 
 def wanted_size(height: int, width: int, inputs: Pictures) -> tuple[int, int]:
-    """Compute the (height, width) to which a picture is resized before the crop."""
+    """Compute the (height, width) of a picture after resizing, before the crop."""
     if inputs.patches is not None:
         return _in_patches(height, width, *inputs.patches)
     if inputs.resized is not None:

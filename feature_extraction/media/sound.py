@@ -17,7 +17,7 @@ _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two frames; a header that d
 def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, *, open_ended: bool) -> Clip:
     """Decode the first sound track of an opened file; see `decode`."""
     if not container.streams.audio:
-        raise MediaFailure("no-audio", "no sound track")
+        raise MediaFailure("no-audio", "the file has no sound track")
     track = MediaSource(container, container.streams.audio[0], open_ended)
     rate, most, count = inputs.sample_rate, int(limits.seconds * inputs.sample_rate), 0
     wanted = None if inputs.seconds is None else int(inputs.seconds * rate)
@@ -28,7 +28,7 @@ def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds
         if wanted is not None and count >= wanted:
             break
         if count > most + rate:
-            raise MediaFailure("too-large", f"more than {limits.seconds:g} s of sound")
+            raise MediaFailure("too-large", f"the sound is longer than {limits.seconds:g} s")
     if not count:
         raise MediaFailure("corrupt", "the sound track yields no samples")
     samples = _trimmed(np.concatenate(blocks), track, rate)[:wanted]
@@ -36,7 +36,7 @@ def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds
         raise MediaFailure("corrupt", "the sound holds NaN or infinity")
     seconds = len(samples) / rate
     if len(samples) < minimum_seconds * rate:
-        raise MediaFailure("too-short", f"{seconds:.3f} s of sound; {minimum_seconds:g} s are needed")
+        raise MediaFailure("too-short", f"the sound lasts {seconds:.3f} s, but {minimum_seconds:g} s are needed")
     remarks = () if len(samples) == wanted else track.shortfall(seconds)
     return Clip(np.clip(samples, -1.0, 1.0), track.start(begins[0]), seconds, (*remarks, *_loudness(samples)))
 
@@ -72,7 +72,7 @@ def _trimmed(samples: NDArray[np.float32], track: MediaSource, rate: int) -> NDA
 def _resampled(frames: Iterator[Any], rate: int) -> Iterator[NDArray[np.float32]]:
     """Yield mono blocks (s,); a change of layout or rate in the stream starts a new resampler.
 
-    The channels are interleaved: with more than seven planes, PyAV reads beyond its arrays.
+    The channels are interleaved, because PyAV reads beyond its arrays if there are more than seven planes.
     """
     kind: tuple[str, str, int] | None = None
     resampler: Any = None

@@ -61,4 +61,4 @@ class MediaSource:
         if announced is None or announced - held <= max(_SECONDS, _SHARE * announced):
             return ()
         what = "sound" if self.stream.type == "audio" else "video"
-        return (f"states {announced:.1f} s of {what}, but holds {held:.1f} s",)
+        return (f"the file states {announced:.1f} s of {what}, but holds {held:.1f} s",)

@@ -42,8 +42,8 @@ class Ending:
     def remarks(self) -> tuple[str, ...]:
         """Return the irregularities of the end, one line each."""
         if self.missing:
-            return (f"states {self.missing} bytes more than it holds",)
-        return ("its last page is not marked as the end: it may be cut short",) if self.unmarked else ()
+            return (f"the file states {self.missing} bytes more than it holds",)
+        return ("the last page is not marked as the end, so the file may be cut short",) if self.unmarked else ()
 
 
 def ending(file: IO[bytes]) -> Ending:
@@ -76,7 +76,11 @@ def _ending(file: IO[bytes], size: int, head: bytes) -> Ending:
 
 
 def _end_of_boxes(file: IO[bytes], size: int) -> int:
-    """Add the lengths of the boxes, stored in their first 4 bytes (1: in 8 bytes after the name; 0: up to the end)."""
+    """Return the sum of the lengths of the boxes; 0 if the last length is unstated or the structure is unknown.
+
+    The first 4 bytes of a box hold its length. The value 1 refers to the 8 bytes after the name, and the value 0 means
+    that the box extends to the end of the file.
+    """
     position = 0
     while position + _BOX_HEADER <= size:
         file.seek(position)
@@ -116,7 +120,7 @@ def _variable_length(file: IO[bytes]) -> int | None:
 
 
 def _ending_of_wav(file: IO[bytes], size: int) -> Ending:
-    """Find the chunk of samples; a writer to a pipe sets its size to 0 or to the maximum."""
+    """Compare the end of a WAV with its chunk of samples; a writer to a pipe sets the size to 0 or to the maximum."""
     position, long_size = 12, 0
     while position + 8 <= size:
         file.seek(position)

@@ -20,7 +20,7 @@ def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
     Args:
         url: address of the file, http or https.
         target: final path.
-        check: raises InputError for wrong content, which is then deleted.
+        check: function that raises InputError for wrong content; the content is then deleted.
 
     Raises:
         InputError: the server cannot be reached, does not have the file, closes the connection, or sends other content.
@@ -50,8 +50,8 @@ def _fetch(url: str, path: Path, name: str) -> None:
 def _explanation(error: BaseException) -> str:
     if isinstance(error, urllib.error.HTTPError):
         with error:
-            return f"the server answers {error.code} {error.reason}"
+            return f"the server returned {error.code} {error.reason}"
     if isinstance(error, http.client.IncompleteRead):
         return f"the connection broke {error.expected:,} bytes before the end; run the same command again"
     reason = getattr(error, "reason", error)
-    return f"connection failed: {getattr(reason, 'strerror', None) or reason or type(error).__name__}"
+    return f"the connection failed: {getattr(reason, 'strerror', None) or reason or type(error).__name__}"

@@ -9,12 +9,12 @@ def expanded(name: str, modality: str) -> tuple[str, dict[str, str]]:
     """Resolve the name of an extractor.
 
     Args:
-        name: an entry of a table, an import path, or `hf:MODEL[@revision][#pooling]`, where MODEL is a folder or a name
-            on the Hugging Face Hub.
+        name: an entry of a registry, an import path, or `hf:MODEL[@revision][#pooling]`, where MODEL is a folder or a
+            name on the Hugging Face Hub.
         modality: modality of the extractor.
 
     Returns:
-        The entry of the table, and the options that the name contains.
+        The entry of the registry, and the options that the name contains.
     """
     if not name.startswith(PREFIX):
         return name, {}

@@ -57,7 +57,7 @@ def load_weights(choice: str, default: str) -> ResolvedWeights:
 
 
 def _in_folder(folder: Path, published: str) -> Path:
-    """Return the only weight file of a folder, or the one with the published name."""
+    """Return the file with the published name in a folder, or else the only weight file of the folder."""
     if (folder / published).is_file():
         return folder / published
     if (folder / "saved_model.pb").is_file():

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WeightFile:
-    """A published file.
+    """Published weight file.
 
     Attributes:
         file: file name in the cache.
@@ -140,7 +140,7 @@ def weights_path(name: str) -> Path:
         name: a key of `WEIGHTS`.
 
     Raises:
-        InputError: the file is absent and cannot be downloaded (the message names file, address and folder), or its
+        InputError: the file is absent and cannot be downloaded (the message contains file, address and folder), or its
             content differs from the published file.
     """
     entry = published(name)
@@ -153,7 +153,7 @@ def weights_path(name: str) -> Path:
         except InputError as error:
             raise type(error)(
                 f"{name}: the file {entry.file} is not in {path.parent} and was not downloaded ({error}); "
-                f"download it from {entry.url} into {path.parent} under that name"
+                f"download the file from {entry.url} into {path.parent} under that name"
             ) from error
     verify(name)
     return path
@@ -186,7 +186,11 @@ def verify(name: str) -> str:
             f"if the change is intended, delete its line in {path.parent / 'checksums.json'}"
         )
     if not (entry.md5 or entry.sha256):
-        _log.warning("%s: no checksum is published; trusted and recorded at first use (%s)", path, checksum)
+        _log.warning(
+            "%s: no checksum is published, so the file is trusted at first use, and its SHA-256 is recorded (%s)",
+            path,
+            checksum,
+        )
     records |= {entry.file: checksum}
     try:
         write_text(path.parent / "checksums.json", json.dumps(records, indent=1, sort_keys=True))
@@ -196,7 +200,7 @@ def verify(name: str) -> str:
 
 
 def recognize(checksum: str, path: Path) -> str | None:
-    """Return the key of `WEIGHTS` whose published or recorded checksum a file has, or None.
+    """Return the key of `WEIGHTS` with the published or recorded checksum of a file; None if there is no such key.
 
     Args:
         checksum: SHA-256 of the file.

@@ -54,12 +54,12 @@ def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], net
         network: name of the network, for the message.
 
     Raises:
-        InputError: a tensor is missing, unknown, or has another shape; the message names the first such tensor.
+        InputError: a tensor is missing, unknown, or has another shape; the message contains the first such tensor.
     """
     missing = [f"tensor {name} is missing" for name in expected if name not in state]
     unknown = [f"{name} is not a tensor of this network" for name in state if name not in expected]
     differing = [
-        f"{name} has shape {tuple(state[name].shape)}, expected {tuple(tensor.shape)}"
+        f"{name} has shape {tuple(state[name].shape)} instead of {tuple(tensor.shape)}"
         for name, tensor in expected.items()
         if name in state and state[name].shape != tensor.shape
     ]
@@ -73,7 +73,8 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
     """Read all tensors of a weight file.
 
     Args:
-        path: file of any of the formats above, which are recognized by content.
+        path: a safetensors file, recognized by its suffix, or a PyTorch, NumPy or TensorFlow file, recognized by its
+            content.
         cache: path of the converted copy of exactly this content, read if it exists, else written; None for no copy.
             A copy that is damaged or cannot be written causes no error, only another conversion.
 
@@ -132,7 +133,7 @@ def _foreign(path: Path) -> dict[str, Tensor]:
 
 
 def _numpy_arrays() -> list[Any]:
-    """Return the types that rebuild a NumPy array, safe like tensors; older files (VGGish's PCA, PANNs) need them."""
+    """Return the types that rebuild a NumPy array, which are safe; older files (VGGish's PCA, PANNs) need them."""
     rebuild = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
     named = [(f, f"numpy.{core}.multiarray.{name}") for name, f in rebuild.items() for core in ("core", "_core")]
     return [np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in ("f2", "f4", "f8", "i4", "i8", "u1", "?")), *named]

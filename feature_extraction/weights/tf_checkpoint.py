@@ -1,6 +1,6 @@
 """Tensors of a TensorFlow checkpoint of version 1 (`vggish_model.ckpt`), read with only NumPy.
 
-No maintained reader exists outside TensorFlow, which takes 2 GB of disk space. The format is a sorted string table
+No maintained reader exists outside TensorFlow, which needs 2 GB of disk space. The format is a sorted string table
 (LevelDB's layout) of protocol buffers. Sources: saved_tensor_slice.proto of TensorFlow, LevelDB's table_format.md.
 """
 

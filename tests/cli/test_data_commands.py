@@ -64,8 +64,8 @@ def test_inspect_says_how_rows_are_joined_by_time(tmp_path):
     }
     write_features(tmp_path / "f.h5", replace(content, sequences=timelines))
     shown = call("inspect", tmp_path / "f.h5").stdout
-    assert f"audio sequence: {6 * n} rows, 6 to 6 per clip, one every 0.96 s, the first rows at 0 to 0 s" in shown
-    assert f"visual sequence: {6 * n} rows, 6 to 6 per clip, one every 1 s" in shown
+    assert f"audio sequence: {6 * n} rows, 6 to 6 per clip, one row every 0.96 s, the first rows at 0 to 0 s" in shown
+    assert f"visual sequence: {6 * n} rows, 6 to 6 per clip, one row every 1 s" in shown
     assert "join by time: for clip i, the row of modality M at second t is" in shown
 
 
@@ -226,6 +226,6 @@ def test_near_duplicates_are_listed_and_left_out_of_a_new_file(tmp_path):
     assert "note: 25 train clips that are in two splits up to noise or encoding were left out" in result.stderr
     assert len(open_data(tmp_path / "g.h5").ids) == len(content.ids) - 25
     assert json.loads(call("inspect", tmp_path / "g.h5", "--json").stdout)["near_duplicates"] == []
-    with pytest.raises(InputError, match="is the input; pass another OUT"):
+    with pytest.raises(InputError, match="is the input; pass another output"):
         call("convert", tmp_path / "f.h5", tmp_path / "f.h5", "--drop-duplicates", "test")
     assert (tmp_path / "f.h5").read_bytes() == before

@@ -31,7 +31,9 @@ def test_sample_clips_become_features_without_a_loss(clips, tmp_path):
     done = in_a_process("extract", clips / "manifest.csv", "-o", tmp_path / "f.h5", "--workers", 1)
     assert done.returncode == 0
     assert "10  audio log-mel 128-d, visual hog-color 1024-d" in done.stdout
-    assert "no extractor given; using log-mel, hog-color, which have no pretrained weights" in done.stderr
+    assert (
+        "no extractor was given, so the defaults without pretrained weights are used: log-mel, hog-color" in done.stderr
+    )
     content = read_features(tmp_path / "f.h5")
     assert {name: values.shape for name, values in content.features.items()} == {
         "audio": (10, 128),
@@ -99,7 +101,7 @@ def test_shards_merge_into_the_whole(clips, tmp_path):
     alone = in_a_process("merge", tmp_path / "1.h5", "-o", tmp_path / "g.h5")
     assert (alone.returncode, alone.stderr) == (
         2,
-        "aadml: the job is not complete: missing shards: 0/2; extract and pass all shards\n",
+        "aadml: the job is not complete, because shards are missing (0/2); extract and pass all shards\n",
     )
 
 
@@ -117,7 +119,7 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
     assert "1 clips of 2 shards, 1 failed" in out
     assert len(read_features(tmp_path / "s.h5").ids) == 1
     (tmp_path / "s.0-of-2.h5").unlink()
-    message = "the job is not complete: missing shards: 0/2; extract and pass all shards"
+    message = "the job is not complete, because shards are missing (0/2); extract and pass all shards"
     assert aadml("merge", "-o", tmp_path / "s.h5")[::2] == (2, message)
 
 

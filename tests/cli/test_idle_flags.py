@@ -83,7 +83,7 @@ def test_of_search_beside_export(aadml, features, tmp_path, arguments):
     assert aadml("index", features, "-o", tmp_path / "i")[0] == 0
     code, _, err = aadml("search", tmp_path / "i", "--export", tmp_path / "v", *arguments)
     assert code == 2
-    assert f"--export writes all vectors; omit {arguments[0]}" in err
+    assert f"--export writes all vectors, so {arguments[0]} has no effect; omit {arguments[0]}" in err
     assert not list(tmp_path.glob("v*"))
 
 

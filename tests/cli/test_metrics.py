@@ -58,7 +58,7 @@ def test_metrics_are_columns_of_a_comparison(aadml, features, tmp_path):
 
 @pytest.mark.parametrize(
     ("metric", "message"),
-    [("recal@3", "did you mean 'recall'"), ("recall", "needs a cutoff, as in recall@10"),
+    [("recal@3", "did you mean 'recall'"), ("recall", "needs a cutoff; add the cutoff, as in recall@10"),
      ("own_absent:metric", "there is no module 'own_absent'")],
 )  # fmt: skip
 def test_a_wrong_metric_is_refused_before_anything_runs(aadml, features, tmp_path, metric, message):

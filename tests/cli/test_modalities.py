@@ -100,7 +100,7 @@ def test_two_of_three_are_chosen_for_a_method_of_two_views(aadml, features, tmp_
     arguments = ("--method", "cca", "--set", "method.dimension=3", "--runs", tmp_path / "runs")
     code, out, err = aadml("train", "--data", features, "--modalities", "flow,audio", *arguments)
     assert code == 0, err
-    assert "modalities left out by the key modalities: text" in err
+    assert "the key modalities leaves out these modalities of the data: text" in err
     folder = out.strip().splitlines()[-1]
     assert list(json.loads(aadml("evaluate", folder, "--json")[1])["directions"]) == ["audio-flow", "flow-audio"]
     code, _, err = aadml("train", "--data", features, "--modalities", "audio,pose", *arguments)

@@ -76,10 +76,10 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
                  "--set", "method.dimension=2", "-o", out]  # fmt: skip
     code, said, err = aadml(*arguments)
     assert code == 0, err
-    assert "table-2: left out (no --vegas given)" in err
+    assert "table-2 is left out, because no --vegas is given" in err
     assert "forecast: " in err
     assert "drawn by seed" in err
-    assert "3 classes; the paper's AVE has 1,955 of 15" in err
+    assert "3 classes; the paper's AVE has 1,955 clips of 15 classes" in err
     names = {"table-1-ave", "table-1-ave-leaks", "table-3", "table-3-leaks", "figure-3-ave", "figure-4-ave",
              "figure-5-ave", "clock-draw"}  # fmt: skip
     assert {path.stem for path in out.glob("*.csv")} == names
@@ -102,7 +102,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     page = (out / "report.html").read_text()
     assert page.count("SHORTENED (--quick)") == 7
     assert "cannot be compared" in page
-    assert "AVE has 1,955 of 15, so its values were measured on other data" in page
+    assert "AVE has 1,955 clips of 15 classes, so the values of the paper come from other data" in page
     for name in ("table-3.md", "table-3.tex", "report.html"):
         assert "random numbers (synthetic), not features of recordings" in (out / name).read_text()
     assert "(diagnosis)" in page

@@ -1,4 +1,4 @@
-"""A folder of runs stands for its newest finished run."""
+"""A folder of runs is replaced by its newest finished run."""
 
 import os
 

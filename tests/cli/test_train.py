@@ -290,7 +290,7 @@ def test_features_of_an_untrained_network_are_called_so_in_log_and_report(aadml,
         "train", "--data", tmp_path / "f.h5", "--epochs", 1, "--runs", tmp_path / "runs", "--loss", "triplet", *sets()
     )
     assert code == 0, err
-    said = "audio: computed by an untrained network (random weights)"
+    said = "audio was computed by an untrained network (random weights)"
     assert said in err
     folder = tmp_path / "runs" / out.strip().splitlines()[-1].rsplit("/", 1)[-1]
     assert aadml("report", folder)[0] == 0

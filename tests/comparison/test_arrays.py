@@ -49,7 +49,7 @@ def test_labels_are_names_or_whole_numbers_of_any_kind(labels, names):
     ],
 )
 def test_other_labels_are_refused(labels):
-    with pytest.raises(InputError, match=r"^labels: type .* and shape .* given; pass n names or n whole numbers"):
+    with pytest.raises(InputError, match=r"^labels has type .* and shape .*; pass n names or n whole numbers"):
         to_codes(labels, "labels")
 
 
@@ -61,7 +61,7 @@ def test_other_labels_are_refused(labels):
     ],
 )
 def test_a_tensor_whose_numbers_do_not_lie_in_memory_is_refused(features, kind):
-    with pytest.raises(InputError, match=f"^audio: a {kind} tensor given; pass a dense tensor of floats or integers"):
+    with pytest.raises(InputError, match=f"^audio is a {kind} tensor; pass a dense tensor of floats or integers"):
         to_rows(features, "audio")
 
 

@@ -45,8 +45,8 @@ def test_whether_a_clip_has_a_modality_is_said_by_truth_values_or_zeros_and_ones
     ("present", "said"),
     [
         ({"adio": [True] * N}, "present: the clips have no adio features; choose from audio, visual"),
-        ({"audio": CODES}, r"present: audio: type int64 and shape \(6,\) given; pass n booleans"),
-        ({"audio": ["yes"] * N}, r"present: audio: type <U3 and shape \(6,\) given; pass n booleans"),
+        ({"audio": CODES}, r"present: audio has type int64 and shape \(6,\); pass n booleans"),
+        ({"audio": ["yes"] * N}, r"present: audio has type <U3 and shape \(6,\); pass n booleans"),
         (
             {"audio": [[True], [True, False]]},
             "present: audio: the values are not an array of booleans; pass n booleans",

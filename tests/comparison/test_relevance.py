@@ -77,11 +77,13 @@ def test_an_unlabelled_clip_among_labelled_ones_is_relevant_to_nothing():
 @pytest.mark.parametrize("name", ["label", "labels", "labels-graded"])
 def test_classes_are_not_asked_for_where_there_are_none(name):
     clips = Clips.of(None, audio=torch.zeros(3, 2), visual=torch.zeros(3, 2))
-    with pytest.raises(InputError, match=f"relevance '{name}' needs class labels, but no clip has a label; choose own"):
+    with pytest.raises(
+        InputError, match=f"relevance '{name}' needs class labels, but no clip has a label; choose 'own'"
+    ):
         check_relevance(RULES[name], clips, "f.h5")
     check_relevance(OWN, clips, "f.h5")
 
 
 def test_one_class_is_not_asked_for_where_there_are_several():
-    with pytest.raises(InputError, match="some clips have several; choose labels"):
+    with pytest.raises(InputError, match="some clips have several; choose 'labels'"):
         check_relevance(LABEL, items(0), "f.h5")

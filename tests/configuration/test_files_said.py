@@ -8,7 +8,7 @@ from aadml.feature_extraction.ground.errors import InputError
 
 
 def test_a_misspelt_config_is_answered_with_the_nearest():
-    with pytest.raises(InputError, match=r"^smple: no such config file; did you mean 'sample'\? pass a path"):
+    with pytest.raises(InputError, match=r"^smple: the config file does not exist; did you mean 'sample'\?"):
         open_config("smple")
 
 

@@ -64,7 +64,7 @@ def test_an_empty_cell_names_no_file(tmp_path):
         ("id,media,label,split\n", "has a header but no rows"),
         (
             "id,media,label\na,1,x\n",
-            "column 'split' is missing; the file has the columns id, media, label, but id,media,label,split",
+            "column 'split' is missing from the columns id, media, label; pass a manifest with the columns id,",
         ),
         ("id,audio,label,split\na,1,x,train\n", "column 'visual' is missing"),
         ("id;media;label;split\na;1;x;train\n", "column 'id' is missing"),
@@ -115,7 +115,7 @@ def test_clips_need_no_labels_and_may_have_several(tmp_path):
     ("text", "message"),
     [
         ("id,media,label,labels,split\na,1,x,x,train\n", "has both 'label' and 'labels'"),
-        ("id;media;split\na;1;train\n", "`aadml manifest` writes a manifest from a table with other columns"),
+        ("id;media;split\na;1;train\n", "or write a manifest from this table by `aadml manifest`"),
     ],
 )
 def test_labels_that_cannot_be_are_refused(tmp_path, text, message):

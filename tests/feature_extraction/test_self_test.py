@@ -34,7 +34,7 @@ def test_an_absent_file_says_where_it_is_to_be_had_and_put(cache):
     finding = examine("vggish")
     assert (finding.present, finding.passed) == (False, None)
     assert finding.path == cache / "vggish_model.ckpt"
-    assert finding.detail == "download it from https://storage.googleapis.com/audioset/vggish_model.ckpt"
+    assert finding.detail == "download the file from https://storage.googleapis.com/audioset/vggish_model.ckpt"
 
 
 def test_another_file_of_the_same_name_does_not_pass(cache):
@@ -128,7 +128,7 @@ def test_the_doctor_lists_packages_extras_and_weights(cache):
         "file": "Cnn14_mAP=0.431.pth",
         "present": False,
         "passed": None,
-        "detail": "download it from https://zenodo.org/records/3987831/files/Cnn14_mAP%3D0.431.pth?download=1",
+        "detail": "download the file from https://zenodo.org/records/3987831/files/Cnn14_mAP%3D0.431.pth?download=1",
         "purpose": "PANNs Cnn14, 32 kHz",
         "license": "CC-BY-4.0",
         "citation": "Kong et al., PANNs: Large-Scale Pretrained Audio Neural Networks, TASLP 2020",

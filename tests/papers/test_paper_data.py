@@ -33,8 +33,8 @@ def test_data_of_another_size_than_the_papers_are_noted():
     vegas = drawn(10, 22_482, 5_621)
     assert other_size("vegas", vegas) == other_size("ave", drawn(15, 1_766, 189)) == []
     assert other_size("ave", vegas) == [
-        "28,103 clips of 10 classes (the size of VEGAS); the paper's AVE has 1,955 of 15, so its values were measured "
-        "on other data"
+        "the data have 28,103 clips of 10 classes (the size of VEGAS); the paper's AVE has 1,955 clips of 15 classes, "
+        "so the values of the paper come from other data"
     ]
     (note,) = other_size("ave", drawn(15, 90, 30))
-    assert note.startswith("120 clips of 15 classes; the paper's AVE has")
+    assert note.startswith("the data have 120 clips of 15 classes; the paper's AVE has")

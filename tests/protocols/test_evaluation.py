@@ -1,10 +1,14 @@
-"""Names of protocols, joined and unknown."""
+"""Names of protocols, joined and unknown, and the order of their parts."""
+
+from dataclasses import replace
 
 import pytest
+import torch
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import PROTOCOLS
-from aadml.protocols.evaluation import protocols_of
+from aadml.protocols.evaluation import embed_under, protocols_of
+from aadml.protocols.protocol import Protocol
 
 
 @pytest.mark.parametrize("name", ["legacy:partnr", "inductive+legacy:partner", "bank+bank"])
@@ -19,3 +23,22 @@ def test_nothing_is_joined_with_itself_and_an_unknown_name_is_answered_with_the_
         protocols_of(f"{name}+{name}")
     with pytest.raises(InputError, match=f"did you mean '{name}'"):
         protocols_of(f"{name}s")
+
+
+def test_corrections_of_all_parts_are_applied_in_their_order_and_selections_after_them(subject):
+    def scaled(of, embeddings):
+        assert of is subject
+        return replace(embeddings, vectors={m: 2 * v for m, v in embeddings.vectors.items()})
+
+    def moved(_, embeddings):
+        assert embeddings.similarity == "cosine"
+        return replace(embeddings, vectors={m: v + 1 for m, v in embeddings.vectors.items()})
+
+    def of_dots(embeddings):
+        return replace(embeddings, similarity="dot")
+
+    parts = [Protocol(correct=scaled, keep=of_dots), Protocol(correct=moved)]
+    plain, found = embed_under(subject, [], "test"), embed_under(subject, parts, "test")
+    assert found.similarity == "dot"
+    for modality, vectors in plain.vectors.items():
+        torch.testing.assert_close(found.vectors[modality], 2 * vectors + 1)

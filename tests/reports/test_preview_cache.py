@@ -29,6 +29,23 @@ def test_what_is_no_file_is_never_opened(tmp_path, kind, monkeypatch):
     assert preview_of(PreviewSource(str(path), str(path))) == found
 
 
+def test_a_preview_is_kept_under_the_content_of_its_files_and_the_rules_in_any_order(tmp_path, monkeypatch):
+    for name in ("one", "same", "other"):
+        (tmp_path / name).write_text(name.replace("same", "one"))
+
+    def key(visual, audio="", **rules):
+        monkeypatch.setattr(previews, "_rules", lambda: [rules])
+        paths = (str(tmp_path / name) if name else "" for name in (visual, audio))
+        return previews._key(PreviewSource(*paths))
+
+    own = key("one", rate=1, side=2)
+    assert own == key("same", rate=1, side=2) == key("one", side=2, rate=1)
+    others = [key("other", rate=1, side=2), key("", "one", rate=1, side=2), key("one", "one", rate=1, side=2),
+              key("one", rate=1, side=3)]  # fmt: skip
+    assert len({own, *others}) == 5
+    assert key("", "absent") == ""
+
+
 @pytest.mark.slow
 def test_previews_are_kept_by_content_and_made_again_where_damaged(tmp_path, spoken, monkeypatch):
     cache, other = tmp_path / "cache", tmp_path / "other.m4a"

@@ -94,6 +94,16 @@ def test_the_shape_of_a_player_is_whole_blocks_and_near_that_of_its_clip(height,
     assert abs(min(shape) / max(shape) - ratio) <= max(BLOCK / SIDES[-1] / 2, BLOCK / SIDES[-1] - ratio)
 
 
+def test_a_clip_that_cannot_be_shown_has_the_reason_of_its_picture_or_of_its_sound(tmp_path):
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"no media")
+    reasons = [
+        preview_of(PreviewSource(visual, audio)).reason
+        for visual, audio in (("", ""), (str(broken), ""), ("", str(broken)), ("", str(tmp_path / "absent.wav")))
+    ]
+    assert reasons == ["missing", "corrupt", "corrupt", "missing"]
+
+
 def test_sides_are_multiples_of_the_16_pixels_of_a_macroblock():
     assert [*SIDES] == [176, 192, 208, 224, 240, 256]
     assert BLOCK == 16

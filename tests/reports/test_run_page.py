@@ -103,3 +103,14 @@ def test_a_clip_without_a_modality_has_no_point_of_that_modality(monkeypatch):
     )
     assert {m: len(places) for m, places in shown["p"].items()} == {"audio": 6, "text": 4}
     assert shown["l"]["text"].tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("similarity", "is_scaled"), [("cosine", True), ("dot", False), ("euclidean", False)])
+def test_the_map_compares_directions_where_the_similarity_does(monkeypatch, similarity, is_scaled):
+    pytest.importorskip("matplotlib")
+    compared = []
+    monkeypatch.setattr(run_page, "_plane", lambda vectors: compared.append(vectors) or (vectors[:, :2], "caption"))
+    vectors = {m: torch.tensor([[3.0, 4.0], [0.0, 2.0], [0.0, 0.0]]) for m in ("audio", "text")}
+    run_page._map(Embeddings(vectors, torch.tensor([0, 1, 1]), tuple("abc"), similarity, ("x", "y")))
+    expected = [[0.6, 0.8], [0.0, 1.0], [0.0, 0.0]] if is_scaled else vectors["audio"].tolist()
+    torch.testing.assert_close(torch.from_numpy(compared[0]), torch.tensor(2 * expected, dtype=torch.float64))

@@ -57,13 +57,13 @@ def test_columns_in_the_plural_are_read_and_what_is_left_out_is_named(tmp_path, 
                 file[key] = values
     found, split = read_embeddings(place, None, said.append)
     assert (split, found.class_names, found.ids) == ("test", ("3", "5", "7"), ("119", "121", "122"))
-    assert said == [f"{place}: ignored: pca; list modalities with other names in 'modalities'"]
+    assert said == [f"{place}: arrays were ignored: pca; list modalities with other names in 'modalities'"]
 
 
 def test_a_file_of_other_modalities_is_refused_with_all_that_it_has(tmp_path):
     np.savez(tmp_path / "e.npz", audio=AUDIO, video=AUDIO, label=np.arange(4))
     with pytest.raises(
-        InputError, match="has audio, label, video; at least two of 'audio', 'visual', 'text' or the names in"
+        InputError, match="has audio, label, video; store at least two of 'audio', 'visual', 'text' or the names in"
     ):
         read_embeddings(tmp_path / "e.npz")
 
@@ -112,7 +112,7 @@ def test_what_is_malformed_is_refused_with_the_name_of_the_file(tmp_path, change
 
 def test_what_is_missing_is_named(tmp_path):
     np.savez(tmp_path / "e.npz", audio=AUDIO, label=np.arange(4))
-    with pytest.raises(InputError, match="has audio, label; at least two"):
+    with pytest.raises(InputError, match="has audio, label; store at least two"):
         read_embeddings(tmp_path / "e.npz")
     with pytest.raises(InputError, match="no such file"):
         read_embeddings(tmp_path / "absent.npz")
@@ -150,7 +150,7 @@ def test_a_clip_with_several_captions_stands_in_several_rows(tmp_path):
 @pytest.mark.parametrize("rows", [[0.0, 0.0, 1.0, 1.0], [0, 0, 1], [0, 0, 1, 2]])
 def test_rows_of_captions_that_cannot_be_are_refused(tmp_path, rows):
     np.savez(tmp_path / "e.npz", **{"audio": AUDIO[:2], "text": AUDIO, TEXT_ROW: np.array(rows)})
-    with pytest.raises(InputError, match=f"{TEXT_ROW} must hold 4 clip numbers from 0 to 1"):
+    with pytest.raises(InputError, match=f"{TEXT_ROW} holds .*, but must hold 4 clip numbers from 0 to 1"):
         read_embeddings(tmp_path / "e.npz")
 
 
@@ -202,7 +202,7 @@ def test_a_file_of_another_kind_is_refused_in_plain_words(tmp_path, name, conten
 
 def test_features_given_for_embeddings_are_refused_by_name(tmp_path):
     np.savez(tmp_path / "f.npz", audio=np.ones((4, 3)), visual=np.ones((4, 5)))
-    with pytest.raises(InputError, match=r"f\.npz: audio has 3, visual has 5 dimensions, so they share no space"):
+    with pytest.raises(InputError, match=r"f\.npz: audio has 3, visual has 5 dimensions, so they do not share a space"):
         read_embeddings(tmp_path / "f.npz")
 
 

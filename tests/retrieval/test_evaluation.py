@@ -187,7 +187,7 @@ def test_label_space_is_scored_only_where_there_is_one_dimension_a_class():
 @pytest.mark.parametrize(
     ("vectors", "options", "message"),
     [
-        ({"audio": torch.ones(3, 2)}, {}, "the embeddings have audio only; pass embeddings of two modalities"),
+        ({"audio": torch.ones(3, 2)}, {}, "the embeddings have only audio; pass embeddings of two modalities"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 4)}, {}, "2 dimensions, but the gallery has 4"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"extra": ["runing"]}, "did you mean 'running'"),
         ({"audio": torch.ones(3, 2), "visual": torch.ones(3, 2)}, {"similarity": "l2"}, "no similarity 'l2'"),
@@ -205,7 +205,7 @@ def test_no_clips_at_all_are_refused():
 
 
 def test_scores_and_groups_of_different_counts_are_refused():
-    with pytest.raises(InputError, match=r"the scores have shape \(2, 3\), but the relevance has \(3, 3\)"):
+    with pytest.raises(InputError, match=r"the scores have shape \(2, 3\), but the relevance has shape \(3, 3\)"):
         score_direction(MatrixScores(np.zeros((2, 3))), Grouped(np.arange(3), np.arange(3)))
 
 

@@ -244,7 +244,7 @@ def test_other_galleries_and_partners_are_refused():
         evaluate(embeddings(), gallery="whole")
     with pytest.raises(InputError, match="cannot be halved"):
         evaluate(embeddings(1), gallery="disjoint")
-    with pytest.raises(InputError, match="the own clip of a query is not relevant to it"):
+    with pytest.raises(InputError, match="a query's own clip is not relevant to the query"):
         score_direction(MatrixScores(np.eye(2)), Grouped(np.array([0, 1]), np.array([0, 1])), partner=np.array([1, 0]))
 
 

@@ -30,8 +30,8 @@ def test_an_outside_metric_is_a_column_and_what_it_gives_is_checked(tmp_path, mo
     ("name", "message"),
     [
         ("recal@3", "no metric 'recal'; did you mean 'recall'"),
-        ("recall@x", "a cutoff of at least 1 must follow the @"),
-        ("recall@0", "a cutoff of at least 1 must follow the @"),
+        ("recall@x", "is not a cutoff; write a number of at least 1 after the @"),
+        ("recall@0", "is not a cutoff; write a number of at least 1 after the @"),
         ("recall@25", "metric recall@25: the gallery holds 24 items"),
         ("running@3", "metric running@3: running accepts no cutoff; pass running"),
         ("mean-rank@3", "accepts no cutoff"),
@@ -46,7 +46,7 @@ def test_a_column_is_one_figure_and_a_criterion_one_that_should_rise():
     assert check_columns(["recall@3", "map", "recall@3"]) == ("recall@3", "map")
     assert check_columns("recall@3,map") == check_columns(["recall@3,map"]) == ("recall@3", "map")
     for name in ("recall", "map-at-k"):
-        with pytest.raises(InputError, match=r"needs a cutoff, as in (recall|map)@10"):
+        with pytest.raises(InputError, match=r"needs a cutoff; add the cutoff, as in (recall|map)@10"):
             check_columns([name])
     assert check_criterion("hit-rate@1") == "hit-rate@1"
     for name in ("mean-rank", "median-rank"):

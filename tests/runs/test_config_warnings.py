@@ -26,10 +26,10 @@ def test_it_is_said_where_no_epoch_can_be_chosen(options, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"training.epochs": 7}, ["training.epochs=7 changes nothing: cca trains in no epochs"]),
+        ({"training.epochs": 7}, ["training.epochs=7 changes nothing: cca trains without epochs"]),
         (
             {"training.batch": 5, "training.select": "last"},
-            ["training.batch=5, training.select=last change nothing: cca trains in no epochs"],
+            ["training.batch=5, training.select=last change nothing: cca trains without epochs"],
         ),
         ({}, []),
     ],

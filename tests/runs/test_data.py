@@ -45,7 +45,9 @@ def test_labels_decide_where_a_training_starts(tmp_path):
         assert asked(given) == (None, [])
     chosen, said = asked(written(labels=some))
     assert chosen == "few_labels"
-    assert said[0].startswith("some clips have no label, so config 'few_labels' is used; choose another with --config")
+    assert said[0].startswith(
+        "some clips have no label, so config 'few_labels' is used; choose another config with --config"
+    )
     without = written(labels=np.full(45, -1), class_names=())
     for given in (without, aadml.read(without), aadml.read(without).train):
         chosen, said = asked(given)
@@ -66,7 +68,7 @@ def test_modalities_are_kept_by_name_and_it_is_said_which_were_left_out(tmp_path
     assert every.notes == splits.notes
     some = data.with_modalities(splits, ["visual", "flow"])
     assert [set(part.modalities) for part in (some.train, some.valid, some.test)] == [{"visual", "flow"}] * 3
-    assert some.notes == (*splits.notes, "modalities left out by the key modalities: audio")
+    assert some.notes == (*splits.notes, "the key modalities leaves out these modalities of the data: audio")
     with pytest.raises(InputError, match=r"modalities: .*f\.h5 has no text; choose from audio, visual, flow"):
         data.with_modalities(splits, ["audio", "text"])
     with pytest.raises(InputError, match=r"modalities: visual, visual given; choose at least two"):

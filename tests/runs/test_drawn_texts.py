@@ -90,7 +90,7 @@ def test_a_session_says_what_is_drawn_and_scores_every_text(features, tmp_path):
     trained = runner.invoke(cli, ["train", "--data", str(features), "--config", "pairs", "--epochs", "1",
                                   "--runs", str(tmp_path), *settings])  # fmt: skip
     assert trained.exit_code == 0, trained.stderr
-    assert "texts of 40 training clips: each epoch trains on one per clip, drawn by the seed" in trained.stderr
+    assert "texts of 40 training clips: each epoch trains on one text per clip, drawn by the seed" in trained.stderr
     found = json.loads(runner.invoke(cli, ["evaluate", trained.stdout.splitlines()[-1], "--json"]).stdout)
     assert found["directions"]["audio-text"]["queries"] == 10
     assert found["directions"]["audio-text"]["gallery"] == found["directions"]["text-audio"]["queries"] > 10
@@ -180,7 +180,7 @@ def test_captions_of_sound_in_memory_are_drawn_as_those_of_its_place(manifest):
 @pytest.mark.parametrize(
     ("settings", "refusal"),
     [
-        ({"unlabelled": "drop"}, "unlabelled: captioned sound has no classes; a clip's own captions are relevant"),
+        ({"unlabelled": "drop"}, r"unlabelled: captioned sound has no classes .a clip's own captions are relevant."),
         ({"modalities": ["audio"]}, "modalities: audio given; choose at least two"),
     ],
 )

@@ -45,9 +45,9 @@ def test_processes_with_different_data_or_configs_are_refused(config, processes,
     assert sums[0]["data"] == sums[1]["data"]
     processes(2, first=False, says=sums[0])
     check_processes(mine)
-    with pytest.raises(InputError, match="the config of this process differs from that of the job's first process"):
+    with pytest.raises(InputError, match="the config of this process and of the job's first process differ"):
         check_processes(other)
-    with pytest.raises(InputError, match="the data of this process differs"):
+    with pytest.raises(InputError, match="the data of this process and of the job"):
         check_processes(replace(mine, sha256="0" * 64))
 
 

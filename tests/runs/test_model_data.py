@@ -30,10 +30,10 @@ def model(tmp_path_factory):
     ("renamed", "said"),
     [
         ({}, []),
-        ({"class 1": "bell"}, ["the model was not trained on 1 of its 5 classes (bell)"]),
+        ({"class 1": "bell"}, ["the model was not trained on 1 of the 5 classes of the data (bell)"]),
         (
             {f"class {i}": f"new {i}" for i in range(5)},
-            ["the model was not trained on 5 of its 5 classes (new 0, new 1, new 2, ...)"],
+            ["the model was not trained on 5 of the 5 classes of the data (new 0, new 1, new 2, ...)"],
         ),
     ],
 )

@@ -76,7 +76,9 @@ def test_a_model_kept_elsewhere_gives_the_same_bytes_and_is_not_touched(manifest
 
 
 def test_a_training_in_memory_gives_the_same_weights(manifest, alone):
-    model = aadml.fit(manifest, config="3cmlf", settings=SMALL)
+    seen = []
+    model = aadml.fit(manifest, config="3cmlf", settings=SMALL, on_epoch=seen.append)
+    assert len(seen) == 3 + 3  # those of the ancillary model too
     state, kept = model.method.state(), aadml.load(alone).method.state()
     assert state.keys() == kept.keys()
     assert all(torch.equal(value, kept[key]) for key, value in state.items())

@@ -21,14 +21,14 @@ def sample(monkeypatch, tmp_path):
         folder.mkdir(parents=True)
         (folder / "manifest.csv").write_text("id,media\n")
 
-    def extracted(rows, features, extractors):
-        done.append(tuple((one.name, one.modality) for one in extractors))
-        features.write_bytes(b"features")
+    def executed(plan):
+        done.append(tuple((one.name, one.modality) for one in plan.extractors))
+        plan.output.write_bytes(b"features")
         return SimpleNamespace(failures=[])
 
     monkeypatch.setattr(sample_data, "sample_data", rendered)
     monkeypatch.setattr(sample_data, "read_manifest", lambda path: path)
-    monkeypatch.setattr(sample_data, "extract", extracted)
+    monkeypatch.setattr(sample_data, "execute", executed)
     return done
 
 
@@ -45,11 +45,11 @@ def test_sample_clips_are_rendered_and_extracted_once(sample, tmp_path):
 
 
 def test_sample_clips_that_cannot_be_read_back_are_told(sample, monkeypatch):
-    def in_part(rows, features, extractors):
-        features.write_bytes(b"features")
+    def in_part(plan):
+        plan.output.write_bytes(b"features")
         return SimpleNamespace(failures=["a", "b"])
 
-    monkeypatch.setattr(sample_data, "extract", in_part)
+    monkeypatch.setattr(sample_data, "execute", in_part)
     for _ in range(2):  # the second time too: what could be read is not all of the clips
         with pytest.raises(InputError, match="2 sample clips could not be read; delete the folder"):
             sample_data.sample_features(lambda _: None)
@@ -61,5 +61,5 @@ def test_a_config_without_data_takes_the_sample_clips_as_its_method_reads_them(s
         config = assemble(method=method, sample=True)
         found = sample_data.with_sample_data(config, said.append)
         assert found.data.endswith(name)
-        assert said[-1] == f"no --data given: training on the sample clips, {found.data}"
+        assert said[-1] == f"no --data was given, so the training data are the sample clips: {found.data}"
         assert sample_data.with_sample_data(found, pytest.fail) is found

@@ -31,5 +31,5 @@ def test_verify_says_which_file_a_folder_lacks_without_which_nothing_is_known(ra
     (saved / "model.json").unlink()
     assert aadml.verify(saved) == [f"{saved / 'model.json'}: is missing, so the model cannot be loaded; restore it"]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="not a run folder"):
+    with pytest.raises(InputError, match="is not a run or a model"):
         aadml.verify(tmp_path / "empty")

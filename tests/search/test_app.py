@@ -35,7 +35,7 @@ def test_facts(site):
     assert found["items"] == 35
     assert found["questions"] == [["audio", "audio"], ["visual", "visual"], ["clip", "audio"], ["clip", "visual"]]
     assert found["columns"][:3] == ["id", "split", "label"]
-    assert found["model"] == "no model: each modality by itself"
+    assert found["model"] == "no model, so each modality is searched by itself"
     assert found["example"] == "label = 'dog'"
     assert found["most_bytes"] == 200_000
 
@@ -71,7 +71,7 @@ def test_a_clip_of_the_index_asks(site):
         ("/like?number=1&from=audio&to=audio&k=1000000", "1 to 100"),
         ("/like?number=1&from=audio&to=audio&where=1)%20UNION%20SELECT%20value%20FROM%20meta", "where"),
         ("/previews?numbers=../../secret.txt", "is not a whole number"),
-        ("/previews?numbers=1,2,3,4,5,6,7,8,9", "ask for at most 8"),
+        ("/previews?numbers=1,2,3,4,5,6,7,8,9", "request at most 8"),
         ("/previews?numbers=" + "9" * 400, "is not a whole number"),
         ("/previews?numbers=%D9%A1", "is not a whole number"),
         ("/previews?numbers=777", "clip number 777 is not in this index"),

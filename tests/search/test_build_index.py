@@ -51,7 +51,7 @@ def test_a_moved_model_is_given_anew(features, tmp_path):
     Index.build(features, tmp_path / "i", model=folder).close()
     folder.rename(tmp_path / "elsewhere")
     asked = read_features(features).features["audio"][0]
-    with Index(tmp_path / "i") as index, pytest.raises(InputError, match="pass --model if it was moved"):
+    with Index(tmp_path / "i") as index, pytest.raises(InputError, match="pass --model if the model was moved"):
         index.search(audio=asked, to="visual")
     with Index(tmp_path / "i", model=tmp_path / "elsewhere") as index:
         assert len(index.search(audio=asked, to="visual").hits) == 10

@@ -72,8 +72,19 @@ def test_a_condition_that_would_take_for_ever_is_ended(index, monkeypatch):
         )
 
 
+def grown(times):
+    """An expression of SQL for the text of a hundred to the power of `times` letters."""
+    return "replace(" * times + "'a'" + f", 'a', '{'a' * 100}')" * times
+
+
+def test_a_condition_makes_texts_of_up_to_a_hundred_thousand_bytes(index):
+    assert len(matching_ids(index, f"length({grown(2)} || {grown(1)}) = 10100")) == 3
+    with pytest.raises(InputError, match="reads or creates a text of more than 100,000 bytes; simplify it"):
+        matching_ids(index, f"length({grown(3)}) = 1000000")  # a million bytes, which SQLite alone would make
+
+
 def test_a_condition_makes_no_long_text_and_the_limit_ends_with_it(index):
-    long = "replace(" * 9 + "id || 'a'" + f", 'a', '{'a' * 99}')" * 9
+    long = grown(9)
     with closing(connect(index)) as database, reading(database, index):
         before = database.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
         with pytest.raises(InputError, match="reads or creates a text of more than 100,000 bytes; simplify it"):

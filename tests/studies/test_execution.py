@@ -64,5 +64,5 @@ def test_a_run_whose_needed_run_failed_is_not_trained(tmp_path):
     outcomes = work_off_needed([*jobs, Job(tmp_path / "alone", config)], 3, work)
     assert trained == [["good", "bad"], ["on good", "alone"]]
     reasons = {outcome.job.folder.name: outcome.reason for outcome in outcomes}
-    assert reasons.pop("on bad") == "bad, which it needs, failed: no disk"
+    assert reasons.pop("on bad") == "the needed run bad failed: no disk"
     assert reasons == {"good": "", "bad": "no disk", "on good": "", "alone": ""}

@@ -31,7 +31,7 @@ def test_a_folder_on_other_data_is_refused(features, tmp_path):
     with sole_owner(folder, {folder: str(features)}):
         pass
     features.write_bytes(features.read_bytes() + b" ")
-    with pytest.raises(InputError, match="as it was then"), sole_owner(folder, {folder: str(features)}):
+    with pytest.raises(InputError, match="which may have changed since"), sole_owner(folder, {folder: str(features)}):
         pass
 
 
@@ -78,7 +78,7 @@ def test_a_folder_without_runs_is_free_for_other_data(features, tmp_path):
     (folder / "data.json").write_text('{"data": "gone.h5", "sha256": "0"}')  # of a call that was killed
     with sole_owner(folder, {folder: str(other)}):
         begun(folder)
-    wanted = r"contains runs on other data \(.*other\.h5 as it was then"
+    wanted = r"contains runs on other data \(.*other\.h5, which may have changed since"
     with pytest.raises(InputError, match=wanted), sole_owner(folder, {folder: str(features)}):
         pass
 

@@ -138,8 +138,10 @@ def test_one_seed_gets_no_star_however_much_differs(tmp_path):
 def test_p_is_said_to_be_corrected_where_several_are_compared():
     one = Difference(0.0123, 0.004, 0.0301, "both", 0.004, 0.0206, 0.6)
     (alone,), (several,) = how_tested([one]), how_tested([one, one])
-    assert alone.startswith("Differences of the mean MAP [95 % interval], paired over seeds and queries; * is")
-    assert "; intervals and p are corrected for 2 comparisons (Holm); * is significant at 5 %" in several
+    assert alone.startswith(
+        "Differences of the mean MAP [95 % interval] are paired over seeds and queries. The mark * is"
+    )
+    assert ". Intervals and p are corrected for 2 comparisons (Holm). The mark * is significance at 5 %" in several
 
 
 def test_two_seeds_are_called_too_few():

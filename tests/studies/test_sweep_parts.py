@@ -13,8 +13,8 @@ from aadml.studies.sweep_parts import ResultColumns, data_name, describe, failur
 def test_published_figures_are_shown_where_a_row_has_one():
     columns = ("loss", "MAP mean", "AVE published map")
     rows = (("nt-xent", 0.3, None), ("triplet", 0.4, 0.328))
-    assert "Beside the published figures" not in result_tables(Table(columns, rows[:1]))
-    beside = result_tables(Table(columns, rows)).split("Beside the published figures")[1]
+    assert "Beside the published results" not in result_tables(Table(columns, rows[:1]))
+    beside = result_tables(Table(columns, rows)).split("Beside the published results")[1]
     assert "triplet" in beside
     assert "nt-xent" not in beside
 

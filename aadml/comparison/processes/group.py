@@ -1,11 +1,11 @@
 """Rows divided over the workers of a training, and sums over workers; with a single process, values are unchanged.
 
 All workers share each batch: a worker encodes its own rows, the outputs are gathered with their gradient, and the
-worker then computes its part of a sum. The loss of a batch is therefore the sum of the results of all workers, its
-gradient the sum of their gradients, and the dropout of a row does not depend on the worker that encodes it.
+worker then computes its part of a sum. The loss of a batch is therefore the sum of the results of all workers, and
+its gradient is the sum of their gradients. The dropout of a row does not depend on the worker that encodes the row.
 
-Workers connect inside `joined`; rows are divided only inside `divided`, the training loop. All workers call the
-functions of this module in the same order; work of a single worker goes through `by_first` or `alone`.
+Workers connect inside `joined`. Rows are divided only inside `divided`, the training loop. All workers call the
+functions of this module in the same order. Work of a single worker goes through `by_first` or `alone`.
 """
 
 import json
@@ -121,9 +121,9 @@ def together(total: int, encode: Callable[[], dict[Name, Tensor]]) -> dict[Name,
     """Encode the rows of this worker, and gather the rows of all workers with their gradient.
 
     Args:
-        total: rows of the batch, b.
-        encode: returns the outputs of the rows of this worker by name, each (own, d), with the same names on
-            all workers.
+        total: number b of rows of the batch.
+        encode: function that returns the outputs of the rows of this worker by name, each (own, d), with the same
+            names on all workers.
 
     Returns:
         Outputs of all rows, each (b, d).
@@ -175,7 +175,7 @@ def largest(values: Tensor) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Sum the gradients of parameters over all workers; a parameter without a gradient on any worker keeps none."""
+    """Sum the gradients of parameters over all workers; a parameter with no gradient on any worker is unchanged."""
     if not _is_divided():
         return
     trained = [parameter for parameter in parameters if parameter.requires_grad]
@@ -200,7 +200,7 @@ def by_first(compute: Callable[[], Mapping[str, T]]) -> dict[str, T]:
 
 
 def tensors_of_first(state: tuple[Mapping[str, Tensor], T] | None) -> tuple[Mapping[str, Tensor], T] | None:
-    """Return the tensors of rank 0 and their facts, which are valid JSON, or None, on all workers."""
+    """Return the `state` of rank 0 on all workers: tensors and a value that is valid JSON, or None."""
     if count() == 1:
         return state
     data = b""
@@ -235,7 +235,7 @@ class _Gathered(torch.autograd.Function):
 
 
 def _reduced(values: Tensor, how: Any = distributed.ReduceOp.SUM) -> Tensor:
-    """Reduce values over all workers; through the CPU if workers share a GPU."""
+    """Reduce values over all workers, through the CPU if workers share a GPU."""
     apart = values.is_cuda and "nccl" not in distributed.get_backend_config()
     wire = values.cpu() if apart else values.contiguous().clone()
     with _answered():

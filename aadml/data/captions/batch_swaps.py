@@ -50,7 +50,7 @@ def refine(
 
 
 def _sweep(vectors: Tensor, batches: Tensor, pairs: Tensor, sense: int, codes: Codes) -> int:
-    """Make up to `_MOVES` best swaps in each of the pairs (p, 2) of batches; return their number."""
+    """Swap the best items, up to `_MOVES` times, in each pair (p, 2) of batches; return the number of swaps."""
     left, right = batches[pairs[:, 0]], batches[pairs[:, 1]]  # (p, b)
     mine, theirs = vectors[left.to(vectors.device)], vectors[right.to(vectors.device)]  # (p, b, d)
     pair, size = torch.arange(len(pairs)), left.shape[1]

@@ -33,7 +33,7 @@ class CaptionedPart:
 
     Attributes:
         files: names, captions and sound.
-        packed: the HDF5 file that holds the sound, or "".
+        packed: the HDF5 file that holds the sound; "" if each clip has its own file.
     """
 
     files: Sequence[CaptionedFile]
@@ -162,7 +162,7 @@ def _of_pack(path: Path) -> CaptionedPart:
             if not len(names) == len(rows) == len(file["waveform"]):
                 raise InputError(
                     f"{path}: holds {len(names)} names in 'audio_name', {len(rows)} rows in 'caption' and "
-                    f"{len(file['waveform'])} rows in 'waveform'; the numbers must be equal"
+                    f"{len(file['waveform'])} rows in 'waveform'; store equal numbers"
                 )
     except (TypeError, AttributeError, UnicodeDecodeError) as error:
         raise InputError(
@@ -175,7 +175,7 @@ def _of_pack(path: Path) -> CaptionedPart:
 def _clips(
     part: CaptionedPart, name: str, clean: Callable[[str], str], captions: int, place: str, notes: list[str]
 ) -> Clips:
-    """Return the usable clips of one split; append notes on the others."""
+    """Return the usable clips of one split; append notes on the other clips."""
     cleaned = [[(text, clean(text)) for text in file.captions] for file in part.files]
     spoken = [[words for _, words in texts if words] for texts in cleaned]
     missing = _without_sound(part)

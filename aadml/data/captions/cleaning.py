@@ -10,7 +10,7 @@ _PUNCTUATION = str.maketrans({mark: " " for mark in string.punctuation if mark !
 
 
 def clean_mei(caption: str) -> str:
-    """Clean as Mei et al. (2022): lower case, punctuation of sentences becomes spaces, double spaces are halved once.
+    """Clean as Mei et al. (2022): lower the case, replace sentence punctuation by spaces, halve double spaces once.
 
     Apostrophes, hyphens and brackets stay. A second cleaning may halve further spaces; the words stay the same.
     """
@@ -19,7 +19,7 @@ def clean_mei(caption: str) -> str:
 
 
 def clean_xie(caption: str) -> str:
-    """Clean as Xie et al. (2022): lower case, all ASCII punctuation but the hyphen becomes a space, single spaces.
+    """Clean as Xie et al. (2022): lower the case, replace ASCII punctuation except hyphens by spaces, merge spaces.
 
     Named entities and typing errors, which the authors replaced, are not changed.
     """

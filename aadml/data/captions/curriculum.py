@@ -1,7 +1,7 @@
 """Batches of a chosen difficulty (3CMLF, Equations 2 and 3): partitions of the training pairs.
 
 A batch is hard if its items resemble each other. Let e_i be unit vectors and s_m their sum over batch m. The sum of
-all similarities within batches is  sum_m |s_m|^2 - n;  easy batches minimize the sum, and hard batches maximize it.
+all similarities within batches is  sum_m |s_m|^2 - n;  easy batches minimize this sum, and hard batches maximize it.
 """
 
 from collections.abc import Sequence

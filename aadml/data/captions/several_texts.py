@@ -15,8 +15,8 @@ WhichTexts = Literal["first", "drawn", "all"]
 def every_text(clips: Clips) -> Clips:
     """Add a row for each text of a clip beyond the first; the row has no other modality.
 
-    The row has the name and labels of its clip. So each text is a query with the relevant items of its clip and also
-    a result, while the other modalities of the clip are queries and results once.
+    The row has the name and labels of its clip. Each text is therefore a query with the relevant items of its clip,
+    and a result. The other modalities of the clip are queries and results once.
 
     Args:
         clips: n clips with m texts.
@@ -58,7 +58,7 @@ def pair_a_text(clips: Clips) -> Clips:
 
 
 def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
-    """Return one row for each name of `drawn_by`, drawn only by seed, epoch and name.
+    """Return one row for each name of `drawn_by`; the draw depends only on seed, epoch and name.
 
     Args:
         clips: n rows.
@@ -97,9 +97,9 @@ def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
 
 
 _HOW = {
-    "first": "the first of each clip is trained on (texts=drawn: one per clip in each epoch, texts=all: all)",
-    "drawn": "each epoch trains on one per clip, drawn by the seed",
-    "all": "each forms a pair with its clip",
+    "first": "training uses the first of each clip (texts=drawn uses one per clip and epoch, texts=all uses all texts)",
+    "drawn": "each epoch trains on one text per clip, drawn by the seed",
+    "all": "each text forms a pair with its clip",
 }
 
 
@@ -118,6 +118,6 @@ def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
     if trained == "drawn":
         fitted = replace(fitted, drawn_by=fitted.ids)
     count = f"{len(train.texts.rows)} texts of {len(train)} training clips"
-    note = f"{count}: {_HOW[trained]}; in valid and test all are queries and results"
+    note = f"{count}: {_HOW[trained]}; in valid and test, all texts are queries and results"
     valid, test = every_text(splits.valid), every_text(splits.test)
     return replace(splits, train=fitted, valid=valid, test=test, notes=(*splits.notes, note))

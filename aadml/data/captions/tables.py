@@ -76,9 +76,9 @@ def _released_audiocaps(rows: list[tuple[int, dict[str, str]]], path: Path) -> t
 
 
 def _check(files: Sequence[CaptionedFile], lines: Sequence[int], path: Path) -> None:
-    problems = [f"line {n}: no file name" for f, n in zip(files, lines, strict=True) if not f.name]
-    problems += [f"line {n}: no caption" for f, n in zip(files, lines, strict=True) if not f.captions]
+    problems = [f"line {n} has no file name" for f, n in zip(files, lines, strict=True) if not f.name]
+    problems += [f"line {n} has no caption" for f, n in zip(files, lines, strict=True) if not f.captions]
     if problems:
-        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise InputError(f"{path}: {'; '.join(problems[:_SHOWN])}{more}")
+        more = f", and {len(problems) - _SHOWN} more cells are empty" if len(problems) > _SHOWN else ""
+        raise InputError(f"{path}: {', '.join(problems[:_SHOWN])}{more}; fill in the cells")
     check_unique([file.name for file in files], f"{path}: the column 'file_name'")

@@ -27,7 +27,7 @@ class Duplicates:
 
     Args:
         within: split -> number of clips that repeat an earlier clip of the split.
-        across: pair of splits -> number of distinct values in both.
+        across: pair of splits -> number of distinct values in both splits.
         examples: ids of a few values that are in two splits.
     """
 
@@ -49,7 +49,7 @@ class RowsInTime(TypedDict):
 
 @dataclass(frozen=True)
 class Examination:
-    """The result of `examine`; every field can be written as JSON.
+    """Statistics of a data set, as computed by `examine`; every field can be written as JSON.
 
     Args:
         clips: number of clips.
@@ -112,7 +112,7 @@ def inspect(
 
 
 def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examination:
-    """Examine the content of a feature file; see `inspect`."""
+    """Return counts, ranges, duplicates, origin and warnings of the content of a feature file; see `inspect`."""
     classes, splits = _clips_of_classes(content), {split: content.splits.count(split) for split in SPLITS}
     masks = {name: content.has(name) for name in content.features}
     modalities = {name: compute_statistics(values, masks[name]) for name, values in content.features.items()}
@@ -213,7 +213,7 @@ def _label_warnings(content: FeatureFile) -> list[str]:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
         return [f"{several} clips have several labels: methods that train on classes leave them out"]
     without = int((content.labels == UNLABELLED).sum())
-    warning = f"{without} clips have no label: few-labels and pairs train on them, other methods leave them out"
+    warning = f"{without} clips have no label: few-labels and pairs train on these clips, other methods leave them out"
     return [warning] if without else []
 
 
@@ -239,15 +239,15 @@ def _value_warnings(content: FeatureFile, modalities: Mapping[str, ColumnStatist
         low, high = statistics["minimum"], statistics["maximum"]
         if content.provenance.get(name, {}).get("extractor", "unknown") == "unknown" and low >= 0:
             if statistics["whole_numbers"] and 31 < high <= 255:
-                yield f"{name}: whole numbers from 0 to 255, probably 8-bit; scale them before comparing features"
+                yield f"{name}: values are whole numbers from 0 to 255, probably 8-bit; scale them before comparisons"
             elif statistics["zeros"] > 0.2:
-                yield f"{name}: never negative and {statistics['zeros']:.0%} zeros, probably the output of a ReLU"
+                yield f"{name}: values are never negative and {statistics['zeros']:.0%} are zeros, as after a ReLU"
         if statistics["constant_dimensions"]:
             yield f"{name}: {statistics['constant_dimensions']} of {statistics['dimensions']} dimensions never change"
         if statistics["zero_rows"]:
             yield f"{name}: {statistics['zero_rows']} clips have only zeros"
         if max(abs(low), abs(high)) > 1e3:
-            yield f"{name}: values from {low:.3g} to {high:.3g}; standardize them before training"
+            yield f"{name}: values range from {low:.3g} to {high:.3g}; standardize them before training"
 
 
 def _pair_warnings(

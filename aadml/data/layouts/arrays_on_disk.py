@@ -156,7 +156,9 @@ def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, st
         InputError: no clips, another shape, or another word.
     """
     if not values.size or values.size != len(values):
-        raise InputError(f"{place} has shape {values.shape}; store one name of a split per clip, shape (clips,)")
+        raise InputError(
+            f"{place} has shape {values.shape}; store the name of a split for each clip, in shape (clips,)"
+        )
     names = {**dict(zip(SPLITS, SPLITS, strict=True)), **ALIASES, **(numbers or {})}
     splits = []
     for row, word in enumerate(map(text, values.ravel().tolist())):
@@ -182,11 +184,11 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 def _from_one_hot(rows: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     if rows.dtype.kind not in "fiub" or not np.isin(rows, (0, 1)).all():
-        raise InputError(f"{place} have shape {rows.shape} but are not one-hot; only zeros and ones are allowed")
+        raise InputError(f"{place} have shape {rows.shape} but are not one-hot; pass only zeros and ones")
     wrong = np.flatnonzero(rows.sum(axis=1) != 1)
     if len(wrong):
         raise InputError(
-            f"{place}: row {wrong[0]} has {int(rows[wrong[0]].sum())} classes; each clip needs exactly one class"
+            f"{place}: row {wrong[0]} has {int(rows[wrong[0]].sum())} classes; mark exactly one class per clip"
         )
     columns, codes = np.unique(rows.argmax(axis=1), return_inverse=True)
     return codes.astype(np.int64), tuple(str(column) for column in columns.tolist())
@@ -199,8 +201,8 @@ def _renamed(values: tuple[str, ...], names: Sequence[str], place: str) -> tuple
     if numbers and len(numbers) == len(values) and max(numbers) < len(names):  # some of the named classes have no clip
         return tuple(names[number] for number in numbers)
     raise InputError(
-        f"{place}: {len(names)} class names given for {len(values)} classes (values {', '.join(values[:20])}); "
-        "pass one per class"
+        f"{place}: there are {len(names)} class names for {len(values)} classes (values {', '.join(values[:20])}); "
+        "pass one name per class"
     )
 
 

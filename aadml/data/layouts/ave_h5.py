@@ -1,6 +1,7 @@
 """The features that come with AVE: `audio_feature.h5`, `visual_feature.h5`, `labels.h5`, each with key `avadataset`.
 
-Shapes (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29): one row per second, the last class is background.
+The shapes are (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29), with one row per second. The last class is
+background.
 `train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) hold the row numbers of the splits, and
 `Annotations.txt` holds the names. A word may be appended to the names before `.h5` (`audio_feature_noisy.h5`).
 """

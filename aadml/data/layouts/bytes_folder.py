@@ -1,6 +1,6 @@
 """A folder of 8-bit features: `vgg/<id>.npy` (T, 128), `inception/<id>.npy` (T, 1024), `classes/<id>.npy`, `folds/`.
 
-`folds` holds text files of ids, one per line; the clips of the last fold are the test split, all others are train.
+`folds` holds text files of ids, one per line. The clips of the last fold are the test split, and all others are train.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ _PARTS = {"audio": "vgg", "visual": "inception"}
 
 
 def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
-    """Read the folder: mean over time of the 8-bit values, then (mean - 128) / 256.
+    """Read the folder; features are (mean - 128) / 256, with the mean of the 8-bit values over time.
 
     Raises:
         InputError: a missing folder, no complete clip, or an array of another shape.
     """
     for name in KEYS:
         if not (path / name).is_dir():
-            raise InputError(f"{path}: holds no folder '{name}'; the folders {', '.join(KEYS)} are needed")
+            raise InputError(f"{path}: holds no folder '{name}'; add the folders {', '.join(KEYS)}")
     split_of, notes, note = read_folds(path / "folds")
     names = [name for name in split_of if all((path / part / f"{name}.npy").is_file() for part in KEYS[:3])]
     absent = [name for name in split_of if name not in set(names)]
@@ -57,7 +57,7 @@ def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
     for file, row in zip(files, rows, strict=True):
         if len(row) != len(rows[0]):
             raise InputError(
-                f"{file}: has {len(row)} dimensions, but {files[0]} has {len(rows[0])}; the numbers must be equal"
+                f"{file}: has {len(row)} dimensions, but {files[0]} has {len(rows[0])}; store equal numbers"
             )
     return np.stack(rows)
 

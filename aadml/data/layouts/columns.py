@@ -43,7 +43,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     names = tuple(text(name) for name in beside["class_names"].ravel().tolist()) if "class_names" in beside else ()
     positional = columns.labels_are_positions()
     one_hot = names and labels is not None and labels.shape[1:] == (len(names),)
-    unused = f"left out: {', '.join(columns.left)} (--view NAME=KEY reads an array as a modality)"
+    unused = f"arrays were left out: {', '.join(columns.left)} (--view NAME=KEY reads an array as a modality)"
     return LayoutArrays(
         {name: arrays[name] for name in modalities},
         labels,
@@ -58,7 +58,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
 
 
 COLUMNS = Layout("columns", "npz", KEYS, read, takes_views=True)
-"""npz with audio, visual, label or none, split ('train', 'valid', 'test'), and optionally id, text, class_names."""
+"""npz with audio, visual, split ('train', 'valid', 'test'), and optionally label, id, text, class_names."""
 
 COLUMNS_H5 = Layout("columns", "h5", KEYS, read, takes_views=True)
 """HDF5 with the keys of the npz: audio, visual, label, split, as `aadml embed` writes them."""

@@ -10,7 +10,7 @@ KEYS = ("featN1", "featN2", "testLs")
 
 
 def read_embedding_dump(path: Path, views: Mapping[str, str]) -> LayoutArrays:
-    """Read embeddings, `featN1` as audio and `featN2` as visual unless `views` has others.
+    """Read embeddings, `featN1` as audio and `featN2` as visual unless `views` has other arrays.
 
     Raises:
         InputError: a missing key, or parts that contradict each other.

@@ -12,7 +12,7 @@ _SPLIT_KEYS = ("Train_test", "Split")
 
 
 def read_flat(path: Path, _: Mapping[str, str]) -> LayoutArrays:
-    """Read the flat layout; the split is text, "1" for train and "0" for test.
+    """Read the flat layout; splits are words, or "1" for train and "0" for test.
 
     Raises:
         InputError: a missing key, parts that contradict each other, or an unknown word for a split.

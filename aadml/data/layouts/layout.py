@@ -45,7 +45,7 @@ class LayoutArrays:
 
 @dataclass(frozen=True)
 class Layout:
-    """A way in which features are stored on disk.
+    """File layout of features.
 
     Args:
         name: name, recorded in the provenance.
@@ -73,7 +73,7 @@ def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) 
     for name, count in counts.items():
         if count != counts[first]:
             raise InputError(
-                f"{path}: '{first}' has {counts[first]} rows, but '{name}' has {count}; "
+                f"{path}: '{first}' has {counts[first]} rows, but '{name}' has {count} rows; "
                 "row i of both must be the same clip"
             )
 
@@ -116,7 +116,7 @@ def _stacked(path: Path, parts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
     for name, part in rows.items():
         if part.ndim == 0 or part.shape[1:] != rows[first].shape[1:]:
             raise InputError(
-                f"{path}: '{first}' has shape {parts[first].shape}, but '{name}' has {parts[name].shape}; "
-                "all but the number of rows must agree"
+                f"{path}: '{first}' has shape {parts[first].shape}, but '{name}' has shape {parts[name].shape}; "
+                "pass arrays that differ only in the number of rows"
             )
     return np.concatenate(list(rows.values()))

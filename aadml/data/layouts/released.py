@@ -20,7 +20,7 @@ RELEASED = "split-keys"
 ZEROS = 0.6
 """Share of zeros of a VGGish-like feature: a unit is zero for most clips."""
 RIDGE = 1e-4
-"""Added to the eigenvalues before the square root, as in YouTube-8M's whitening."""
+"""Constant added to the eigenvalues before the square root, as in YouTube-8M's whitening."""
 
 
 def like_released(content: FeatureFile) -> FeatureFile:

@@ -27,7 +27,7 @@ def ave(
         InputError: a file is missing or contradicts the others, or `classes` is neither 15 nor 28.
     """
     if classes not in (15, 28):
-        raise InputError(f"ave: classes {classes} given; pass 15 (the retrieval papers) or 28 (all)")
+        raise InputError(f"ave: classes is {classes}; pass 15 (the retrieval papers) or 28 (all)")
     for name in ("Annotations.txt", *ORDER_FILES.values()):
         if not (source / name).is_file():
             raise InputError(f"{source}: holds no '{name}'; add AVE's Annotations.txt and its three order files")

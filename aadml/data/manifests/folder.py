@@ -1,4 +1,4 @@
-"""Listing of a folder of media: one folder per class, or no labels; divided by its top folders, or not."""
+"""Listing of a folder of media, with or without a folder per class and a folder per split."""
 
 import os
 from collections import Counter
@@ -12,7 +12,7 @@ _SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validatio
 
 
 def folder(source: Path, *, no_labels: bool = False) -> Listing:
-    """List a folder of media: one folder per class, or no labels; in folders train, valid (or val), test, or undivided.
+    """List a folder of media, by class or without labels, undivided or in folders train, valid (or val) and test.
 
     Args:
         source: the folder.

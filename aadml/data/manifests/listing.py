@@ -175,7 +175,7 @@ def left_aside(folder: Path) -> list[str]:
 
 
 def equal_files(files: Iterable[Path]) -> dict[Path, str]:
-    """Return the files that have the same bytes as another, each with its SHA-256.
+    """Return the files that have the same bytes as another file, each with its SHA-256.
 
     Only files of equal size are read; missing files are ignored.
 
@@ -208,7 +208,6 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _is_link(path: Path) -> bool:
-    """Return whether a path is a link to a folder."""
     return path.is_symlink() and path.is_dir()
 
 

@@ -84,7 +84,8 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
         return str(places[0]), Path(places[1])
     if len(places) != 1:
         raise InputError(
-            f"manifest: {len(places)} places given; pass a folder or a table, or the name of a data set and its folder"
+            f"manifest: there are {len(places)} arguments; pass a folder or a table, or the name of a data set and "
+            "its folder"
         )
     source = Path(places[0])
     if str(source) in MANIFESTS and not source.exists():
@@ -119,14 +120,14 @@ def _is_manifest(path: Path) -> bool:
 
 
 def _converted(key: str, value: Any) -> Any:
-    """Return an option with the type of the listing functions."""
+    """Return the value of an option, converted for the listing functions."""
     if key in ("media", "folds"):
         if not isinstance(value, str | os.PathLike):
             raise InputError(f"{key} has type {type(value).__name__}; pass the path of a folder")
         return Path(value)
     if key == "clock_limit":
         if value != "none" and not (str(value).isdecimal() and len(str(value)) < 10):
-            raise InputError(f"--clock-limit: '{value}' given; pass a number or none")
+            raise InputError(f"--clock-limit: '{value}' is neither a number nor none; pass a number or none")
         return None if value == "none" else int(value)
     return value
 

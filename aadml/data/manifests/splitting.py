@@ -36,7 +36,8 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         labels = [entry.labels for entry in listing.entries]
         splits = divide(labels, _groups(listing.entries, by), shares, seed)
         how = f"drawn at random, seed {seed}{f', no {by} divided' if by else ''}"
-        how += f": {_shares(shares)} wanted, {_shares([splits.count(split) / len(splits) for split in SPLITS])} reached"
+        reached = _shares([splits.count(split) / len(splits) for split in SPLITS])
+        how += f"; shares of {_shares(shares)} were wanted, and {reached} were reached"
     elif kind == "column" and value:
         splits, how = _of_column(listing.entries, value), f"that of the column '{value}'"
     elif not rule:
@@ -74,7 +75,7 @@ def _of_column(entries: Sequence[ListedClip], name: str) -> list[str]:
 
 def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:
     if name not in entries[0].columns:
-        raise InputError(f"{option}{name}: no such column; {suggestion(name, entries[0].columns)}")
+        raise InputError(f"{option}{name}: there is no such column; {suggestion(name, entries[0].columns)}")
     return [entry.columns[name] for entry in entries]
 
 

@@ -17,7 +17,7 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
     """List VEGAS (Zhou et al., Visual to Sound, CVPR 2018): four fifths train, one fifth test.
 
     Args:
-        source: the folder with one folder per class; videos at any depth, their names are the ids.
+        source: the folder with one folder per class; the names of the videos, at any depth, are the ids.
         folds: a folder of text files of ids, one file per fold; the last is for test. By default, a fifth of each class
             is drawn.
         seed: seed of the division if there are no folds.
@@ -28,7 +28,7 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
     listing = folder(source)
     clips = [clip for clip in listing.entries if clip.labels]
     if not clips:
-        raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
+        raise InputError(f"{source}: holds no media in folders; make one folder per class")
     without_video: list[str] = []
     if folds is None:
         groups = [clip.source or clip.id for clip in clips]
@@ -42,7 +42,8 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
         unlisted = len(videos - splits.keys())
         if unlisted == len(clips):
             raise InputError(
-                f"{folds}: the folds list none of the {len(clips)} videos, such as '{clips[0].id}'; pass their folds"
+                f"{folds}: the folds list none of the {len(clips)} videos, such as '{clips[0].id}'; pass the folds of "
+                "these videos"
             )
         notes += [note, f"{unlisted} videos are in no fold and were left out"]
         notes.append(f"{len(without_video)} ids of the folds have no video")

@@ -19,9 +19,12 @@ _VOCABULARY = Path(__file__).with_name("vocabulary.csv")
 def vocabularies() -> dict[str, dict[str, list[str]]]:
     """Return event -> kind of phrase -> phrases, from `vocabulary.csv`, where " | " separates phrases.
 
-    The kinds are "seen", noun phrases for the picture, where {color} stands for the color; "does", verb phrases in the
-    third person; "sounds", nouns for the sounds, in the plural; "heard", noun phrases for the event as a sound; and
-    "faint", one noun phrase for the event as a background sound.
+    The kinds are:
+        "seen": noun phrases for the picture, with {color} in place of the color.
+        "does": verb phrases in the third person.
+        "sounds": nouns for the sounds, in the plural.
+        "heard": noun phrases for the event as a sound.
+        "faint": one noun phrase for the event as a background sound.
     """
     with _VOCABULARY.open(encoding="utf-8", newline="") as lines:
         return {row.pop("event"): {kind: c.split(" | ") for kind, c in row.items()} for row in csv.DictReader(lines)}
@@ -40,7 +43,7 @@ def write_captions(setting: ClipTraits, generator: np.random.Generator) -> tuple
 
     Args:
         setting: the traits of the clip.
-        generator: draws the sentences.
+        generator: source of the randomness.
     """
     sentences = list(dict.fromkeys(_sentences(setting, generator)))
     chosen = generator.permutation(len(sentences))[:CAPTIONS]

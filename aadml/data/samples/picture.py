@@ -1,4 +1,4 @@
-"""Drawing in coordinates of an event: (0, 0) is its center, 1 half its width, x to the right and y down."""
+"""Drawing in coordinates of an event: (0, 0) is its center, 1 is half its width, x points right and y points down."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -62,7 +62,7 @@ def beats(generator: np.random.Generator, scene: Scene, period: float, *, jitter
     """Return times in seconds, about `period` apart; the first time is before the start of the clip.
 
     Args:
-        generator: draws phase and jitter.
+        generator: source of phase and jitter.
         scene: the event's traits.
         period: seconds from one beat to the next.
         jitter: largest deviation of a beat, as a share of the period.
@@ -74,5 +74,5 @@ def beats(generator: np.random.Generator, scene: Scene, period: float, *, jitter
 
 
 def since(time: float, starts: list[float]) -> float:
-    """Return the seconds since the last of `starts`; a large number before the first."""
+    """Return the seconds since the last of `starts`; a large number before the first start."""
     return min((time - start for start in starts if start <= time), default=1e3)

@@ -33,7 +33,7 @@ class Disturbance:
 
 @dataclass(frozen=True)
 class ClipTraits:
-    """Traits in which clips differ.
+    """Traits of a sample clip.
 
     Args:
         label: the event.

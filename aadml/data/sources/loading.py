@@ -1,4 +1,4 @@
-"""Options of decoding, and bases of sources that decode stored files."""
+"""Options of decoding, and base classes of sources that decode stored files."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from torch import Tensor
 from aadml.data.sources.array_cache import ArrayCache
 
 LogMelBy = Literal["processor", "device"]
-"""Where the spectrograms of sounds are computed."""
+"""Place of the computation of spectrograms."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class CachedItems(ItemSource, ABC):
 
     Attributes:
         loading: caches and processes of decoding.
-        cached: number of a file -> what was made from it; shared by all sources selected from one source.
+        cached: number of a file -> values made from the file; shared by all sources selected from one source.
         ahead: number of a file -> array that was decoded ahead for the next batch; shared like `cached`.
     """
 
@@ -108,6 +108,6 @@ class CachedItems(ItemSource, ABC):
         return arrays
 
     def keep(self, file: int, values: Any, size: int) -> None:
-        """Cache what was made from a file if it fits into memory; files of one set have similar sizes, in bytes."""
+        """Cache the values of a file if they fit into memory; files of one set have similar sizes, in bytes."""
         if (len(self.cached) + 1) * size <= self.loading.memory:
             self.cached[file] = values

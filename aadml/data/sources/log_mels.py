@@ -89,7 +89,7 @@ class LogMels(CachedItems):
             self.cut.append(file)
             warnings.warn(
                 f"{self.sounds.paths[file]}: lasts {self.sounds.seconds:g} s or more; only the first "
-                f"{self.sounds.seconds:g} s of such sounds are used (further ones are not reported)",
+                f"{self.sounds.seconds:g} s of such sounds are used (further sounds are not reported)",
                 stacklevel=2,
             )
 

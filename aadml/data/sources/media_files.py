@@ -28,7 +28,7 @@ class MediaFiles(ItemSource):
         paths: the f files.
         items: (n,) int64, the file of each item.
         inputs: sound or frames to decode; None until a network defines them.
-        shortest: shorter files are left out, in seconds.
+        shortest: minimum length in seconds; shorter files are left out.
         cache: cache of decoded media, by the content of their file; None for no cache.
         failures: path -> reason why it could not be decoded; shared by all sources selected from one source.
         known: path -> SHA-256 of the file; shared like `failures`.
@@ -79,7 +79,7 @@ class MediaFiles(ItemSource):
             values = decode(path, self.inputs, Limits(), self.shortest).values
         except MediaFailure as failure:
             self.failures[path] = f"{failure.reason}: {failure.detail}"
-            warnings.warn(f"{path}: left out, {self.failures[path]}", stacklevel=2)
+            warnings.warn(f"{path}: the file was left out ({self.failures[path]})", stacklevel=2)
             return None
         if cache is not None:
             cache.add(key, values)

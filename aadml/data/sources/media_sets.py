@@ -23,7 +23,7 @@ def is_manifest(path: str | Path) -> bool:
 
 
 def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile, Manifest]:
-    """Return a manifest as content: the feature of a clip is its row number, and of a text its number among all texts.
+    """Return a manifest as content, whose features are the row numbers of clips and the numbers of texts.
 
     Args:
         path: path of the manifest.

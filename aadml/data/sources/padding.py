@@ -45,7 +45,7 @@ def sent(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def pad(sequences: Sequence[Tensor | None]) -> Padded:
-    """Pad sequences (t_i, ...) to the longest; None stands for a missing sequence."""
+    """Pad sequences (t_i, ...) to the longest; None marks a missing sequence."""
     like = next((sequence for sequence in sequences if sequence is not None), torch.zeros(1))
     lengths = [1 if sequence is None else max(len(sequence), 1) for sequence in sequences]
     values = like.new_zeros((len(sequences), max(lengths, default=1), *like.shape[1:]))

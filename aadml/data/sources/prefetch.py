@@ -91,7 +91,7 @@ class Prefetch(AbstractContextManager["Prefetch"]):
             for path, reason in failures.items():
                 if path not in source.failures:
                     source.failures[path] = reason
-                    warnings.warn(f"{path}: left out, {reason}", stacklevel=2)
+                    warnings.warn(f"{path}: the file was left out ({reason})", stacklevel=2)
         return rows
 
 
@@ -135,6 +135,6 @@ class _PrefetchWorker:
 
 
 def _decode(decoders: Mapping[Modality, Decoder], task: Task, report: Callable[[Any], None]) -> Decoded:
-    """Return the decoded files of a task; runs in a worker."""
+    """Return the decoded files of a task, in a worker."""
     arrays = {m: dict(zip(numbers, decoders[m].decoded(numbers), strict=True)) for m, numbers in task.items()}
     return {modality: (values, dict(decoders[modality].failures)) for modality, values in arrays.items()}

@@ -11,7 +11,7 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
     """Read the splits of ids from the folds in a folder; the last fold by name is the test split.
 
     Args:
-        folder: each of its files is a fold; an id may be a path; its folders and `.npy` or `.mp4` are removed.
+        folder: folder with one file per fold. An id may be a path; folders and `.npy` or `.mp4` are then removed.
 
     Returns:
         Id -> "train" or "test", by the first fold that lists the id; notes on ids that repeat; a note on the test fold.
@@ -41,7 +41,7 @@ def read_lines(path: str | os.PathLike[str], kind: str) -> list[str]:
 
     Args:
         path: the file.
-        kind: what the file should be, for the message.
+        kind: expected kind of file, for the message.
 
     Raises:
         InputError: the file cannot be read.
@@ -54,5 +54,5 @@ def read_lines(path: str | os.PathLike[str], kind: str) -> list[str]:
 
 
 def first_five(names: Sequence[str]) -> str:
-    """Return the first five names, and the number of the others, for messages."""
+    """Return the first five names, and the number of the other names, for messages."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

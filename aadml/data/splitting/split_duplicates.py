@@ -14,9 +14,10 @@ from aadml.data.splitting.near_duplicates import SHARE, near_duplicates, usual_d
 from aadml.feature_extraction.feature_file import FeatureFile
 
 FINGERPRINT_SHARES = {"audio": 0.2, "visual": 0.12}
-"""Two fingerprints count as equal below these shares of the usual distance; `BOTH_SHARE` if both modalities are
-compared together. Distances in a hard case of similar clips, 2,000 spoken and handwritten digits (audio, visual, both):
-nearest unrelated clips 0.38, 0.13, 0.53; re-encoded clips 0.5, 0.07, 0.25; clips with 10 dB noise 0.7, 0.25, 0.34."""
+"""Two fingerprints count as equal below these shares of the usual distance, or below `BOTH_SHARE` if both modalities
+are compared together. Distances in a hard case of similar clips, 2,000 spoken and handwritten digits (audio, visual,
+both): nearest unrelated clips 0.38, 0.13, 0.53; re-encoded clips 0.5, 0.07, 0.25; clips with 10 dB noise 0.7, 0.25,
+0.34."""
 
 BOTH_SHARE = 0.4
 _BOTH = "both fingerprints"
@@ -93,7 +94,7 @@ def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> 
 
     Args:
         content: the data; it is not changed.
-        drop: "train" removes the clip of the earlier split (train before valid before test), "test" the other.
+        drop: "train" removes the clip of the earlier split (train before valid before test), "test" the other clip.
     """
     dropped: Counter[str] = Counter()
     while pairs := duplicate_pairs(content):  # again, as each search finds only the nearest clip

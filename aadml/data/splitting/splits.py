@@ -133,7 +133,7 @@ def has_one_label(content: FeatureFile) -> bool:
 
 
 def require_one_label(content: FeatureFile, place: str, what: str) -> None:
-    """Raise InputError if the clips have no labels, or several each.
+    """Raise InputError if the clips have no labels, or if some have several.
 
     Args:
         content: the data.
@@ -165,7 +165,7 @@ def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
     used = sorted(set(content.labels.tolist()) - {UNLABELLED})
     if len(used) < 2:
         name = content.class_names[used[0]]
-        raise InputError(f"{place}: all clips are of one class ('{name}'); retrieval needs at least two")
+        raise InputError(f"{place}: all clips are of one class ('{name}'); add clips of another class")
     train, test = (set(content.labels[content.rows(part)].tolist()) for part in ("train", "test"))
     return {label: "train" for label in used if label not in train} | {
         label: "test" for label in used if label not in test

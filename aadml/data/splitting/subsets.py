@@ -20,7 +20,7 @@ def few_a_class(
 ) -> Splits:
     """Return splits with `count` training clips of each class, or all of them if a class has fewer.
 
-    With equal seeds, the clips of a smaller count are among those of a larger. Clips without a label are unchanged.
+    With equal seeds, a smaller count selects some clips of a larger count. Clips without a label are unchanged.
 
     Args:
         splits: the data, divided.
@@ -86,7 +86,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
     if train < LEAST_CLASSES:
         raise InputError(
             f"unseen_classes: {share:g} of {len(classes)} classes leaves {max(train, 0)} to train on, after {test} for "
-            f"test and {valid} for validation; at least {LEAST_CLASSES} are needed"
+            f"test and {valid} for validation; choose a share that leaves at least {LEAST_CLASSES}"
         )
     order = np.random.default_rng(seed).permutation(classes)
     parts = [set(part.tolist()) for part in np.split(order, [train, train + valid])]

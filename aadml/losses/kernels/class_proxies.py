@@ -10,7 +10,7 @@ from aadml.comparison.pairwise import dot, normalized
 from aadml.feature_extraction.ground.errors import InputError
 
 SHORT = 0.01
-"""Initial length of proxies that turn as fast as at a hundred times the encoders' learning rate (Kim et al., 2020)."""
+"""Initial length of proxies, which has the effect of a hundred times the encoders' learning rate (Kim et al., 2020)."""
 
 
 def drawn_proxies(count: int, dimension: int, loss: str, length: float = SHORT) -> nn.Parameter:

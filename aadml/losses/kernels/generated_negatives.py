@@ -36,7 +36,7 @@ class Phase:
 
 @runtime_checkable
 class GenerativeLoss(Protocol):
-    """Loss with a generator as a second player; `parameters()` are those of the generator."""
+    """Loss with a generator as a second player; `parameters()` yields the parameters of the generator."""
 
     def __call__(self, comparison: Comparison) -> Terms:
         """Compute the loss of the encoders; its gradient reaches no parameter of the loss."""
@@ -51,7 +51,7 @@ class GenerativeLoss(Protocol):
         """Return the phases of a training of `epochs` epochs."""
 
     def enter(self, phase: str) -> None:
-        """Start the phase of this name."""
+        """Start the phase with the name `phase`."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Triples:
 
 
 def draw_triples(comparison: Comparison, generator: torch.Generator) -> Triples:
-    """Draw one positive and one negative for each anchor, as in the paper's batches of triplets.
+    """Draw one positive and one negative for each anchor, as in the papers' batches of triplets.
 
     Args:
         comparison: a anchors against c candidates; anchors without positives or without negatives have no triples.

@@ -30,7 +30,7 @@ def of_each_positive(
         shares: (a, c) shares of the positives; u is a share divided by the mean share of its anchor. None: u = 1.
 
     Returns:
-        One term per positive, for anchors that have negatives; no terms for the others.
+        One term per positive, for anchors that have negatives; no terms for other anchors.
     """
     outside = positives if negatives is None else 1 - negatives
     parts, mass, rivals = _exponentials(logits, outside)
@@ -51,7 +51,7 @@ def mean_over_positives(
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip) / sum over j in rivals_i of exp(s_ij) )
         slope_ij = softmax over rivals_i of (s_ij) at j  minus  1/|P_i| where j is in P_i
 
-    With shares it is the cross-entropy with soft targets: the share of a positive, normalized by anchor, replaces
+    With shares the loss is the cross-entropy with soft targets: the share of a positive, normalized by anchor, replaces
     1/|P_i|.
 
     Args:
@@ -61,7 +61,7 @@ def mean_over_positives(
         shares: (a, c) shares of the positives, not negative; None: equal shares.
 
     Returns:
-        One term per anchor, for anchors that have positives; no terms for the others.
+        One term per anchor, for anchors that have positives; no terms for other anchors.
     """
     count = positives.sum(1)
     possible = count.clamp_max(1)
@@ -92,7 +92,7 @@ def _exponentials(logits: Tensor, outside: Tensor | None) -> tuple[Tensor, Tenso
 
 
 def scaled(parts: Tensor, factor: Tensor) -> Tensor:
-    """Multiply exponentials (a, c) by a factor per row; values below any rounding become 0.
+    """Multiply exponentials (a, c) by a factor per row; values too small to change any sum become 0.
 
     Denormal numbers would make products a hundred times slower.
     """

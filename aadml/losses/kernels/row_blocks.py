@@ -31,7 +31,7 @@ HIGHEST = 30.0
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a comparison; masks are computed on first use.
+    """Some rows of a comparison, with masks computed on first use.
 
     Attributes:
         scores: (r, c), read-only.
@@ -55,7 +55,7 @@ class Rows:
 
     @property
     def negatives(self) -> Tensor:
-        """Mask of the negatives (r, c), of the same form."""
+        """Mask of the negatives (r, c): ones and zeros, of the type of the scores."""
         return cast(Tensor, self._mask("negatives"))
 
     @property
@@ -65,7 +65,7 @@ class Rows:
 
     @property
     def whole(self) -> bool:
-        """Whether every pair is known to be a positive or a negative."""
+        """True if every pair is known to be a positive or a negative."""
         return self.comparison.covers_all_pairs()
 
     @property
@@ -75,7 +75,7 @@ class Rows:
 
     @property
     def has_negatives(self) -> Tensor:
-        """Whether each anchor has negatives (r,): ones and zeros."""
+        """Indicators of the anchors that have negatives (r,): ones and zeros."""
         if not self.whole:
             return self.negatives.sum(1).clamp_max(1)
         return self.positives.shape[1] - self.positives.sum(1).clamp_min(self.positives.shape[1] - 1)
@@ -119,7 +119,7 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
     """Compute the terms of the anchors of a comparison, in blocks of rows.
 
     Args:
-        comparison: the comparison, which has the masks.
+        comparison: comparison with the masks.
         scores: scores of its anchors and candidates.
         cost: function that computes the losses of some rows.
         columns: (c,) one number per candidate, which also receives a gradient.
@@ -135,7 +135,7 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
 
 @dataclass(frozen=True)
 class _BlockTask:
-    """Arguments shared by both passes; see `summed`."""
+    """Arguments shared by the forward and the backward pass; see `summed`."""
 
     comparison: Comparison
     kind: Kind
@@ -252,7 +252,7 @@ def ones(mask: Tensor) -> Tensor:
 
 
 def without(scores: Tensor, outside: Tensor) -> Tensor:
-    """Lower the scores (r, c) of the entries marked in `outside` so far that they are not rivals."""
+    """Subtract EXCLUDED from the scores (r, c) of the entries marked in `outside`, so that they are not rivals."""
     return torch.sub(scores, outside, alpha=EXCLUDED)
 
 
@@ -264,14 +264,14 @@ def exp_of_falls(values: Tensor) -> Tensor:
 def exp_over_mean(values: Tensor) -> Tensor:
     """Replace exponents, relative to the log of their mean exponential, by their exponentials, in place.
 
-    Entries of the mean are at most as large as the number of entries. Other entries may be any number; they are only
-    kept finite, so that their mask can set them to 0.
+    The exponential of an entry of the mean is at most the number of entries. The exponentials of all other entries are
+    only kept finite, so that a mask can set them to 0.
     """
     return values.clamp_max_(HIGHEST).exp_()
 
 
 def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: float) -> Tensor:
-    """Return the log of the mean of exp(factor s_ij) over the anchors compared with each candidate (c,); 0 if none."""
+    """Return log mean exp(factor s_ij) over the anchors compared with each candidate (c,); 0 without such anchors."""
     result: Tensor = applied(
         _Columns, scores.left, scores.right, _BlockTask(comparison, scores.kind, scores.scale, _no_cost), factor
     )

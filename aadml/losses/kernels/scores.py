@@ -20,7 +20,7 @@ ROWS = 256
 """Minimum number of rows of a slab of vectors with at least as many dimensions."""
 
 NO_DISTANCE = (1.01 * TINY) ** 0.5
-"""Distance up to which vectors coincide."""
+"""Largest distance of vectors that count as equal."""
 
 Kind = Literal["product", "squared distance", "distance"]
 KEPT = {"squared-euclidean": "squared_distance", "euclidean": "distance", "cosine": "cosine", "dot": "dot"}
@@ -43,7 +43,7 @@ class Scores:
     scale: float = 1.0
 
     def products(self, rows: slice) -> Tensor:
-        """Return some rows of the matrix, or of the products from which the scores are computed (r, c)."""
+        """Return some rows (r, c) of the matrix of scores, or of the products that define the scores."""
         if self.right is None:
             return self.left[rows]
         nothing = self.left.new_zeros(1, 1)
@@ -142,7 +142,7 @@ def _unit(vectors: Tensor) -> Tensor:
 
 
 class _Unit(torch.autograd.Function):
-    """x / |x|; the gradient is the incoming gradient minus its component along x, divided by |x|."""
+    """Normalization x / |x|; the gradient is the incoming gradient minus its component along x, divided by |x|."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:

@@ -30,14 +30,14 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
     O(a c log c). Beyond the result, memory is needed for one block of rows (on a GPU and in float64, O(a c)).
 
     Args:
-        far: (a, c) a score in which smaller is nearer, without gradient.
+        far: (a, c) scores that are smaller for nearer candidates, without gradient.
         positives: (a, c) zeros and ones, of the type of `far`.
         negatives: (a, c) zeros and ones, disjoint from `positives`.
         margin: required difference, in the units of `far`.
 
     Returns:
-        (a, c) of the type of `far`. At a positive, the number of negatives with which it violates the margin; at a
-        negative, minus the number of such positives; 0 at entries in neither mask.
+        (a, c) of the type of `far`. The entry of a positive is the number of negatives that violate the margin with it.
+        The entry of a negative is minus the number of positives that do so. All other entries are 0.
     """
     if far.numel() == 0:
         return torch.zeros_like(far)
@@ -51,7 +51,7 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
 
 @violations.register_fake
 def _shape_of_counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Return the shape of the result, for `torch.compile`, where `violations` is one operator."""
+    """Return an empty tensor of the result's shape for `torch.compile`, where `violations` is one operator."""
     return torch.empty_like(far, memory_format=torch.contiguous_format)
 
 

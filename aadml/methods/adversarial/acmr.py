@@ -84,16 +84,17 @@ class AdversarialLearner(Learner):
         lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of finished epochs;   triplets: see `lookalike_triplet`
 
     Both parts train in turn on every batch, each with its own optimizer. Subtracting D is equivalent to a layer that
-    reverses the gradient. In the released code, only the modality classifier minimizes D and the step of the encoders
-    omits D, so that no adversarial gradient reaches the encoders; `adv_weight: 0` reproduces this. That code also sums
-    the norms of the triplets over the batch into one hinge (`fidelity: source`); the toolkit has one hinge per clip
-    (`repaired`). The code's encoder step leaves the label classifier at its initial weights; the toolkit trains both.
+    reverses the gradient. In the released code, only the modality classifier minimizes D. The step of the encoders
+    omits D, so no adversarial gradient reaches the encoders (`adv_weight: 0`). That code also sums the norms of the
+    triplets over the batch into one hinge (`fidelity: source`). The toolkit has one hinge per clip (`repaired`). The
+    code's encoder step leaves the label classifier at its initial weights, whereas the toolkit trains the classifier.
     The modality classifier has three linear layers without activation, as in the released code.
 
     Args:
         context: dimensions and classes.
         dimension: size of the embedding (40: released code).
-        visual_hidden: hidden layers of the visual encoder, tanh after each and the output (512, 100: same source).
+        visual_hidden: hidden layers of the visual encoder; tanh follows each layer and the output (512, 100: same
+            source).
         hidden: hidden layers of every other modality's encoder (40, 100: same source, for its text).
         margin: margin of the triplets (0.1: same source).
         adv_weight: weight of the adversarial term; 0 reproduces the released code.

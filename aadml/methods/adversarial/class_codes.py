@@ -29,7 +29,7 @@ def code_loss(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
 
 
 def fitted_codes(vectors: Tensor, labels: Tensor, codes: Tensor) -> Tensor:
-    """Lower `code_loss` by one round of coordinate descent, which optimizes each bit in turn with the others fixed.
+    """Lower `code_loss` by one round of coordinate descent: optimize each bit in turn, with all other bits fixed.
 
     Args:
         vectors: h (n, k).

@@ -45,7 +45,7 @@ class FramesAgainstWords(CaptionedLearner):
         objective: objective to minimize; its scores are relevances of frames and words.
         options: options of the relevance.
         guides: modalities within which pairs are scored too, for selections that need such scores.
-        loading: how sound is decoded and cached.
+        loading: decoding and cache of sound.
         batch: pairs per batch, for the validation loss.
     """
 

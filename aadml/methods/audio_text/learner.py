@@ -36,7 +36,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         text: the text tower.
         objective: objective to minimize, on unit vectors, with pairs by id.
         recall: directions of the recall sum that chooses the epoch.
-        loading: how sound is decoded and cached.
+        loading: decoding and cache of sound.
         curriculum: stages and batches; None for one stage of shuffled batches.
     """
 

@@ -27,9 +27,9 @@ class CaptionedOptions:
         disk_mib: total disk space in `$AADML_CACHE/decoded` for spectrograms of sound files, or for decoded media of
             trained networks of `transformers`.
         workers: processes that decode sound for the next steps, if not in memory; 0 decodes between two steps.
-        log_mel: where spectrograms are computed: once each on the "processor", or batch by batch on the "device". On
-            the device, sounds are cached instead of spectrograms, in memory only, and are five times as large. Both
-            spectrograms are equal up to rounding.
+        log_mel: place of the computation of spectrograms: the "processor", once per sound, or the "device", batch by
+            batch. On the device, sounds are cached instead of spectrograms, in memory only, and are five times as
+            large. Both spectrograms are equal up to rounding.
         cleaning: cleaning of captions, a key of CLEANINGS.
         captions: largest number of captions that are used per clip.
     """
@@ -43,7 +43,7 @@ class CaptionedOptions:
 
     @property
     def loading(self) -> Loading:
-        """How sound is decoded and cached."""
+        """Decoding and cache of sound."""
         return Loading.of(
             memory_mib=self.memory_mib, disk_mib=self.disk_mib, workers=self.workers, log_mel=self.log_mel
         )

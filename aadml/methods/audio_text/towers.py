@@ -81,7 +81,7 @@ class CaptionTower(nn.Module):
 
     @property
     def settled(self) -> bool:
-        """Whether the network always computes the same vector for an item, so that vectors can be cached."""
+        """True if the network always computes the same vector for an item, so that vectors can be cached."""
         return self.frozen and self.frozen_mode == "eval"
 
     def train(self, mode: bool = True) -> "CaptionTower":
@@ -129,8 +129,8 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
     assert isinstance(width, int)
     if options.heads == "none" and width != options.dimension:
         raise InputError(
-            f"method.dimension: {options.dimension} given; without heads, pass {width}, the dimension of the "
-            f"{modality} network"
+            f"method.dimension: {options.dimension} given, but without heads the dimension of the {modality} network "
+            f"is needed; pass {width}"
         )
     sizes = (width, hidden, options.dimension)
     head = layers(sizes, last=False) if options.heads == "layers" else nn.Identity()
@@ -157,7 +157,7 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
 
 
 def describe(features: Features, network: nn.Module, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Compute the vectors (n, f) of all items of a source, each distinct sound once; and flags of decoded items.
+    """Compute the vectors (n, f) of all items of a source, each distinct sound once, and flags (n,) of decoded items.
 
     The vector of a sound that cannot be decoded is zero.
 
@@ -205,7 +205,7 @@ def with_sound(clips: Clips) -> Clips:
 
 
 def nothing_to_learn(index: Tensor) -> dict[str, Tensor]:
-    """Return zero, the loss of a batch (b,) in which no sound can be decoded."""
+    """Return zero, the loss of a batch (b,) without decodable sound."""
     zero = torch.zeros((), device=index.device)
     return {"loss": zero, "active": zero}
 
@@ -225,7 +225,7 @@ def input_batch(features: Features, rows: Tensor, device: torch.device) -> Any:
         InputError: the features are vectors.
     """
     if isinstance(features, Tensor):
-        raise InputError("audio-text: vectors given; pass sound and captions")
+        raise InputError("audio-text: the features are vectors; pass sound and captions")
     return on_device(features, rows, device)
 
 
@@ -243,4 +243,4 @@ def check_present(features: Features, present: Tensor) -> None:
     """
     if not bool(present.all()):
         failures = ", ".join(getattr(features, "failures", {}))
-        raise InputError(f"audio-text: sound cannot be decoded: {failures}; omit or restore these files")
+        raise InputError(f"audio-text: the sound of {failures} cannot be decoded; omit or restore these files")

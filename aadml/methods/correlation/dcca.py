@@ -138,7 +138,7 @@ class CorrelationLearner(Learner):
         self._solve()
 
     def before_epoch(self, train: Clips, epoch: object) -> None:
-        """Store the training clips, on which the linear problem is solved."""
+        """Store the training clips, whose outputs define the linear problem."""
         self._train = train
 
     def finish(self, train: Clips, valid: Clips) -> None:
@@ -190,7 +190,7 @@ def dcca(
         settings: the `training` section; its batch must be well above `outputs`.
         options: see `CorrelationOptions`.
         hidden_audio: hidden layers of the first modality (code of the AADML paper's group).
-        hidden_visual: hidden layers of the second (same source).
+        hidden_visual: hidden layers of the second modality (same source).
     """
     hidden = dict(zip(context.need_pair("dcca"), (hidden_audio, hidden_visual), strict=True))
     _check_batch(settings, options.outputs, "dcca")

@@ -130,7 +130,7 @@ def _fit(
 
 
 def _regularized(values: Tensor, ridge: float) -> Tensor:
-    """Compute (1 - c) K^2 + c K of kernel CCA, in the space in which K is an inner product."""
+    """Compute (1 - c) K^2 + c K of kernel CCA, in the space whose inner product is K."""
     count = max(len(values) - 1, 1)
     product = values.T @ values / count
     return (1 - ridge) * product + ridge / count * torch.eye(len(product), dtype=product.dtype)

@@ -82,12 +82,12 @@ class TripletLearner(Learner):
 
     Cluster CCA (see `c_cca`) is solved on the training clips. A branch for each modality maps the projections through
     hidden layers and an output layer (tanh, dropout), then a sigmoid. Triplets of a batch train the branches. The
-    released code also passes a flag that omits the cluster part, and accumulates this part in the wrong shape; the
-    toolkit always includes it. The code does not determine the distance of the triplets. With the cosine, a margin of
-    0.5 could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. Its triplets never
-    have an anchor's partner as positive (`fidelity: source`). The toolkit's triplets do (`repaired`), because the
-    partner is the item to be retrieved. Its batch-hard form mines over a list of triplets, and is not reproduced. The
-    published schedule has 10 epochs of 500 batches.
+    released code also passes a flag that omits the cluster part, and accumulates this part in the wrong shape. The
+    toolkit always includes the cluster part. The code does not determine the distance of the triplets. With the cosine,
+    a margin of 0.5 could not be reached, since outputs of a sigmoid of a tanh have cosines of at least 0.65. The code's
+    triplets never have an anchor's partner as positive (`fidelity: source`). The toolkit's triplets do (`repaired`),
+    because the partner is the item to be retrieved. The code's batch-hard form mines over a list of triplets, and is
+    not reproduced. The published schedule has 10 epochs of 500 batches.
 
     Args:
         context: dimensions of the two modalities.

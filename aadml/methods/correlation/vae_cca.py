@@ -73,8 +73,8 @@ class VariationalLearner(Learner):
             + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
 
     Despite the name, the released code does not solve CCA: the correlation is a likelihood of pairs, on latents minus
-    their mean over dimensions. Its class centers are redrawn at every call, so that its center loss only shrinks norms
-    (`fidelity: source`); the toolkit learns the centers (`repaired`). KL is summed over the batch as in that code, and
+    their mean over dimensions. The code redraws its class centers at every call, so its center loss only shrinks norms
+    (`fidelity: source`). The toolkit learns the centers (`repaired`). KL is summed over the batch as in that code, and
     therefore grows with the batch size. The embedding is the mean, without noise. ReLU follows only the own layers of
     the encoder, as in the released network.
 

@@ -44,8 +44,8 @@ TRIPLET = LossSection.of("triplet")
 class LabelSpaceLearner(Learner):
     """AADML: encoders into label space under a label loss and an anchor-aware metric loss (Zeng et al., ICMR 2024).
 
-    Each modality has its own encoder into label space. A label loss moves every vector towards its one-hot label, and a
-    metric loss compares the modalities, where anchor-aware proxies replace the anchors in training. The sum of both
+    Each modality has its own encoder into label space. A label loss moves every vector towards its one-hot label. A
+    metric loss compares the modalities, with anchor-aware proxies instead of the anchors in training. The sum of both
     losses is minimized (equation 10). At test, an item passes only through its encoder. Each argument is a section of
     the config, so that other label losses, metric losses, selections and proxies define variants of AADML.
 
@@ -136,7 +136,7 @@ class LabelSpaceLearner(Learner):
             self.objective.check_size(len(train), train.labels)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Embed the training clips again as the bank of the proxies."""
+        """Enter the phase of a generative loss, and embed the training clips again as the bank of the proxies."""
         self._train = train
         proxy = self.objective.proxy
         for loss in self._generative():
@@ -269,11 +269,11 @@ def cctl(
     readout: ReadoutSection = COSINE,
     margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
 ) -> Method:
-    """Build CCTL: triplets in label space, in which each item may have any modality (Zeng et al., 2022).
+    """Build CCTL: triplets in label space whose items may have any modality (Zeng et al., 2022).
 
     The loss is the label loss of every modality plus the triplet loss over all eight combinations of modalities. An
-    item is never its own positive. The method is AADML without proxies. No code was released: network and label loss
-    are those of AADML, whose paper describes the method, and are configurable.
+    item is never its own positive. The method is AADML without proxies. No code was released. Network and label loss
+    are therefore those of AADML, whose paper describes the method.
 
     Args:
         context: dimensions and classes.

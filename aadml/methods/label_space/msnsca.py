@@ -36,8 +36,8 @@ class MultiScaleLearner(Learner):
     The code of MSNSCA is not released; layers, sizes and terms follow SMSA-VA-CMR by the same authors. In that code,
     attention runs over the *batch* with keys of the partner's modality, at test too. An embedding therefore depends on
     the item's partner, which is the answer, and on its neighbors in the file. In the toolkit, the scales of an item
-    attend only over themselves. A ReLU on the raw audio
-    features, which drops half of the standardized values, is omitted, and centers are learned.
+    attend only over themselves. The toolkit omits a ReLU on the raw audio features, which drops half of the
+    standardized values, and learns the centers.
 
     Args:
         context: dimensions and classes.

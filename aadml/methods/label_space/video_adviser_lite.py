@@ -37,7 +37,7 @@ class AdvisedLearner(Learner):
                             z, r: class logits and regressed labels, linear heads of an MLP on [audio; visual]
         stage 2, students:  label loss of f + advice_weight sum over modalities of mean |f_i - r_i|^2
 
-    The method is an analogue, hence "lite": the teacher of VideoAdviser is the video model of CLIP with prompts, which
+    The method is an analogue, hence "lite". The teacher of VideoAdviser is the video model of CLIP with prompts, which
     cannot be rebuilt from one feature vector per clip. The order of the distillation is the same: from the teacher's
     class logits to its own regression, and from the regression to the students. Sizes and weights are choices of this
     toolkit. The teacher reads pairs, and only in training. An item is embedded by the student of its modality, in label
@@ -49,7 +49,7 @@ class AdvisedLearner(Learner):
         label_loss: label loss of the students: a name of LABEL_LOSSES, `weight` and options.
         hidden: hidden layers of the teacher.
         dropout: share of the teacher's hidden units dropped in training.
-        teacher_share: share of the epochs in which the teacher is trained.
+        teacher_share: share of the epochs that train the teacher.
         advice_weight: weight of the distillation into the students; 0 for students without a teacher.
     """
 

@@ -74,7 +74,7 @@ class BilateralLearner(Learner):
     per clip has neither frames nor regions. The local branch therefore divides a vector into `tokens` pieces with
     learned positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are
     negatives, which lowers scores of retrieval by class. The released code halves the learning rate when validation
-    stops rising, as the shipped config does. Sizes are choices of this toolkit.
+    stops rising, as the preset does. Sizes are choices of this toolkit.
 
     Args:
         context: dimensions and classes.

@@ -38,10 +38,10 @@ LABELED = 200
 class FewLabelsLearner(Learner):
     """Classification of the labeled clips and matching of all clips, with one trunk per modality.
 
-    Two linear layers follow each trunk: into label space, under the label loss of the labeled clips, and onto the
-    sphere on which pairs are matched, as in `pairs`. Embeddings are the posteriors, compared by inner product: two
-    items rank by the probability of equal classes. With `loss.weight: 0`, the method trains only on labels, as a
-    control.
+    Two linear layers follow each trunk. The first layer maps into label space, under the label loss of the labeled
+    clips. The second layer maps onto the sphere that matches pairs, as in `pairs`. Embeddings are the posteriors,
+    compared by inner product: two items rank by the probability of equal classes. With `loss.weight: 0`, the method
+    trains only on labels, as a control.
 
     Args:
         context: dimensions of the modalities, classes.

@@ -93,7 +93,7 @@ class Matching(LearnedScale):
         self.objective.check_size(len(train), None)
 
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
-        """Compute bank and neighbors before each epoch, and duplicates before the first (before each if texts change).
+        """Compute bank and neighbors before each epoch; find duplicates before the first, or each if texts change.
 
         Args:
             train: the training clips.
@@ -161,7 +161,6 @@ def on_sphere(vectors: Tensor) -> Tensor:
 
 
 def _hashes(features: Matrix) -> NDArray[np.bytes_]:
-    """Return a hash of each row (n,)."""
     return np.array([key for rows in features.split(BLOCK) for key in row_hashes(rows.cpu().numpy())], dtype="S16")
 
 
@@ -188,4 +187,7 @@ def _check(neighbors: NeighborOptions, loss: str, proxy: Any) -> None:
             f"choose a loss from {', '.join(WEIGHS_POSITIVES)}"
         )
     if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
-        raise InputError("neighbors.candidates: with a bank, proxies replace only anchors; set proxy.aa_on to anchor")
+        raise InputError(
+            f"neighbors.candidates: with a bank, proxies replace only anchors, but proxy.aa_on is {proxy.aa_on}; set "
+            "proxy.aa_on to anchor"
+        )

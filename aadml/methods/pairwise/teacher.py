@@ -1,4 +1,4 @@
-"""A teacher: the space of a deep CCA of the training clips, in which neighbors are determined (HSC-MAE, 2026)."""
+"""A teacher: a deep CCA of the training clips, whose space determines neighbors (HSC-MAE, 2026)."""
 
 import torch
 from torch import Tensor

@@ -82,7 +82,7 @@ class HubInput(ResizedBuffers):
 
     @property
     def frozen(self) -> bool:
-        """Whether no part of the network is trained."""
+        """True if no part of the network is trained."""
         return not self._parts
 
     def train(self, mode: bool = True) -> "HubInput":
@@ -98,7 +98,7 @@ class HubInput(ResizedBuffers):
 
         Args:
             features: features of n items.
-            loading: how media are decoded and cached; for a frozen network, the disk caches vectors instead of media.
+            loading: decoding and cache of media; for a frozen network, the disk caches vectors instead of media.
         """
         preparation, loading = self.preparation, replace(loading, disk=None) if self.frozen else loading
         if isinstance(features, Captions):
@@ -122,14 +122,15 @@ class HubInput(ResizedBuffers):
         return self._trained(batch) if self.training else self._described(batch)
 
     def describe(self, source: NetworkItems, *, stored: bool) -> tuple[Tensor, Tensor]:
-        """Compute the vectors of all n items of a source in evaluation mode; equal sounds, clips or texts pass once.
+        """Compute the vectors of all n items of a source in evaluation mode, once for equal sounds, clips or texts.
 
         Args:
             source: result of `prepared`.
             stored: whether vectors are read from the cache on disk, and added to it.
 
         Returns:
-            Vectors (n, dimension) on the CPU, zeros for items that could not be decoded; and flags (n,) of the others.
+            Vectors (n, dimension) on the CPU, zeros for items that could not be decoded, and flags (n,) of decoded
+            items.
         """
         distinct, inverse = source.distinct()
         store = open_vector_cache(self._fingerprint()) if stored else None

@@ -47,11 +47,13 @@ class PretrainedOptions:
 
     def __post_init__(self) -> None:
         if not self.networks:
-            raise InputError("towers: names no network; set audio, visual or text, or leave out the section")
+            raise InputError(
+                "towers: the section names no network; set audio, visual or text, or leave out the section"
+            )
 
     @property
     def loading(self) -> Loading:
-        """How media are decoded and cached."""
+        """Decoding and cache of media."""
         return Loading.of(memory_mib=self.memory_mib, disk_mib=self.disk_mib, workers=self.workers)
 
     @property

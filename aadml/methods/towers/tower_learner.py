@@ -57,7 +57,7 @@ class TowerLearner(CachingLearner):
         return self.inner.similarity
 
     def architecture(self) -> Architecture:
-        """Return the architectures of the networks, which can then be built without the files of their models."""
+        """Return the architectures of the networks, which suffice to build them without the files of their models."""
         return Architecture.of({modality: self.networks[modality].saved for modality in self.networks})
 
     def begun(self, train: Clips, valid: Clips) -> tuple[Clips, Clips]:
@@ -165,7 +165,8 @@ class TowerLearner(CachingLearner):
             with self.evaluated():
                 vectors, present = network.describe(items, stored=network.frozen)
             if not bool(present.all()):
-                raise InputError(f"{modality}: cannot decode {', '.join(items.failures)}; omit or restore these files")
+                files = ", ".join(items.failures)
+                raise InputError(f"{modality}: {files} cannot be decoded; omit or restore these files")
             self._cache[id(features)] = (features, vectors)
         return self._scaled(self._cache[id(features)][1].to(self.device), modality)
 

@@ -62,11 +62,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class Player:
-    """A set of parameters and the loss that they minimize; adversarial methods have several players.
+    """A set of parameters and the loss that they minimize.
+
+    Adversarial methods have several players.
 
     Attributes:
         parameters: parameters of the player's optimizer.
-        loss: batch -> named scalars; "loss" is minimized, the others are logged.
+        loss: batch -> named scalars; "loss" is minimized, and all scalars are logged.
         settings: the `training` section -> the section of this player, if its optimizer differs.
         probe: scalars of the loss, with their graph -> further scalars, for the log; a probe draws nothing.
     """
@@ -135,7 +137,7 @@ class Validation:
 
 
 class Learner(nn.Module, Embedder):
-    """A trainable method; all fitted numbers are parameters or buffers, so that `state_dict` is complete.
+    """A trainable method, whose fitted numbers are all parameters or buffers, so that `state_dict` is complete.
 
     Attributes:
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
@@ -191,7 +193,7 @@ class Learner(nn.Module, Embedder):
         for modality in valid.embeddings.vectors:
             warning = collapse_warning(valid.embeddings.there(modality))
             if warning:
-                yield f"the {modality} embeddings: {warning}"
+                yield f"the {modality} embeddings {warning}"
 
     def metric_loss(self, settings: Training) -> MetricLoss | None:
         """Return the metric loss of a training; None if the learner has none to estimate."""
@@ -230,7 +232,7 @@ class CachingLearner(Learner):
 
     def __init__(self) -> None:
         super().__init__()
-        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held so that no other gets it
+        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held to keep the id
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode; training mode clears the cache."""

@@ -32,14 +32,14 @@ from aadml.retrieval.evaluation import mean_figure
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
 
 PROBED_EVERY = 10
-"""Epochs between two calls of the players' probes, besides the last epoch's; a call may take as long as a step."""
+"""Epochs between two calls of the players' probes, which also run in the last epoch; a call may take a step's time."""
 
 
 def train(learner: Learner, train: Clips, valid: Clips, settings: Training, session: Session, *, seed: int) -> None:
     """Train `learner` through its stages, and load the weights of the epoch chosen on `valid`.
 
     All draws of an epoch (order, dropout, selections, texts) derive only from `seed`, the stage and the epoch's number.
-    A training continued after an interruption therefore ends in the same bytes as an uninterrupted one.
+    A training continued after an interruption therefore ends in the same bytes as an uninterrupted training.
 
     Args:
         learner: learner to train, on its device.
@@ -50,7 +50,7 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
         seed: seed of all draws.
 
     Raises:
-        InputError: the loss became NaN before any epoch was stored.
+        InputError: the loss became NaN or infinite before any epoch was stored.
     """
     with torch.random.fork_rng(devices=[]), group.divided():
         clips = _to_device(train, learner.device)
@@ -226,7 +226,7 @@ class _Loop:
             progress.since_risen = 0
 
     def _warn(self) -> None:
-        """Report gradients that vanished or are not finite, and a metric loss without active terms."""
+        """Report warnings about the gradients, and about a metric loss without active terms."""
         history = [numbers(record) for record in self.session.history]
         latest = history[-1].items()
         warnings = [gradient_warning(value) for key, value in latest if key.endswith("gradient_norm")]
@@ -283,7 +283,7 @@ def _load_best(learner: Learner, session: Session) -> None:
 
 
 def _of_first(checkpoint: Checkpoint | None) -> Checkpoint | None:
-    """Return the checkpoint of the first process; the others do not read the run folder."""
+    """Return the checkpoint of the first process; other processes do not read the run folder."""
     content = group.tensors_of_first(None if checkpoint is None else (checkpoint.tensors, checkpoint.facts))
     return None if content is None else Checkpoint(*content)
 

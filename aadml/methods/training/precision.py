@@ -17,11 +17,11 @@ from aadml.methods.training.settings import Precision
 _Module = TypeVar("_Module", bound=nn.Module)
 
 PAYS_FROM = 512
-"""Smallest width (inputs and outputs) of the widest layer at which bfloat16 saves more time than conversions take."""
+"""Smallest width (inputs and outputs) of the widest layer for bfloat16 to save more time than conversions take."""
 
 
 def resolved(precision: Precision, learner: Learner) -> Literal["float32", "bfloat16"]:
-    """Return the precision in which a learner trains on its device.
+    """Return the precision of a learner's training on its device.
 
     Args:
         precision: `training.precision`.

@@ -1,4 +1,4 @@
-"""The log of a training, its best weights, and the state from which training continues."""
+"""The log of a training, its best weights, and the state for continuing the training."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""MAP of validation and training clips; the gap between them shows overfitting."""
+"""MAP of validation and training clips, whose difference shows overfitting."""
 
 import numpy as np
 

@@ -12,7 +12,7 @@
   const say = (words, kind = "") => { at("said").textContent = words; at("said").className = kind; };
   const answer = async (address, options) => {
     const reply = await fetch(address, options);
-    const content = await reply.json().catch(() => ({ error: "the server gave no answer" }));
+    const content = await reply.json().catch(() => ({ error: "the server sent no valid response; try again" }));
     if (content.error) throw new Error(content.error);
     return content;
   };
@@ -46,7 +46,7 @@
       if (asked && asked.like) {
         found = await answer(`/like?number=${asked.like}&from=${asked.from}&${limits()}`, { signal });
       } else if (asked && asked.file) {
-        if (asked.file.size > facts.most_bytes) throw new Error(`the file is larger than ${facts.most_bytes / 1e6} MB`);
+        if (asked.file.size > facts.most_bytes) throw new Error(`the file is larger than ${facts.most_bytes / 1e6} MB; choose a smaller file`);
         found = await answer(`/search?kind=${at("kind").value}&${limits()}`,
           { method: "POST", body: asked.file, signal, headers: { "X-Name": encodeURIComponent(asked.file.name) } });
       } else {
@@ -60,12 +60,12 @@
 
   const summary = (found) => {
     const name = asked && asked.name ? `${asked.name}: ` : "";
-    const part = found.looked_at < found.among ? ` (${found.looked_at} looked at)` : "";
+    const part = found.looked_at < found.among ? ` (${found.looked_at} compared)` : "";
     const many = `${name}${found.hits.length} of ${found.among} clips${part}, compared by ${found.asked.join(" and ")}`;
     if (!found.hits.length) return "Nothing here: no clip meets the filter.";
     if (found.nothing_fits) {
       const { threshold, precision } = found.calibration;
-      return `Nothing here fits. No hit reaches ${percent(threshold)}, from which on ${percent(precision)} of best hits fit. `
+      return `Nothing here fits. No hit reaches the threshold ${percent(threshold)} (above it, ${percent(precision)} of best hits fit). `
         + `The nearest are shown. (${many})`;
     }
     return found.calibration ? many : `${many}; no probabilities: ${found.uncalibrated}`;

@@ -26,7 +26,7 @@ SMALL = [
 ]
 PLAIN = {"network.hidden": [16], "training.batch": 101}
 SECONDS, EPOCHS = 300, 6
-DRAWN = "aadml: audio and visual: random numbers (synthetic), not features of recordings"
+DRAWN = "aadml: audio and visual are random numbers (synthetic), not features of recordings"
 
 
 def start(folder, *arguments, processes=2):
@@ -117,7 +117,7 @@ def test_a_killed_process_ends_the_job_in_one_line_and_the_run_goes_on_to_the_sa
     [
         (["train", "--data", "synthetic:ave", "--method", "acmr"], "acmr: cannot train in several processes"),
         (["train", "--data", "nowhere.h5"], "nowhere.h5"),
-        (["doctor"], "doctor runs in one process; start it without torchrun"),
+        (["doctor"], "doctor: was started by torchrun, but runs in one process; start the command without torchrun"),
     ],
 )
 def test_what_several_processes_cannot_do_is_refused_in_one_line(tmp_path, arguments, reason):
@@ -177,7 +177,7 @@ def test_processes_with_other_data_are_told_apart(tmp_path, job):
     )
     told = {rank: out for rank, (_, out, _) in enumerate(job(program))}
     assert "InputError" in told[1]
-    assert "the data of this process differs from that of the job's first process" in told[1]
+    assert "the data of this process and of the job's first process differ" in told[1]
     assert "ProcessLost" in told[0]
 
 

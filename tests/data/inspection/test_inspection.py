@@ -111,7 +111,7 @@ def test_the_kind_of_values_is_not_guessed_for_known_extractors(make_content):
 
 def test_untrained_weights_are_a_warning(make_content):
     content = make_content([0, 1], ["train", "test"], provenance={"audio": {"weights": "untrained"}, "visual": {}})
-    assert "audio: computed by an untrained network" in warnings(content)
+    assert "audio was computed by an untrained network" in warnings(content)
 
 
 def test_the_examination_can_be_written_as_json(make_content):

@@ -78,12 +78,12 @@ def test_what_is_assembled_says_where_it_comes_from(tmp_path):
 def test_class_names_stand_in_the_order_of_the_values_or_are_indexed_by_them(tmp_path):
     assert assembled(tmp_path, ("two", "seven")).class_names == ("two", "seven")
     assert assembled(tmp_path, tuple("abcdefgh")).class_names == ("c", "h")
-    with pytest.raises(InputError, match="3 class names given for 2 classes"):
+    with pytest.raises(InputError, match="there are 3 class names for 2 classes"):
         assembled(tmp_path, tuple("abc"))
 
 
 def test_class_names_for_clips_without_labels_are_refused(tmp_path):
-    with pytest.raises(InputError, match="3 class names given for 0 classes"):
+    with pytest.raises(InputError, match="there are 3 class names for 0 classes"):
         assembled(tmp_path, tuple("abc"), labels=None)
 
 

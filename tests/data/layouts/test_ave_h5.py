@@ -55,7 +55,7 @@ def test_annotations_name_the_clips_and_the_classes(folder):
 def test_orders_that_do_not_cover_the_clips_are_refused(folder):
     with h5py.File(folder / "test_order.h5", "w") as file:
         file["order"] = np.asarray([0])
-    with pytest.raises(InputError, match="not each of the 6 clips once"):
+    with pytest.raises(InputError, match="do not list each of the 6 clips once"):
         open_data(folder)
 
 

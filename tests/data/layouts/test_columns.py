@@ -93,8 +93,8 @@ def test_several_texts_a_clip_are_read_in_both_ways(written):
             {"split": None},
             "has no 'split'; add an array with train, valid or test for each clip, or draw one: `aadml convert",
         ),
-        ({"text": np.ones((90, 4)), "text_row": np.full(90, 105)}, "text_row must hold 90 clip numbers from 0 to 104"),
-        ({"text": np.ones((90, 4)), "text_row": np.arange(89)}, "text_row must hold 90 clip numbers from 0 to 104"),
+        ({"text": np.ones((90, 4)), "text_row": np.full(90, 105)}, "but must hold 90 clip numbers from 0 to 104"),
+        ({"text": np.ones((90, 4)), "text_row": np.arange(89)}, "but must hold 90 clip numbers from 0 to 104"),
         ({"audio": None, "visual": None}, "holds no 'audio'"),
         (
             {"split": np.asarray(["train"] * 104 + ["holdout"])},

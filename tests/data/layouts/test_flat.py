@@ -35,7 +35,7 @@ def test_the_flat_layout_reads_variable_text(write_h5):
     ("changes", "message"),
     [
         ({"Train_test": np.asarray([b"2", b"1", b"0", b"0"])}, "'2' in row 0 is not a split"),
-        ({"Train_test": np.zeros((4, 2))}, "one name of a split per clip"),
+        ({"Train_test": np.zeros((4, 2))}, "store the name of a split for each clip"),
         ({"Label_ID": np.asarray([1, 0])}, "'Label_ID' has 2"),
     ],
 )

@@ -100,12 +100,12 @@ def test_what_is_missing_or_contradicts_is_named(small):
     with pytest.raises(InputError, match="is not a folder of videos"):
         ave(small, clock_limit=None, media=small / "absent")
     shutil.copy(small / "test_order.h5", small / "val_order.h5")
-    with pytest.raises(InputError, match="not each of the"):
+    with pytest.raises(InputError, match="do not list each of the"):
         ave(small)
     (small / "val_order.h5").unlink()
     with pytest.raises(InputError, match=r"holds no 'val_order\.h5'"):
         ave(small)
     with h5py.File(small / "val_order.h5", "w") as file:
         file["order"] = np.asarray([], dtype=np.int64)
-    with pytest.raises(InputError, match=r"not each of the \d+ clips once"):
+    with pytest.raises(InputError, match=r"do not list each of the \d+ clips once"):
         ave(small)

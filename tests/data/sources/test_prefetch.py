@@ -56,13 +56,13 @@ def test_batches_are_equal_a_broken_file_is_named_once_and_a_killed_process_in_o
     sounds, tmp_path, decode_nothing
 ):
     (tmp_path / "3.wav").write_bytes(b"RIFF nonsense" * 50)
-    with pytest.warns(UserWarning, match=r"3\.wav: left out"):
+    with pytest.warns(UserWarning, match=r"3\.wav: the file was left out"):
         expected = batches(Prefetch({}), *sources(sounds, 0))
     sounds.failures.clear()
     decode_nothing()
     mels, windows = sources(sounds, 2)
     with Prefetch({"audio": mels, "visual": windows, "text": torch.zeros(7, 2)}) as ahead:
-        with pytest.warns(UserWarning, match=r"3\.wav: left out") as warned:
+        with pytest.warns(UserWarning, match=r"3\.wav: the file was left out") as warned:
             found = batches(ahead, mels, windows)
         assert len(warned) == 2  # once a source
         processes = [worker.process for worker in ahead._workers.values()]

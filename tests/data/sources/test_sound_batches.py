@@ -49,7 +49,8 @@ def test_a_batch_is_that_of_the_processor_up_to_rounding(sounds, settings, rows)
 @pytest.mark.parametrize("by", ["processor", "device"])
 def test_the_first_sound_that_is_cut_is_named_once_whether_it_was_kept_or_not(sounds, by):
     said = (
-        r"0\.wav: lasts 0.25 s or more; only the first 0.25 s of such sounds are used \(further ones are not reported\)"
+        r"0\.wav: lasts 0.25 s or more; only the first 0.25 s of such sounds are used "
+        r"\(further sounds are not reported\)"
     )
     for _ in range(2):
         loading = Loading.of(memory_mib=0, disk_mib=9, workers=0, log_mel=by)
@@ -62,7 +63,7 @@ def test_the_first_sound_that_is_cut_is_named_once_whether_it_was_kept_or_not(so
 
 def test_a_sound_that_cannot_be_had_is_absent_and_costs_the_others_nothing(sounds):
     Path(sounds.paths[1]).write_bytes(b"RIFF nonsense" * 50)
-    with pytest.warns(UserWarning, match=r"1\.wav: left out"):
+    with pytest.warns(UserWarning, match=r"1\.wav: the file was left out"):
         batch = log_mels(sounds, PANNS, ON_DEVICE).batch(torch.arange(6))
     assert batch.present.tolist() == [True, False, True, True, True, False]
     same(batch.to(CPU), log_mels(sounds, PANNS).batch(torch.arange(6)))

@@ -31,7 +31,7 @@ def test_sound_comes_at_the_rate_that_is_wanted_and_no_longer_than_allowed(sound
 def test_a_corrupt_or_vanished_file_costs_its_items_and_is_named_once(sounds, tmp_path):
     (tmp_path / "1.wav").write_bytes(b"RIFF nonsense" * 50)
     (tmp_path / "2.wav").unlink()
-    with pytest.warns(UserWarning, match=r"[12]\.wav: left out") as warned:
+    with pytest.warns(UserWarning, match=r"[12]\.wav: the file was left out") as warned:
         assert lengths(sounds, [0, 1, 2, 3, 4]) == [9000, None, None, 3200, None]
     assert len(warned) == 2
     assert sounds.failures.keys() == {sounds.paths[1], sounds.paths[2]}

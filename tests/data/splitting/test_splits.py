@@ -8,7 +8,7 @@ from aadml.data.splitting.splits import stratified, to_splits, without_classes, 
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 
-DRAWN = "audio and visual: random numbers (synthetic), not features of recordings"
+DRAWN = "audio and visual are random numbers (synthetic), not features of recordings"
 
 
 def test_the_splits_of_the_data_are_kept():

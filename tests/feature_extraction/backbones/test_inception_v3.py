@@ -124,7 +124,7 @@ def test_a_file_of_another_network_is_refused_by_name(whole):
     with pytest.raises(InputError, match=r"Mixed_9z.weight is not a tensor of this network"):
         load_inception_v3({**state, "Mixed_9z.weight": torch.zeros(1)}, InceptionVariant())
     with pytest.raises(
-        InputError, match=r"Conv2d_1a_3x3.conv.weight has shape \(32, 1, 3, 3\), expected \(32, 3, 3, 3\)"
+        InputError, match=r"Conv2d_1a_3x3.conv.weight has shape \(32, 1, 3, 3\) instead of \(32, 3, 3, 3\)"
     ):
         load_inception_v3({**state, "Conv2d_1a_3x3.conv.weight": torch.zeros(32, 1, 3, 3)}, InceptionVariant())
 
@@ -218,7 +218,7 @@ def fitted(made, clips, splits):
 
 def test_too_few_training_frames_for_1024_dimensions_are_refused():
     clips = [np.zeros((600, 2048), dtype=np.float32)] * 2
-    with pytest.raises(InputError, match=r"600 training frames given; pass at least 1,024"):
+    with pytest.raises(InputError, match=r"600 training frames are given; pass at least 1,024"):
         fitted(reduced(), clips, ["train", "test"])
 
 

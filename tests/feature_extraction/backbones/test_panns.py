@@ -111,7 +111,7 @@ def test_weights_of_another_network_are_refused_by_name():
         load_published(cnn14(width=4), cnn10(width=4).state_dict())
     with pytest.raises(InputError, match=r"conv_block5.conv1.weight is not a tensor of this network"):
         load_published(cnn10(width=4), cnn14(width=4).state_dict())
-    with pytest.raises(InputError, match=r"\(8, 1, 3, 3\), expected \(4, 1, 3, 3\)"):
+    with pytest.raises(InputError, match=r"\(8, 1, 3, 3\) instead of \(4, 1, 3, 3\)"):
         load_published(cnn10(width=4), cnn10(width=8).state_dict())
 
 

@@ -113,7 +113,7 @@ def test_every_file_format_gives_back_the_same_network(network, own_file):
 def test_a_file_of_another_network_is_refused_by_the_tensor_it_lacks(network):
     with pytest.raises(InputError, match=r"tensor features.0.weight is missing \(mismatched tensors: 18;"):
         vggish_state({"conv1.weight": torch.zeros(1)})
-    with pytest.raises(InputError, match=r"features.0.weight has shape \(64, 3, 3, 3\), expected \(64, 1, 3, 3\)"):
+    with pytest.raises(InputError, match=r"features.0.weight has shape \(64, 3, 3, 3\) instead of \(64, 1, 3, 3\)"):
         vggish_state({**network.state_dict(), "features.0.weight": torch.zeros(64, 3, 3, 3)})
 
 

@@ -10,7 +10,8 @@ from aadml.feature_extraction.ground.errors import InputError
 def test_without_tensorflow_the_error_names_the_extra(monkeypatch):
     monkeypatch.setattr(vggish_hub, "find_spec", lambda name: None)
     with pytest.raises(
-        InputError, match=r"needs tensorflow and tensorflow-hub, which is not installed: pip install 'aadml\[tfhub\]'"
+        InputError,
+        match=r"needs tensorflow and tensorflow-hub, which is not installed; run pip install 'aadml\[tfhub\]'",
     ):
         vggish_hub.vggish_hub()
 

@@ -117,7 +117,7 @@ def test_without_ray_the_engine_says_how_to_get_it(manifest, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("rey", "did you mean 'ray'"), ("local:host", "takes no address"), ("", "no engine")]
+    ("name", "reason"), [("rey", "did you mean 'ray'"), ("local:host", "does not have an address"), ("", "no engine")]
 )
 def test_other_engines_are_refused(name, reason):
     with pytest.raises(InputError, match=reason):
@@ -131,6 +131,6 @@ def test_every_engine_is_found_by_its_name():
 @pytest.mark.parametrize("engine", ["ray", "ray:auto"])
 def test_without_the_package_no_job_begins(manifest, tmp_path, monkeypatch, engine):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match=r"ray, which is not installed: pip install 'aadml\[ray\]'"):
+    with pytest.raises(InputError, match=r"ray, which is not installed; run pip install 'aadml\[ray\]'"):
         extract(manifest, tmp_path / "f.h5", engine=engine)
     assert list(tmp_path.iterdir()) == []

@@ -43,11 +43,11 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
         ({"sequences": {"text": Timeline(np.ones((1, 1), np.float32), np.arange(5))}}, "no pooled features"),
         (
             {"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([0, 2, 1, 5, 6]))}},
-            "/audio_offsets must ascend from 0 to 6",
+            "/audio_offsets do not ascend from 0 to 6",
         ),
         (
             {"sequences": {"audio": Timeline(np.ones((7, 3), np.float32), np.array([0, 2, 2, 5, 6]))}},
-            "/audio_offsets must ascend from 0 to 7",
+            "/audio_offsets do not ascend from 0 to 7",
         ),
         ({"sequences": {"audio": Timeline(np.ones((6, 3), np.float32), np.array([0, 6]))}}, "must be int64 (5,)"),
         ({"shard": Shard(0, 2, 9, "abc", rows=np.array([0]))}, "/shard_rows is int64 (1,), but must be int64 (4,)"),

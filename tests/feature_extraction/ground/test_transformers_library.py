@@ -10,7 +10,7 @@ from aadml.feature_extraction.ground.transformers_library import silent, transfo
 def test_the_message_about_the_missing_library_tells_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(
-        InputError, match=r"^BERT needs transformers, which is not installed: pip install 'aadml\[hub\]'$"
+        InputError, match=r"^BERT needs transformers, which is not installed; run pip install 'aadml\[hub\]'$"
     ):
         transformers_for("BERT")
 

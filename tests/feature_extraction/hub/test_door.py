@@ -136,5 +136,7 @@ def test_the_license_of_the_card_is_kept_and_said(network, media, tmp_path):
     (place / "README.md").write_text("---\nlicense: cc-by-4.0\ntags: [x]\n---\n# Card\n")
     line = ["extract", media / "m.csv", "-o", tmp_path / "f.h5", "--audio", "none", "--visual", f"hf:{place}#mean"]
     done = CliRunner().invoke(cli, [*map(str, line), "--workers", "1"], catch_exceptions=False)
-    assert (done.exit_code, "visual by licensed, license: cc-by-4.0" in done.output) == (0, True), done.output
+    assert (done.exit_code, "the visual extractor is licensed; its license is cc-by-4.0" in done.output) == (0, True), (
+        done.output
+    )
     assert read_features(tmp_path / "f.h5").provenance["visual"]["about"]["license"] == "cc-by-4.0"

@@ -138,7 +138,9 @@ def test_missing_weights_and_other_shapes_are_errors(copied):
     first = next(name for name in weights if "query" in name)
     save_file({n: w for n, w in weights.items() if n != first}, folder / "model.safetensors", {"format": "pt"})
     refused(
-        f"hf:{folder}", "text", f"1 weights of .* missing from the files, the first is {re.escape(first)}; pass a model"
+        f"hf:{folder}",
+        "text",
+        rf"the files lack weights of .* \(1 in total, the first is {re.escape(first)}\); pass a model",
     )
     save_file(weights | {first: torch.zeros(3, 3)}, folder / "model.safetensors", {"format": "pt"})
     refused(f"hf:{folder}", "text", "the shapes of its weights contradict its config.json")
@@ -170,7 +172,7 @@ def test_neither_a_folder_nor_a_name_on_the_hub_is_an_error(network, tmp_path):
     refused("hf:", "audio", "no model is given; pass hf:MODEL")
     refused("hf-audio", "audio", "no model is given; pass hf:MODEL")
     refused("hf:laion/clap-htsat-unfused", "audio", "the Hugging Face Hub is unreachable .*hf download")
-    refused(f"hf:{network('clap')}@main", "audio", "'main' given, but a folder has no revisions")
+    refused(f"hf:{network('clap')}@main", "audio", "revision 'main' is given, but a folder has no revisions")
     refused(f"hf:{network('clap')}#max", "audio", "no pooling of this network 'max'; choose from projection")
     refused(f"hf:{network('clap')}", "audio", "did you mean 'pooling'", poling="mean")
 

@@ -54,8 +54,8 @@ def test_an_empty_cell_is_a_clip_without_that_modality_and_two_are_none_at_all(s
     assert (content.ids, content.has("audio").tolist()) == (("a", "b"), [True, False])
     assert content.has("visual").tolist() == [False, True]
     assert [(one.id, one.reason, one.detail) for one in outcome.lacking] == [
-        ("a", "no-video", "the manifest lists none"),
-        ("b", "no-audio", "the manifest lists none"),
+        ("a", "no-video", "the manifest lists no file"),
+        ("b", "no-audio", "the manifest lists no file"),
     ]
     assert {one.id: one.reason for one in outcome.failures} == {"c": "missing", "d": "missing"}
     assert run(small, small / "f.h5").lacking == outcome.lacking

@@ -45,7 +45,7 @@ def test_the_shards_of_a_job_give_the_bytes_of_the_whole(job, tmp_path):
 def test_refuses_shards_that_do_not_make_a_job(job, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     for names, message in [
-        (["0.h5", "1.h5"], "the job is not complete: missing shards: 2/3"),
+        (["0.h5", "1.h5"], r"the job is not complete, because shards are missing \(2/3\)"),
         (["0.h5", "1.h5", "1.h5"], "is shard 1/3, and so is"),
         (["0.h5", "1.h5", "whole.h5"], "is not a shard of a job"),
     ]:

@@ -39,7 +39,9 @@ def test_shards_are_found_by_the_name_of_the_job(tmp_path):
 
 
 def test_a_name_without_shards_is_refused(tmp_path):
-    with pytest.raises(InputError, match=re.escape("no such file, and no shards s.0-of-N.h5 beside it")):
+    with pytest.raises(
+        InputError, match=re.escape("there is no such file, and there are no shards s.0-of-N.h5 beside it")
+    ):
         shard_paths([tmp_path / "s.h5"], tmp_path / "s.h5")
     with pytest.raises(InputError, match="no such file"):
         shard_paths([tmp_path / "none" / "s.h5"], "s.h5")

@@ -98,7 +98,7 @@ def test_decoding_stops_after_the_last_frame_that_is_kept(tmp_path, render, monk
 
 def test_a_clip_that_says_it_is_too_long_is_refused_though_decoding_stopped(tmp_path, render):
     path = render(tmp_path / "a.mp4", seconds=20.0, tone=None)
-    with pytest.raises(MediaFailure, match="more than 10 s of video"):
+    with pytest.raises(MediaFailure, match="the video is longer than 10 s"):
         decode(str(path), Frames(limit=3), Limits(seconds=10), 0.0)
 
 
@@ -132,7 +132,7 @@ def test_a_box_a_few_bytes_too_long_costs_nothing(tmp_path, render):
     (tmp_path / "long.mp4").write_bytes(bytes(front) + moov + bytes(longer))
     clip = frames(tmp_path / "long.mp4")
     np.testing.assert_array_equal(clip.values, frames(path).values)
-    assert clip.remarks == ("states 8 bytes more than it holds",)
+    assert clip.remarks == ("the file states 8 bytes more than it holds",)
 
 
 def shifted(moov, by):
@@ -163,7 +163,7 @@ def test_a_strip_that_becomes_too_large_is_refused(tmp_path, size, resized):
     Image.new("RGB", size).save(path)
     pictures = Pictures(shortest=32, crop=(32, 32))
     assert decode(str(path), pictures, Limits(pixels=32 * 2048), 0.0).values.shape[1:] == (32, 32, 3)
-    with pytest.raises(MediaFailure, match=f"pixels, resized to {resized}") as failure:
+    with pytest.raises(MediaFailure, match=f"pixels is resized to {resized}") as failure:
         decode(str(path), pictures, Limits(pixels=32 * 2048 - 1), 0.0)
     assert failure.value.reason == "too-large"
 
@@ -171,7 +171,7 @@ def test_a_strip_that_becomes_too_large_is_refused(tmp_path, size, resized):
 def test_a_clip_longer_than_what_is_looked_at_is_remarked_on(tmp_path, slides):
     path = slides(tmp_path / "a.mp4", [0, 4, 8], end=12)
     (remark,) = frames(path, limit=10).remarks
-    assert remark == "12.0 s of video, but only 10 frames are used, the first 10 s"
+    assert remark == "the video lasts 12.0 s, but only its first 10 frames (10 s) are used"
     (remark,) = frames(path, limit=10, frames_per_second=4.0).remarks
-    assert "the first 2.5 s" in remark
+    assert "only its first 10 frames (2.5 s)" in remark
     assert frames(path, limit=12).remarks == frames(path).remarks == ()

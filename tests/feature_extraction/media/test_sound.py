@@ -109,7 +109,7 @@ def test_a_wav_that_was_cut_is_corrupt_and_one_a_few_bytes_short_is_not(tmp_path
     content = encode(tmp_path / "a.wav", tones(1), "pcm_s16le").read_bytes()
     (tmp_path / "short.wav").write_bytes(content[:-6])
     found = sound(tmp_path / "short.wav")
-    assert (len(found.values), found.remarks) == (23_997, ("states 6 bytes more than it holds",))
+    assert (len(found.values), found.remarks) == (23_997, ("the file states 6 bytes more than it holds",))
     (tmp_path / "cut.wav").write_bytes(content[:-2000])
     with pytest.raises(MediaFailure, match="2000 bytes are missing"):
         sound(tmp_path / "cut.wav")

@@ -107,8 +107,8 @@ def test_without_connection_one_error_names_file_address_and_folder(server):
         weights_path("toy")
     assert str(caught.value) == (
         f"toy: the file toy.bin is not in {weights_folder()} and was not downloaded "
-        "(connection failed: Connection refused); "
-        f"download it from http://127.0.0.1:9/toy.bin into {weights_folder()} under that name"
+        "(the connection failed: Connection refused); "
+        f"download the file from http://127.0.0.1:9/toy.bin into {weights_folder()} under that name"
     )
     assert leftovers() == []
 
@@ -116,7 +116,7 @@ def test_without_connection_one_error_names_file_address_and_folder(server):
 @pytest.mark.parametrize("status", [404, 503])
 def test_a_server_that_does_not_send_the_file_is_named(server, status):
     server.status = status
-    with pytest.raises(InputError, match=f"the server answers {status}"):
+    with pytest.raises(InputError, match=f"the server returned {status}"):
         weights_path("toy")
     assert leftovers() == []
 
@@ -135,7 +135,7 @@ def test_a_file_without_published_checksum_is_trusted_once_and_compared_ever_aft
     toy(sha256=None)
     with caplog.at_level(logging.WARNING):
         path = weights_path("toy")
-    assert "trusted and recorded at first use" in caplog.text
+    assert "the file is trusted at first use, and its SHA-256 is recorded" in caplog.text
     caplog.clear()
     assert verify("toy") == hashlib.sha256(CONTENT).hexdigest()
     assert not caplog.text
@@ -173,7 +173,7 @@ def test_several_that_want_the_same_file_have_it_whole(server):
 def test_a_file_to_download_by_hand_is_an_error_with_its_page(server):
     toy(direct=False, url="https://example.org/page")
     with pytest.raises(
-        InputError, match=r"the file must be downloaded by hand\); download it from https://example.org/page"
+        InputError, match=r"the file must be downloaded by hand\); download the file from https://example.org/page"
     ):
         weights_path("toy")
     assert server.asked == []

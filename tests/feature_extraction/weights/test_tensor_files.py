@@ -120,7 +120,7 @@ def test_a_converted_copy_that_is_damaged_or_cannot_be_kept_costs_its_conversion
     [
         ({}, r"Toy weights: tensor a is missing \(mismatched tensors: 2; tensors in the file: 0\); pass a weight file"),
         ({"a": torch.zeros(2), "b": torch.zeros(1), "c": torch.zeros(1)}, "c is not a tensor of this network"),
-        ({"a": torch.zeros(3), "b": torch.zeros(1)}, r"a has shape \(3,\), expected \(2,\)"),
+        ({"a": torch.zeros(3), "b": torch.zeros(1)}, r"a has shape \(3,\) instead of \(2,\)"),
     ],
 )
 def test_tensors_of_another_network_are_an_error_with_the_first_of_them(state, message):

@@ -117,7 +117,7 @@ def test_a_video_that_cannot_be_decoded_costs_its_clip_and_is_named(videos, sett
     folder = shutil.copytree(videos.parent, tmp_path / "videos")
     for number in (3, 27):
         (folder / f"{number}.mp4").write_bytes(b"nonsense" * 40)
-    with pytest.warns(UserWarning, match=r"(3|27)\.mp4: left out"):
+    with pytest.warns(UserWarning, match=r"(3|27)\.mp4: the file was left out"):
         model = fitted(folder / "manifest.csv", settings)
     assert model.evaluation["directions"]["audio-visual"]["queries"] == 5
 
@@ -133,7 +133,7 @@ def test_a_video_that_cannot_be_decoded_costs_its_clip_and_is_named(videos, sett
         ({}, {"towers.audio": "hf:absent"}, "neither a folder nor a name"),
         ({}, {"towers.blocks": 9}, "blocks: 9 given, but this network has 2"),
         ({}, {"towers.train": ["sound"]}, "towers.train"),
-        ({}, {"towers.audio": None, "towers.visual": None}, "towers: names no network"),
+        ({}, {"towers.audio": None, "towers.visual": None}, "towers: the section names no network"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(videos, settings, more, options, message):

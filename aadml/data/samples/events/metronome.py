@@ -1,4 +1,4 @@
-"""A metronome: a tick whenever the arm turns round."""
+"""A metronome: a tick whenever the arm turns back."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from aadml.data.samples.sound import click, lay, strike, time_axis
 
 
 def metronome(scene: Scene, generator: np.random.Generator) -> Event:
-    """Return a metronome at 100 to 260 ticks a minute, every second, third or fourth tick stressed."""
+    """Return a metronome with 100 to 260 ticks a minute; every second, third or fourth tick is stressed."""
     period = 60 / scene.between(100, 260)
     phase = period * generator.uniform(0.05, 0.95)
     swing, bob = generator.uniform(0.4, 0.65), generator.uniform(0.5, 0.95)

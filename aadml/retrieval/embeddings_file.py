@@ -69,8 +69,7 @@ def read_embeddings(
     ignored = [key for key in columns.left if key != "similarity"]
     vectors = _vectors(arrays, place, ignored, shared_space=similarity != FRAME_WORD)
     if ignored:
-        names = ", ".join(ignored)
-        on_note(f"{place}: arrays were ignored: {names}; list modalities with other names in '{LISTED}'")
+        on_note(f"{place}: arrays were ignored: {', '.join(ignored)}; list modalities with other names in '{LISTED}'")
     count = len(next(iter(vectors.values())))
     beside = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
     codes, names = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()

@@ -89,7 +89,7 @@ NUMBER = re.compile(r"\d+\.\d+|\b\d+%|(?<=[a-z]-)\d{4}\b")
 
 
 def without_numbers(text):
-    """Return lines in which measured numbers, spaces and numbers of clips (near ties differ by processor) do not matter."""
+    """Return lines in which measured numbers, spaces and numbers of clips (near ties) do not matter."""
     return [" ".join(NUMBER.sub("#", line).split()) for line in text.strip().splitlines() if line.strip()]
 
 

@@ -1,10 +1,9 @@
 """Figures of the AADML paper: their numbers, and what is drawn."""
 
 import pytest
-from aadml.papers.paper_data import PAPER
 
 from aadml.papers.rows import LEAKS, SELECTION
-from aadml.reports.published import published
+from aadml.reports.published import PAPER
 from aadml.retrieval.significance import Spread
 from aadml.runs.test_curve import PREFIX
 from tests.papers.planted_scores import group, row, scores
@@ -46,7 +45,7 @@ def test_without_logs_there_are_no_curves():
 
 def test_a_line_joins_the_inductive_map_of_a_row_with_its_leaks(monkeypatch):
     drawn = []
-    monkeypatch.setattr(figures, "svg", lambda figure: drawn.append(figure) or "")
+    monkeypatch.setattr("aadml.reports.figures.svg", lambda figure: drawn.append(figure) or "")
     rows = [row("methods", name) for name in ("aadml", "cca", "clip")]
     scored = [(of, scores(of, maps)) for of, maps in zip(rows, [[0.5, 0.7], [], [0.3]], strict=True)]
     leaks = {"aadml": {SELECTION: Spread(0.65, 0.0, 1), LEAKS[0]: Spread(0.9, 0.0, 1)}}
@@ -57,7 +56,7 @@ def test_a_line_joins_the_inductive_map_of_a_row_with_its_leaks(monkeypatch):
     ends = [(list(line.get_xdata()), list(line.get_ydata())) for line in joined]
     assert ends == [([pytest.approx(0.6), 0.9], [0, 0]), ([pytest.approx(0.3)] * 2, [1, 1])]
     places = [tuple(map(float, dots.get_offsets()[0])) for dots in axes.collections if len(dots.get_offsets()) == 1]
-    known = published("methods")["aadml"]["AVE"]["mean"]
+    known = PAPER.published["methods"]["aadml"]["AVE"].mean
     assert {(0.65, 0.0), (0.9, 0.0), (known, 0.0)} <= {(round(x, 6), y) for x, y in places}
     words = [text.get_text() for text in drawn[0].legends[0].get_texts()]
     assert "inductive (ours)" in words

@@ -1,11 +1,11 @@
 import math
 
 import pytest
-from aadml.papers.paper_data import PAPER
 
 from aadml.configuration.config import resolve
 from aadml.papers.rows import LEAKS
 from aadml.papers.tables import draw_table, leak_table, leaks_of, paper_table
+from aadml.reports.published import PAPER
 from aadml.retrieval.significance import Spread
 from aadml.studies.ablation_grid import collected, run_folder
 from aadml.studies.grid import Cell

@@ -66,17 +66,24 @@ def test_axes_and_lines_of_training_curves_are_named_after_what_they_show():
     assert all("epoch 2, kept" in of_figure for of_figure in words.values())
 
 
-def test_a_legend_of_names_makes_the_figure_higher_by_its_rows():
+def test_a_legend_of_names_makes_the_figure_higher_by_its_rows(monkeypatch):
     pytest.importorskip("matplotlib")
+
+    @figures.figure
+    def lines(axes, names):
+        for name in names:
+            axes.plot([0, 1], [0, 1], label=name)
+        return 2.0
+
+    panels = []
+    monkeypatch.setattr(figures, "svg", lambda panel: panels.append(panel) or "")
     for count in (1, 2, 9, 10, 11):
-        figure, axes = figures.in_house_style(figures.canvas)(2.0)
-        for number in range(count):
-            axes.plot([0, 1], [0, 1], label=f"a line of number {number}")
-        figures.legend(axes)
-        (drawn,) = figure.legends
-        rows = (figure.get_figheight() - 2.0) / figures.LEGEND_LINE
-        assert rows == pytest.approx(math.ceil(count / drawn._ncols))
-        assert [text.get_text() for text in drawn.get_texts()] == [f"a line of number {n}" for n in range(count)]
+        names = [f"a line of number {n}" for n in range(count)]
+        lines(names)
+        (legend,) = panels[-1].legends
+        rows = (panels[-1].get_figheight() - 2.0) / figures.LEGEND_LINE
+        assert rows == pytest.approx(math.ceil(count / legend._ncols))
+        assert [text.get_text() for text in legend.get_texts()] == names
 
 
 def test_every_direction_has_bars_of_its_classes():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from aadml.configuration.config import resolve
-from aadml.studies import sweep_figures
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, work_off
 from aadml.studies.results import CellScores, read_run
@@ -49,7 +48,7 @@ def test_a_band_over_k_ends_at_the_widest_and_needs_equal_k(run):
 def figures(monkeypatch):
     """The figures that are drawn, instead of their SVG."""
     drawn = []
-    monkeypatch.setattr(sweep_figures, "svg", lambda figure: drawn.append(figure) or "")
+    monkeypatch.setattr("aadml.reports.figures.svg", lambda figure: drawn.append(figure) or "")
     return drawn
 
 

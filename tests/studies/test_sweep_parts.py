@@ -4,7 +4,7 @@ from aadml.configuration.config import resolve
 from aadml.reports.tables import Table
 from aadml.retrieval.significance import Difference
 from aadml.studies.ablation_grid import collected, jobs_of
-from aadml.studies.grid import Cell, cells_of, points
+from aadml.studies.grid import Cell, Overrides, cells_of, points
 from aadml.studies.results import CellScores
 from aadml.studies.sweep import sweep
 from aadml.studies.sweep_parts import ResultColumns, data_name, describe, failures, result_tables, verdict
@@ -26,7 +26,7 @@ def test_a_figure_is_beside_the_cost():
 
 @pytest.mark.parametrize(("seeds", "ending"), [((0,), "; 1 seed;"), ((0, 1), "; mean ± sd over 2 seeds;")])
 def test_the_caption_of_a_study_names_data_protocol_and_seeds(base, tmp_path, seeds, ending):
-    cells = cells_of(points(base, []))
+    cells = cells_of(points(resolve(base), [], Overrides()))
     scores = collected(cells, seeds, tmp_path, list(sweep(jobs_of(cells, seeds, tmp_path), workers=0)))
     caption = describe(scores, seeds, tmp_path)
     assert caption.startswith("MAP on the test split of features.h5 (52 train, 8 valid, 24 test clips), protocol induc")

@@ -55,8 +55,8 @@ class RunManifest:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the run was trained and scored to the end."""
-        return EVALUATION in self.files
+        """Whether the run was trained and scored to the end, and its evaluation file exists."""
+        return EVALUATION in self.files and (self.folder / EVALUATION).is_file()
 
     def numbered(self, kind: str) -> str | None:
         """Return the file name of a kind ("state", "best"); None if there is no such file."""

@@ -10,7 +10,7 @@ import aadml
 from aadml.comparison.clips import Clips
 from aadml.comparison.processes import launch
 from aadml.configuration.from_arguments import assemble
-from aadml.data import open_data
+from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError

@@ -26,6 +26,16 @@ def test_an_evaluation_that_the_manifest_does_not_name_finishes_no_run(random_ru
     assert aadml.load(random_run).evaluation is None
 
 
+def test_a_lost_evaluation_is_scored_again(random_run):
+    before = (random_run / "evaluation.json").read_bytes()
+    (random_run / "evaluation.json").unlink()
+    assert not is_finished(random_run)
+    assert aadml.load(random_run).evaluation is None
+    aadml.resume(random_run)
+    assert (random_run / "evaluation.json").read_bytes() == before
+    assert aadml.verify(random_run) == []
+
+
 def test_a_file_that_was_changed_is_not_read(random_run):
     (random_run / "config.yaml").write_text("method: random\n")
     with pytest.raises(InputError, match=r"config\.yaml"):

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import aadml
-from aadml.configuration.config import resolve
 from aadml.configuration.from_arguments import assemble
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import made
@@ -183,8 +182,8 @@ def test_a_kill_in_either_training_is_continued_to_the_same_bytes(manifest, alon
 def compared(large_manifest, tmp_path_factory):
     """The table of 3CMLF, one seed."""
     place = tmp_path_factory.mktemp("compared")
-    values = config(large_manifest, **{"method.dedupe": False}).values  # two captions a clip do not fit one batch of 64
-    runs = runs_of("3cmlf", values, [0], place, data=str(large_manifest), dataset="AudioCaps")
+    base = config(large_manifest, **{"method.dedupe": False})  # two captions a clip do not fit one batch of 64
+    runs = runs_of("3cmlf", base, [0], place, dataset="AudioCaps")
     return place, runs, work_off_needed([job for run in runs for job in run.jobs], 0, sweep)
 
 
@@ -205,7 +204,7 @@ def test_the_table_trains_the_plain_model_once_and_the_stages_in_one_run(compare
 @pytest.mark.slow
 def test_the_row_of_a_stage_is_the_run_that_ends_there(compared, large_manifest, tmp_path):
     place, runs, _ = compared
-    table = table_of("3cmlf", runs, data="tones", dataset="AudioCaps")
+    table = table_of("3cmlf", runs, dataset="AudioCaps")
     rows = {row[1]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     for number, stage in ((1, "easy"), (2, "median"), (3, "hard")):
         folder = tmp_path / stage
@@ -231,8 +230,7 @@ def test_the_table_goes_on_where_it_was_stopped(compared):
 
 
 def test_what_needs_a_failed_model_is_not_tried(manifest, tmp_path):
-    broken = config(manifest).values
-    runs = runs_of("3cmlf", broken, [0], tmp_path, data=str(manifest), dataset="AudioCaps")
+    runs = runs_of("3cmlf", config(manifest), [0], tmp_path, dataset="AudioCaps")
     (first,) = {job.needs.folder for run in runs for job in run.jobs if job.needs}
     first.mkdir(parents=True)
     (first / "config.yaml").write_text("somebody else's")
@@ -246,20 +244,18 @@ def test_what_needs_a_failed_model_is_not_tried(manifest, tmp_path):
     failed = [outcome for outcome in outcomes if outcome.reason]
     mined = {job.folder for run in runs for job in run.jobs if job.needs}
     assert {outcome.job.folder for outcome in failed} == mined | {first}
-    assert "which it needs, failed" in failed[-1].reason
+    assert f"the needed run {first.name} failed" in failed[-1].reason
     assert len(tried) == 2, "the model, and the row without mining"
 
 
 @pytest.mark.parametrize(("base", "before", "after"), [("3cmlf_audiocaps", 530, 250), ("3cmlf", 212, 100)])
 def test_the_table_trains_less_than_half_the_epochs_of_a_training_a_row(base, before, after, tmp_path):
-    from aadml.configuration.files import open_config
-
-    runs = runs_of("3cmlf", open_config(base).values, [0], tmp_path, data="clips.csv", dataset="AudioCaps")
+    runs = runs_of("3cmlf", assemble(config=base, data="clips.csv"), [0], tmp_path, dataset="AudioCaps")
     jobs = {job.folder: job for run in runs for job in [*run.jobs, *(job.needs for job in run.jobs if job.needs)]}
     assert sum(job.config["training"]["epochs"] for job in jobs.values()) == after
     rows = 0
     for run in runs:
-        of = resolve(run.jobs[0].config.values)
+        of = run.jobs[0].config
         whole, shares = of["training"]["epochs"], of["method"].get("shares")
         until = {"easy": shares[0], "median": sum(shares[:2])}.get(run.row.stage) if shares else None
         rows += whole if until is None else round(whole * until / sum(shares))
@@ -276,7 +272,7 @@ def test_a_forecast_measures_a_model_with_stages_by_the_plain_one(manifest, tmp_
         return measure(config, splits)
 
     monkeypatch.setattr("aadml.studies.forecast.measure", counted)
-    runs = runs_of("3cmlf", config(manifest).values, [0], tmp_path, data=str(manifest), dataset="AudioCaps")
+    runs = runs_of("3cmlf", config(manifest), [0], tmp_path, dataset="AudioCaps")
     jobs = with_needed([job for run in runs if run.row.cells[1] in ("plain", "stage 3") for job in run.jobs])
     told = forecast(jobs, 1)
     assert seen == ["audio-text"]

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from aadml.comparison.stored_rows import StoredRows
 from aadml.data.splitting.near_duplicates import _to_another, near_duplicates, usual_distance
 
 
@@ -54,6 +55,7 @@ def test_the_usual_distance_is_the_median_distance_to_the_nearest_other_row(scal
     rows = scale * torch.randn(41, 5, generator=torch.Generator().manual_seed(3)).double() + shift
     doubled = torch.cat([rows, rows])  # a row that is equal is not another one
     apart = torch.cdist(rows, rows).fill_diagonal_(float("inf")).amin(1)
-    assert usual_distance(rows) == pytest.approx(float(apart.median()), rel=1e-4)
-    assert usual_distance(doubled) == pytest.approx(float(apart.median()), rel=1e-4)
-    assert usual_distance(rows[:1]) == 0
+    stored = StoredRows.of(rows.numpy())
+    assert usual_distance(stored) == pytest.approx(float(apart.median()), rel=1e-4)
+    assert usual_distance(StoredRows.of(doubled.numpy())) == pytest.approx(float(apart.median()), rel=1e-4)
+    assert usual_distance(stored.select(torch.arange(1))) == 0

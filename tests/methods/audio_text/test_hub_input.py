@@ -138,7 +138,7 @@ def test_equal_seeds_give_equal_weights(tones, context, towers):
             {"heads": "none", "dimension": 8},
             r"dimension: 8 given, but without heads .* audio network is needed; pass 12",
         ),
-        ({"blocks": 9}, r"blocks: 9 is given, but the number of blocks of this network is 4"),
+        ({"blocks": 9}, r"blocks: 9 is given, but the number of blocks of this network is 4; choose 0 to 4"),
         ({"blocks": "some"}, r"blocks: \"some\" given; pass a whole number .* or one of all"),
         ({"audio": "hg:clap"}, r"one of cnn10, cnn14, resnet38 or hf:MODEL\[@revision\]\[#pooling\]"),
         ({"text": "hf:"}, r"one of bert, word2vec or hf:MODEL"),

@@ -131,7 +131,7 @@ def test_a_video_that_cannot_be_decoded_costs_its_clip_and_is_named(videos, sett
         ({"method": "few-labels"}, {}, r"towers: few-labels also learns from clips outside its batch; freeze"),
         ({}, {"towers.audio": "clap"}, r"towers.audio: \"clap\" given; pass hf:MODEL"),
         ({}, {"towers.audio": "hf:absent"}, "neither a folder nor a name"),
-        ({}, {"towers.blocks": 9}, "blocks: 9 is given, but the number of blocks of this network is 2"),
+        ({}, {"towers.blocks": 9}, "blocks: 9 is given, but the number of blocks of this network is 2; choose 0 to 2"),
         ({}, {"towers.train": ["sound"]}, "towers.train"),
         ({}, {"towers.audio": None, "towers.visual": None}, "towers: the section names no network"),
     ],

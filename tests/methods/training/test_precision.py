@@ -21,7 +21,7 @@ from aadml.runs.loading import load, read_config
 from aadml.runs.prepare import prepare
 from aadml.runs.train import train_into
 from aadml.studies.ablation_grid import jobs_of
-from aadml.studies.grid import cells_of, parse_axis, points
+from aadml.studies.grid import Overrides, cells_of, parse_axis, points
 from aadml.studies.sweep import sweep
 
 SMALL = {"training.epochs": 4, "training.batch": 20, "training.learning_rate": 0.005}
@@ -187,8 +187,8 @@ def test_a_run_remembers_what_auto_resolved_to_and_continues_in_it_on_another_ma
 
 
 def test_a_sweep_goes_on_with_the_precision_of_the_runs_it_finds(features, tmp_path, units):
-    base = config(features, "auto", PAYS_FROM, **{"training.epochs": 2}).values
-    jobs = jobs_of(cells_of(points(base, [parse_axis("proxy.k=1,2")])), (0,), tmp_path)
+    base = config(features, "auto", PAYS_FROM, **{"training.epochs": 2})
+    jobs = jobs_of(cells_of(points(base, [parse_axis("proxy.k=1,2")], Overrides())), (0,), tmp_path)
     units(True)
     assert not any(outcome.reason for outcome in sweep(jobs[:1], workers=0))
     units(False)

@@ -22,21 +22,26 @@ ignores the checksums, and `open_hdf5` verifies them; if they are missing, the f
 the file in place has to delete the attribute.
 """
 
-from aadml.feature_extraction.feature_file.checks import check
-from aadml.feature_extraction.feature_file.content import (
-    DRAWN,
-    FORMAT,
-    UNLABELLED,
-    FeatureFile,
-    PendingFit,
-    Shard,
-    Texts,
-    Timeline,
-)
-from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality, in_order, is_modality
-from aadml.feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
-from aadml.feature_extraction.feature_file.rows import Cursor, FeatureRows, ModalityRows, gathered, is_large, spread
-from aadml.feature_extraction.feature_file.writing import write_features, write_rows
+from typing import TYPE_CHECKING
+
+from aadml.feature_extraction.ground.import_paths import imported_on_demand
+
+if TYPE_CHECKING:
+    from aadml.feature_extraction.feature_file.checks import check
+    from aadml.feature_extraction.feature_file.content import (
+        DRAWN,
+        FORMAT,
+        UNLABELLED,
+        FeatureFile,
+        PendingFit,
+        Shard,
+        Texts,
+        Timeline,
+    )
+    from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality, in_order, is_modality
+    from aadml.feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
+    from aadml.feature_extraction.feature_file.rows import Cursor, FeatureRows, ModalityRows, gathered, is_large, spread
+    from aadml.feature_extraction.feature_file.writing import write_features, write_rows
 
 __all__ = [
     "DRAWN",
@@ -64,3 +69,17 @@ __all__ = [
     "write_features",
     "write_rows",
 ]
+
+__getattr__ = imported_on_demand(
+    __name__,
+    {
+        "check": "checks",
+        **dict.fromkeys(
+            ("DRAWN", "FORMAT", "UNLABELLED", "FeatureFile", "PendingFit", "Shard", "Texts", "Timeline"), "content"
+        ),
+        **dict.fromkeys(("MODALITIES", "check_modality", "in_order", "is_modality"), "names"),
+        **dict.fromkeys(("is_feature_file", "open_features", "read_features"), "reading"),
+        **dict.fromkeys(("Cursor", "FeatureRows", "ModalityRows", "gathered", "is_large", "spread"), "rows"),
+        **dict.fromkeys(("write_features", "write_rows"), "writing"),
+    },
+)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.hub.towers import SavedTower
+from aadml.feature_extraction.hub.saved_tower import SavedTower
 
 
 @dataclass(frozen=True, kw_only=True)

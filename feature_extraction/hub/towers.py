@@ -9,7 +9,6 @@ import torch
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.hub.families import PictureTower, Pool, SoundTower, TextTower, Tower
 from aadml.feature_extraction.hub.loading import blank_network_of
 from aadml.feature_extraction.hub.networks import (
@@ -21,6 +20,7 @@ from aadml.feature_extraction.hub.networks import (
     tower_of,
 )
 from aadml.feature_extraction.hub.pictures import picture_preparation
+from aadml.feature_extraction.hub.saved_tower import SavedTower
 from aadml.feature_extraction.hub.snapshot import Snapshot, find, restored
 from aadml.feature_extraction.hub.sound import sound_preparation
 from aadml.feature_extraction.hub.texts import own_pooling, text_preparation
@@ -28,29 +28,6 @@ from aadml.feature_extraction.weights.hub_names import expanded
 
 Kind = Modality
 _LABELS = ("id2label", "label2id")  # of a classifier's head, which is not used
-
-
-@dataclass(frozen=True)
-class SavedTower:
-    """Network of a tower in a saved model.
-
-    Attributes:
-        model: name of the model on the hub, or of the folder.
-        revision: commit on the hub; None for a folder.
-        license: license stated in the model card.
-        config: content of `config.json`, without the labels of a classifier.
-        pooling: name of the pooling.
-        weights: checksum of the weights.
-        dimension: dimension of the vectors.
-    """
-
-    model: str
-    revision: str | None
-    license: str
-    config: JsonObject
-    pooling: str
-    weights: str
-    dimension: int
 
 
 @dataclass(frozen=True)

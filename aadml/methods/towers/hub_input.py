@@ -22,7 +22,8 @@ from aadml.data.sources.waveforms import PackedWaveforms
 from aadml.feature_extraction.backbones import mean_over_time
 from aadml.feature_extraction.hub.blocks import train_only, trained_parts
 from aadml.feature_extraction.hub.networks import Preparation, Runner
-from aadml.feature_extraction.hub.towers import Kind, SavedTower, blank_tower, open_tower, preparation_in
+from aadml.feature_extraction.hub.saved_tower import SavedTower
+from aadml.feature_extraction.hub.towers import Kind, blank_tower, open_tower, preparation_in
 from aadml.feature_extraction.media import Sound, Text
 from aadml.methods.towers.options import Blocks
 from aadml.methods.training.learner import ResizedBuffers

@@ -46,11 +46,9 @@ class ExperimentPlan(ReproductionPlan):
 
     Attributes:
         config: config that the methods' options are put into; None is the narrow one of the plan.
-        device: "auto", "cpu" or "cuda".
     """
 
     config: str | None = None
-    device: str | None = None
 
 
 def run_experiment(data: Sequence[str], only: str | None, plan: ExperimentPlan) -> SweepResult:
@@ -108,8 +106,7 @@ def _read_sets(places: Mapping[str, str], plan: ExperimentPlan) -> dict[str, Dat
     """Read data sets, name -> place."""
     sets: dict[str, DataSet] = {}
     facts: dict[str, SetFacts] = {}
-    device = {"device": plan.device} if plan.device else {}
-    own = Overrides({**dict(setting_pairs(plan.settings)), **device})
+    own = Overrides(dict(setting_pairs(plan.settings)))
     for name, place in places.items():
         base = ConfigFile({**open_config(plan.config or DEFAULT_METHOD).values, "data": place})
         base = own.within(base if plan.config else Overrides(NARROW).within(base))

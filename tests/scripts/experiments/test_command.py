@@ -23,7 +23,7 @@ from scripts.experiments.anchor_aware.ledger import Row
 from scripts.experiments.anchor_aware.search import RIVALRY, SEARCHES
 from scripts.experiments.anchor_aware.stages import STAGES
 
-SMALL = ["network.hidden=[4]", "training.batch=40"]
+SMALL = ["network.hidden=[4]", "training.batch=40", "device=cpu"]
 FLAGS = [part for setting in SMALL for part in ("--set", setting)]
 CHANGING = {"seconds", "commit"}
 
@@ -79,7 +79,7 @@ def ledger(folder):
 def call(folder, *data, only=None, seeds=40, shard=None, merge=False, work=sweep, on_note=lambda message: None):
     plan = ExperimentPlan(
         seeds=range(seeds), folder=folder, work=work, confirm=lambda forecast: None, note=on_note, settings=SMALL,
-        max_epochs=1, device="cpu", workers=0, shard=shard_of(shard, merge=merge), merge=merge,
+        max_epochs=1, workers=0, shard=shard_of(shard, merge=merge), merge=merge,
     )  # fmt: skip
     return run_experiment([str(place) for place in data], only, plan)
 
@@ -97,8 +97,7 @@ def run(*arguments):
 def test_a_killed_experiment_goes_on_to_the_same_ledger(toy, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     only = "stage-1,stage-2"
-    arguments = ["--data", toy, "--only", only, "--seeds", 2, "--max-epochs", 1, *FLAGS,
-                 "--workers", 0, "--device", "cpu", "-o", whole]  # fmt: skip
+    arguments = ["--data", toy, "--only", only, "--seeds", 2, "--max-epochs", 1, *FLAGS, "--workers", 0, "-o", whole]
     code, said, err = run(*arguments)
     assert code == 0, err
     assert said.splitlines()[-1] == str(whole / "results.md")

@@ -198,6 +198,7 @@ class Model:
             write_bytes(place / name, content)
         return place
 
+    @checked_call
     def pack(self, best: Checkpoint | None = None) -> dict[str, bytes]:
         """Return the two files that define the model: name -> content.
 

@@ -25,18 +25,17 @@ assert BASES.keys() == PAPER_TABLES.keys()
 
 def rows(table, *bases):
     return [
-        pytest.param(row, values, id=f"{base}, {dataset}: {', '.join(row.cells)}")
+        pytest.param(row, config.values, id=f"{base}, {dataset}: {', '.join(row.cells)}")
         for base in bases
         for dataset in ("AudioCaps", "Clotho")
-        for row, values in planned(
-            table, with_weights(open_config(base).values) if table != "xie" else open_config(base).values, dataset
-        )
+        for row, config in planned(table, starting_config(table, base), dataset)
     ]
 
 
-def with_weights(values):
-    """Name weights where the table has rows that want them; nothing is loaded."""
-    return with_setting(values, "method.audio_weights", "ResNet38.pth")
+def starting_config(table, base):
+    """Return a config that names weights if the table has rows that need them; nothing is loaded."""
+    weights = {} if table == "xie" else {"method.audio_weights": "ResNet38.pth"}
+    return open_config(base).changed({"data": "clips.csv", **weights}).resolve()
 
 
 NARROW = {

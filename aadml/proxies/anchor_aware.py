@@ -29,7 +29,7 @@ Vectors = Callable[[Modality, Tensor], Tensor]
 
 @removing(
     symmetrize=False, shared_lists=False, shared=False, values="own", pairs="neighbors", scope="bank",
-    similarity="cosine", width=None, attention_dropout=0.0, same_class=True, heads="auto", residual_weight=EVEN,
+    similarity="cosine", width=None, attention_dropout=0.0, same_class=True, residual_weight=EVEN,
 )  # fmt: skip
 class AnchorAware(Unchanged):
     """Mixture of a clip and its neighbors, by attention.

@@ -4,15 +4,19 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
+from annotated_types import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison.options import Temperature
 from aadml.comparison.pairwise import TINY
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OnlyWith
 
 Kind = Literal["mha", "identity-start", "free"]
-MOST_HEADS = 5
+Heads = Annotated[int, Interval(ge=1, le=65_536)] | Literal["auto"]
+LEARNED = OnlyWith("attention", "mha", "identity-start")
+MOST_HEADS = 5  # of "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,28 +27,38 @@ class AttentionOptions:
         attention: "mha", multi-head attention with Xavier initialization, or "identity-start", the same initialized as
             the softmax of dot products (W_q = W_k = 2I, W_v = W_o = I), or "free", the softmax of cosine / temperature,
             without parameters.
+        heads: number of heads, or "auto" for the largest divisor of d not above 5 (the paper states no number).
         temperature: temperature of free attention (0.1: the value of the experiments).
     """
 
     attention: Kind = "mha"
+    heads: Annotated[Heads, LEARNED] = "auto"
     temperature: Annotated[Temperature, OnlyWith("attention", "free")] = 0.1
 
 
 class Attention(nn.Module):
     """Scaled dot-product multi-head attention with an output projection.
 
-    Masked keys have weight 0; the result of a set without keys is 0. The number of heads is the largest divisor of d
-    not above 5.
+    Masked keys have weight 0; the result of a set without keys is 0.
 
     Args:
         dimension: d of queries, keys, values and the result.
         options: see `AttentionOptions`.
+
+    Raises:
+        InputError: the heads do not divide the dimension.
     """
 
     def __init__(self, dimension: int, options: AttentionOptions) -> None:
         super().__init__()
         self.kind = options.attention
-        self.heads = max(heads for heads in range(1, MOST_HEADS + 1) if dimension % heads == 0)
+        divisors = [heads for heads in range(1, dimension + 1) if dimension % heads == 0]
+        if options.heads != "auto" and options.heads not in divisors:
+            raise InputError(
+                f"proxy.heads: {options.heads} heads do not divide {dimension} dimensions; choose from "
+                f"{', '.join(map(str, divisors))}, or auto"
+            )
+        self.heads = max(h for h in divisors if h <= MOST_HEADS) if options.heads == "auto" else int(options.heads)
         self.temperature = options.temperature
         if self.kind != "free":
             self.query, self.key = nn.Linear(dimension, dimension), nn.Linear(dimension, dimension)

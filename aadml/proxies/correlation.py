@@ -25,15 +25,22 @@ class GraphOptions:
     Attributes:
         k: number of neighbors of an anchor (3: best for the triplet losses, AADML Figure 4).
         space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (computed once).
-        graph_modality: compare "within" a modality (Equation 1), or "agreeing", by the minimum cosine over modalities
-            (AVID-CMA, CVPR 2021).
+        graph_modality: compare "within" a modality (Equation 1), "cross", anchors with the other modality (the sentence
+            after Equation 2), or "agreeing", by the minimum cosine over modalities (AVID-CMA, CVPR 2021).
         neighbors: the "nearest" clips, or k "random" clips (a control).
     """
 
     k: Annotated[int, Interval(ge=1, le=10_000)] = 3
     space: Annotated[Literal["embedding", "input"], FOUND] = "embedding"
-    graph_modality: Annotated[Literal["within", "agreeing"], FOUND] = "within"
+    graph_modality: Annotated[Literal["within", "cross", "agreeing"], FOUND] = "within"
     neighbors: Literal["nearest", "random"] = "nearest"
+
+    def __post_init__(self) -> None:
+        if self.space == "input" and self.graph_modality == "cross":
+            raise InputError(
+                "proxy.graph_modality: cross needs a common space, but the input spaces of the modalities differ; set "
+                "proxy.space to embedding"
+            )
 
 
 class CorrelationGraph:
@@ -44,11 +51,18 @@ class CorrelationGraph:
     Args:
         modalities: modalities of the vectors.
         options: options of the lists.
+
+    Raises:
+        InputError: a cross graph of other than two modalities.
     """
 
     def __init__(self, modalities: Sequence[Modality], options: GraphOptions) -> None:
         self.options = options
         self.modalities = tuple(modalities)
+        if options.graph_modality == "cross" and len(self.modalities) != 2:
+            raise InputError(
+                f"proxy.graph_modality: cross needs two modalities, but there are {len(self.modalities)}; choose within"
+            )
         self._bank: Mapping[Modality, Tensor] | None = None
         self._train: TrainingSet | None = None
         self._lists: Mapping[Modality, NeighborLists] | None = None
@@ -132,6 +146,11 @@ class CorrelationGraph:
             return {modality: drawn(len(anchors)).to(anchors.device) for modality, anchors in vectors.items()}
         if self.options.graph_modality == "agreeing":
             return dict.fromkeys(vectors, agreeing_neighbors(list(vectors.values()), k=k, labels=labels, groups=groups))
+        if self.options.graph_modality == "cross":
+            first = next(iter(vectors.values()))
+            groups = torch.arange(len(first), device=first.device) if groups is None else groups
+            search = partial(neighbors, k=k, labels=labels, groups=groups)
+            return {m: search(vectors[self.other(m)], anchors) for m, anchors in vectors.items()}
         return {m: neighbors(anchors, k=k, labels=labels, groups=groups) for m, anchors in vectors.items()}
 
     def check_size(self, count: int, labels: Tensor | None) -> None:

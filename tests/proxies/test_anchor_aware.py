@@ -32,12 +32,6 @@ def built(modalities=MODALITIES, **options) -> AnchorAware:
     return AnchorAware(DIMENSION, modalities, **keywords(AnchorAware, checked))
 
 
-def of_one_head(proxy) -> AnchorAware:
-    for attention in proxy.attentions.values():
-        attention.heads = 1
-    return proxy
-
-
 def ready(*, labels=LABELS, **options) -> AnchorAware:
     torch.manual_seed(0)
     proxy = built(**options).double()
@@ -59,14 +53,14 @@ def softmax_pooling(attention, query, keys):
 def test_the_default_is_the_decided_one():
     defaults = {name: option.default for name, option in schema(AnchorAware).items()}
     decided = {"reading": "R6", "query": "self", "residual": "add", "aa_on": "all", "aa_mix": 0.5, "k": 3}
-    decided |= {"attention": "mha", "neighbors": "nearest", "live": False, "space": "embedding"}
+    decided |= {"heads": "auto", "attention": "mha", "neighbors": "nearest", "live": False, "space": "embedding"}
     assert decided.items() <= defaults.items()
 
 
 @pytest.mark.parametrize("reading", ["R3", "R6"])
 @pytest.mark.parametrize("query", ["self", "partner"])
 def test_a_proxy_is_the_anchor_plus_attention_over_its_nearest_of_the_same_class(reading, query):
-    proxy, embeddings = of_one_head(ready(reading=reading, query=query)), batch()
+    proxy, embeddings = ready(reading=reading, query=query, heads=1), batch()
     proxies = proxy(embeddings, INDEX)
     for modality, other in (MODALITIES, MODALITIES[::-1]):
         lists = neighbors(bank()[modality], k=3, labels=LABELS)
@@ -189,7 +183,7 @@ def test_from_bank_sees_each_item_alone_and_no_label(options):
 
 
 def test_from_bank_asks_the_nearest_of_the_own_modality_with_the_item():
-    proxy = of_one_head(ready(reading="R3", query="partner", neighbors="random").eval())
+    proxy = ready(reading="R3", heads=1, query="partner", neighbors="random").eval()
     vector = bank(7)["visual"][0]
     nearest = torch.cosine_similarity(vector[None], bank()["visual"]).topk(5).indices
     expected = vector + softmax_pooling(proxy.attentions["visual"], vector, bank()["visual"][nearest])
@@ -226,7 +220,8 @@ def test_a_bank_in_another_precision_follows_the_batch():
         ({"k": 0}, "proxy.k: 0 given"),
         ({"k": 2.5}, "proxy.k: 2.5 given; pass a whole number from 1"),
         ({"space": "inputs"}, "one of embedding, input"),
-        ({"graph_modality": "cross"}, "one of within, agreeing"),
+        ({"heads": 4}, "4 heads do not divide 6 dimensions; choose from 1, 2, 3, 6, or auto"),
+        ({"space": "input", "graph_modality": "cross"}, "proxy.graph_modality: cross"),
     ],
 )
 def test_impossible_values_are_answered_with_the_possible_ones(options, message):
@@ -234,9 +229,10 @@ def test_impossible_values_are_answered_with_the_possible_ones(options, message)
         built(**options)
 
 
-def test_a_partner_query_needs_two_modalities():
+@pytest.mark.parametrize("options", [{"query": "partner"}, {"graph_modality": "cross"}])
+def test_a_choice_across_modalities_needs_two(options):
     with pytest.raises(InputError, match="two modalities, but there are 1; choose "):
-        built(("audio",), query="partner")
+        built(("audio",), **options)
 
 
 REMOVED = [
@@ -250,7 +246,6 @@ REMOVED = [
     ("width", None, 20),
     ("attention_dropout", 0.0, 0.1),
     ("same_class", True, False),
-    ("heads", "auto", 2),
     ("residual_weight", 0.5, 0.3),
 ]
 

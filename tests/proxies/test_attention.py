@@ -43,8 +43,7 @@ def with_biases(attention: Attention) -> Attention:
 @pytest.mark.parametrize("heads", [1, 2, 5, 10])
 @pytest.mark.parametrize("queries", [1, 4])
 def test_equals_multi_head_attention_of_pytorch(heads, queries):
-    attention = with_biases(attending(10).double())
-    attention.heads = heads
+    attention = with_biases(attending(10, heads=heads).double())
     query, key, value = drawn(6, queries, 10), drawn(6, 3, 10, seed=1), drawn(6, 3, 10, seed=2)
     mask = torch.rand(6, 3, generator=torch.Generator().manual_seed(3)) < 0.7
     mask[:, 0] = True
@@ -62,8 +61,7 @@ def test_free_attention_is_the_softmax_of_cosines_over_the_temperature():
 
 
 def test_identity_start_is_the_softmax_of_scaled_dot_products():
-    attention = attending(6, attention="identity-start").double()
-    attention.heads = 1
+    attention = attending(6, attention="identity-start", heads=1).double()
     query, keys = drawn(1, 1, 6), drawn(1, 3, 6, seed=1)
     expected = torch.softmax(4 * keys[0] @ query[0, 0] / 6**0.5, 0) @ keys[0]
     torch.testing.assert_close(attention(query, keys, keys, torch.ones(1, 3, dtype=torch.bool))[0, 0], expected)
@@ -93,8 +91,14 @@ def test_half_precision_stays_finite(kind, dtype):
 
 
 @pytest.mark.parametrize(("width", "heads"), [(10, 5), (15, 5), (7, 1), (8, 4), (12, 4), (1, 1), (11, 1), (9, 3)])
-def test_the_heads_are_the_largest_divisor_not_above_five(width, heads):
+def test_auto_is_the_largest_divisor_not_above_five(width, heads):
     assert attending(width).heads == heads
+
+
+@pytest.mark.parametrize("heads", [4, 6])
+def test_heads_that_do_not_divide_are_an_error_that_lists_those_that_do(heads):
+    with pytest.raises(InputError, match=rf"{heads} heads do not divide 15 dimensions; choose from 1, 3, 5, 15"):
+        attending(15, heads=heads)
 
 
 @pytest.mark.parametrize(

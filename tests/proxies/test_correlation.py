@@ -37,6 +37,16 @@ def test_without_labels_all_clips_may_be_neighbors():
     assert same(lists(bank, labels=None), {m: neighbors(v, k=3) for m, v in bank.items()})
 
 
+def test_a_cross_graph_compares_an_anchor_with_the_other_modality():
+    bank = vectors()
+    found = lists(bank, graph_modality="cross")
+    for modality, other in (MODALITIES, MODALITIES[::-1]):
+        for place, row in enumerate(ROWS.tolist()):
+            cosine = torch.cosine_similarity(bank[modality][row], bank[other], dim=1)
+            allowed = [i for i in range(COUNT) if LABELS[i] == LABELS[row] and i != row]
+            assert found[modality].index[place].tolist() == sorted(allowed, key=lambda i: -cosine[i])[:3]
+
+
 def test_random_neighbors_need_draws():
     graph = CorrelationGraph(MODALITIES, GraphOptions(neighbors="random"))
     with pytest.raises(InputError, match="random neighbors need a generator"):

@@ -51,21 +51,21 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    slope = math.tan(math.radians(alpha)) ** 2
+    gradient = math.tan(math.radians(alpha)) ** 2
     _, candidates = comparison.vectors("angular")
     pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
     if fidelity == "source":
         lengths = torch.linalg.vector_norm(candidates, dim=1)
     else:
         lengths = candidates.new_ones(len(candidates))
-    to_anchor = (4 * slope * lengths * comparison.cosine).exp().masked_fill(~comparison.negatives, 0)  # (a, c)
-    to_positive = (4 * slope * lengths * pairwise.cosine(candidates, candidates)).exp()  # (c, c)
+    to_anchor = (4 * gradient * lengths * comparison.cosine).exp().masked_fill(~comparison.negatives, 0)  # (a, c)
+    to_positive = (4 * gradient * lengths * pairwise.cosine(candidates, candidates)).exp()  # (c, c)
     total = comparison.cosine.new_zeros(len(pairs))
     active = torch.zeros_like(total, dtype=torch.int64)
     for rows, columns in _groups(pairs):
         chosen = pairs[rows][:, columns]
         crowd = pairwise.dot(to_anchor[rows], to_positive[columns]).masked_select(chosen)
-        cost = softplus(crowd.log() - 2 * (1 + slope) * comparison.cosine[rows][:, columns].masked_select(chosen))
+        cost = softplus(crowd.log() - 2 * (1 + gradient) * comparison.cosine[rows][:, columns].masked_select(chosen))
         anchor = rows[chosen.nonzero()[:, 0]]
         total = total.index_add(0, anchor, cost)
         active = active.index_add(0, anchor, (cost > 0).long())

@@ -46,7 +46,7 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
         weight = 1 + (within_weight - 1) * rows.within
         positives = rows.positives * (1 - rows.within)
         costs = mean_over_positives(rows.scores * weight, positives, positives + rows.negatives, rows.shares)
-        return replace(costs, slope=costs.slope.mul_(weight))
+        return replace(costs, gradient=costs.gradient.mul_(weight))
 
     comparison.need("within", "cross-clr")
     return summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

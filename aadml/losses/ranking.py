@@ -66,8 +66,8 @@ def _mean_then_hinge(rows: Rows, margin: float) -> Costs:
     mean = (rows.scores * rows.negatives).sum(1, keepdim=True) / rivals
     cost = (rows.scores - mean + margin).relu_().mul_(pairs)
     active = cost.sign()
-    slope = active - rows.negatives * (active.sum(1, keepdim=True) / rivals)
-    return Costs(cost.sum(1), counted(cost), ones(pairs), slope)
+    gradient = active - rows.negatives * (active.sum(1, keepdim=True) / rivals)
+    return Costs(cost.sum(1), counted(cost), ones(pairs), gradient)
 
 
 def _contested(rows: Rows) -> Tensor:

@@ -115,5 +115,5 @@ class _Chosen(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         """Return the gradient with respect to the cosines (K, C, a)."""
         cosine, weight, similarity = ctx.saved_tensors
-        slope: Tensor = (cosine - similarity).mul_(1 / GAMMA).add_(1).mul_(weight).mul_(gradients[0])
-        return slope
+        gradient: Tensor = (cosine - similarity).mul_(1 / GAMMA).add_(1).mul_(weight).mul_(gradients[0])
+        return gradient

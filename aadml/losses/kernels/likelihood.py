@@ -20,7 +20,7 @@ def of_each_positive(
     """Compute the cross-entropy of each positive against only the negatives, without the other positives of the anchor.
 
         total_i = sum over p in P_i of  u_ip log(1 + sum over n in N_i of exp(s_in - s_ip))
-        slope_ip = -h_ip,   slope_in = softmax over N_i of (s_in) at n  times  sum over p of h_ip,
+        gradient_ip = -h_ip,   gradient_in = softmax over N_i of (s_in) at n  times  sum over p of h_ip,
         h_ip = u_ip / (1 + exp(s_ip - log sum over n of exp(s_in)))
 
     Args:
@@ -38,9 +38,9 @@ def of_each_positive(
     gap = rivals - logits  # without negatives, far enough below 0 to vanish
     cost = F.threshold(softplus(gap.clamp_min(LOWEST)) * weights, NOTHING, 0.0)
     here = torch.sigmoid(gap).mul_(weights)
-    slope = scaled(parts, here.sum(1, keepdim=True) / mass).sub_(here)
+    gradient = scaled(parts, here.sum(1, keepdim=True) / mass).sub_(here)
     possible = positives.sum(1) * (outside.sum(1) < outside.shape[1])
-    return Costs(cost.sum(1), counted(cost), possible, slope)
+    return Costs(cost.sum(1), counted(cost), possible, gradient)
 
 
 def mean_over_positives(
@@ -49,7 +49,7 @@ def mean_over_positives(
     """Compute the negative mean log-probability of the positives among all `rivals`, which include the positives.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip) / sum over j in rivals_i of exp(s_ij) )
-        slope_ij = softmax over rivals_i of (s_ij) at j  minus  1/|P_i| where j is in P_i
+        gradient_ij = softmax over rivals_i of (s_ij) at j  minus  1/|P_i| where j is in P_i
 
     With shares the loss is the cross-entropy with soft targets: the share of a positive, normalized by anchor, replaces
     1/|P_i|.

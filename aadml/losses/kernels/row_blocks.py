@@ -1,6 +1,6 @@
 """Losses by blocks of rows: values and gradients in one pass, in memory for a block of rows instead of all pairs.
 
-A loss is a function of the rows of a score matrix. It returns the loss of each anchor and, in `slope`, the gradient
+A loss is a function of the rows of a score matrix. It returns the loss of each anchor and, in `gradient`, the gradient
 with respect to each score. Scores of vectors are inner products or functions of inner products, so the gradients of the
 vectors are two more matrix products, with the gradients of the scores.
 
@@ -100,15 +100,15 @@ class Costs:
         total: (r,) sums of the terms of an anchor.
         active: (r,) numbers of nonzero terms, of any numeric type.
         possible: (r,) numbers of terms, of any numeric type.
-        slope: (r, c) derivatives of `total` with respect to the scores; may be overwritten.
-        column_slope: (r, c) derivatives of `total` with respect to `columns`; None if there are no columns.
+        gradient: (r, c) derivatives of `total` with respect to the scores; may be overwritten.
+        column_gradient: (r, c) derivatives of `total` with respect to `columns`; None if there are no columns.
     """
 
     total: Tensor
     active: Tensor
     possible: Tensor
-    slope: Tensor
-    column_slope: Tensor | None = None
+    gradient: Tensor
+    column_gradient: Tensor | None = None
 
 
 Cost = Callable[[Rows], Costs]
@@ -172,15 +172,17 @@ class _BlockTask:
                 for target, part in zip(counts, (costs.total, costs.active, costs.possible), strict=True):
                     target[rows] = part  # small tensors between blocks would fragment the heap
                 if any(wanted):
-                    slope = _weighed(sums, costs, None if weights is None else weights[rows, None])
+                    gradient = _weighed(sums, costs, None if weights is None else weights[rows, None])
                     out = values if right is not None else sums[0]
                     if out is not None:
-                        scores.put_slope(slope, values, out if out is values else out[rows])
+                        scores.put_gradient(gradient, values, out if out is values else out[rows])
             if right is not None and not single:
                 _add(sums, scores, slab, products)
         return counts, tuple(sums), products if single and any(wanted) else None
 
-    def multiplied(self, inputs: "_Inputs", wanted: tuple[bool, ...], slopes: Tensor, above: Tensor) -> "_Inputs":
+    def multiplied(
+        self, inputs: "_Inputs", wanted: tuple[bool, ...], score_gradients: Tensor, above: Tensor
+    ) -> "_Inputs":
         """Return gradients of totals weighted by `above` (a,), from gradients with respect to all products (a, c)."""
         left, right, _ = inputs
         assert left is not None
@@ -189,26 +191,26 @@ class _BlockTask:
         if above.device.type == "cpu" and _is_constant(above):
             factor *= float(above[:1].sum())
         else:
-            slopes = slopes * above[:, None]
-        pairs = zip(wanted, ((slopes, right), (slopes.T, left)), strict=False)
+            score_gradients = score_gradients * above[:, None]
+        pairs = zip(wanted, ((score_gradients, right), (score_gradients.T, left)), strict=False)
         return (*(torch.addmm(zero, *pair, beta=0, alpha=factor) if want else None for want, pair in pairs), None)
 
 
 def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) -> Tensor:
     """Return the weighted gradients of a block; add the gradients of `columns` to their sum."""
     columns = sums[2]
-    if columns is not None and costs.column_slope is not None:
-        columns += (costs.column_slope if weights is None else costs.column_slope * weights).sum(0)
-    return costs.slope if weights is None else costs.slope.mul_(weights)
+    if columns is not None and costs.column_gradient is not None:
+        columns += (costs.column_gradient if weights is None else costs.column_gradient * weights).sum(0)
+    return costs.gradient if weights is None else costs.gradient.mul_(weights)
 
 
-def _add(sums: list[Tensor | None], scores: Scores, rows: slice, slopes: Tensor) -> None:
+def _add(sums: list[Tensor | None], scores: Scores, rows: slice, score_gradients: Tensor) -> None:
     """Add the gradients of a slab to the sums, given its gradients with respect to the products."""
     left, right, _ = sums
     if left is not None:
-        left[rows].addmm_(slopes, cast(Tensor, scores.right), beta=0, alpha=scores.factor)
+        left[rows].addmm_(score_gradients, cast(Tensor, scores.right), beta=0, alpha=scores.factor)
     if right is not None:
-        right.addmm_(slopes.T, scores.left[rows], beta=0 if rows.start == 0 else 1, alpha=scores.factor)
+        right.addmm_(score_gradients.T, scores.left[rows], beta=0 if rows.start == 0 else 1, alpha=scores.factor)
 
 
 _Inputs = tuple[Tensor | None, ...]
@@ -222,18 +224,18 @@ class _Sums(torch.autograd.Function):
         ctx: Any, left: Tensor, right: Tensor | None, columns: Tensor | None, task: _BlockTask, wanted: tuple[bool, ...]
     ) -> tuple[Tensor, Tensor, Tensor]:
         with torch.autocast(left.device.type, enabled=False):
-            counts, gradients, slopes = task.run((left, right, columns), wanted, None, keep=True)
+            counts, gradients, score_gradients = task.run((left, right, columns), wanted, None, keep=True)
         ctx.task, ctx.wanted = task, wanted
-        ctx.save_for_backward(left, right, columns, slopes, *gradients)
+        ctx.save_for_backward(left, right, columns, score_gradients, *gradients)
         ctx.mark_non_differentiable(*counts[1:])
         return counts
 
     @staticmethod
     def backward(ctx: Any, above: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        *inputs, slopes = ctx.saved_tensors[:4]
+        *inputs, score_gradients = ctx.saved_tensors[:4]
         with torch.no_grad(), torch.autocast(above.device.type, enabled=False):
-            if slopes is not None:
-                gradients: _Inputs = ctx.task.multiplied(tuple(inputs), ctx.wanted, slopes, above)
+            if score_gradients is not None:
+                gradients: _Inputs = ctx.task.multiplied(tuple(inputs), ctx.wanted, score_gradients, above)
             elif _is_constant(above):
                 gradients = tuple(None if part is None else part * above[:1].sum() for part in ctx.saved_tensors[4:])
             else:
@@ -308,7 +310,7 @@ class _Columns(torch.autograd.Function):
 
         def cost(rows: Rows) -> Costs:
             share = exp_over_mean((ctx.factor * rows.scores).sub_(result)).mul_(weight)
-            return replace(_no_cost(rows), slope=share if rows.rivals is None else share.mul_(rows.rivals))
+            return replace(_no_cost(rows), gradient=share if rows.rivals is None else share.mul_(rows.rivals))
 
         task = replace(ctx.task, cost=cost)
         wanted = (ctx.needs_input_grad[0], ctx.needs_input_grad[1], False)

@@ -66,15 +66,15 @@ class Scores:
         # compiled code needs the positive part for its gradient
         return (products + TINY if torch.compiler.is_compiling() else products.add_(TINY)).sqrt_()
 
-    def put_slope(self, slope: Tensor, scores: Tensor, out: Tensor) -> None:
+    def put_gradient(self, gradient: Tensor, scores: Tensor, out: Tensor) -> None:
         """Convert gradients of the scores to gradients of the products, in `out`; 0 at distance 0.
 
         The factor 1/2 in the derivative of a root is part of `factor`.
         """
         if self.kind == "distance" and self.right is not None:
-            torch.div(slope, F.threshold(scores, NO_DISTANCE, torch.inf), out=out)
-        elif slope is not out:
-            out.copy_(slope)
+            torch.div(gradient, F.threshold(scores, NO_DISTANCE, torch.inf), out=out)
+        elif gradient is not out:
+            out.copy_(gradient)
 
     @property
     def factor(self) -> float:

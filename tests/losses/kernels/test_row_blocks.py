@@ -155,20 +155,20 @@ def test_unit_vectors_have_the_gradient_of_torchs_own():
 
 
 @given(seed=st.integers(0, 2**32 - 1), spread=st.floats(1, 200))
-def test_no_slope_is_a_denormal_number(seed, spread):
+def test_no_gradient_is_a_denormal_number(seed, spread):
     random = torch.Generator().manual_seed(seed)
     x, r = (torch.randn(30, 4, generator=random) * spread for _ in range(2))
     labels = torch.arange(30) % 3
-    slopes = []
+    gradients = []
 
     def cost(rows):
         costs = mean_over_positives(rows.scores, rows.positives, rows.positives + rows.negatives)
-        slopes.append(costs.slope)
+        gradients.append(costs.gradient)
         return costs
 
     comparison = Comparison.of_labels(x, r, labels, labels)
     row_blocks.summed(comparison, scores.scores_of(comparison, "dot"), cost)
-    sizes = torch.cat(slopes).abs()
+    sizes = torch.cat(gradients).abs()
     assert not ((sizes > 0) & (sizes < torch.finfo(torch.float32).tiny)).any()
 
 

@@ -275,7 +275,9 @@ class ConfigFile:
         space: dict[str, list[object]] = {}
         for key, choices in vars(self._options(TUNING)).items():
             if not isinstance(choices, list) or not choices:
-                raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; pass a list of values to try")
+                raise InputError(
+                    f"{TUNING}.{key}: {as_yaml(choices)} is given; pass a list of at least one value to try"
+                )
             space[key] = choices
         return space
 

@@ -238,7 +238,7 @@ class Method(Embedder):
 
     @abstractmethod
     def state(self) -> dict[str, Tensor]:
-        """Return all fitted numbers as tensors."""
+        """Return all fitted parameters and buffers as tensors."""
 
     @abstractmethod
     def load(self, state: Mapping[str, Tensor]) -> None:

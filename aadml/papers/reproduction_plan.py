@@ -69,7 +69,7 @@ class ReproductionPlan(Execution):
 
 
 def shortened(config: Config, clips: int) -> Config:
-    """Return a config with fewer epochs and a complete log of every epoch.
+    """Return a config that trains fewer epochs and logs the training MAP after each epoch.
 
     Args:
         config: complete config.

@@ -160,10 +160,10 @@ class _Search:
         return max(64, budget // len(self.bank[0]), min(self.width, 1024))
 
     def candidates(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return bank rows (r, s) with the best `wanted` of the queries `rows` (r,) and all ties.
+        """Return, for each query in `rows` (r,), bank rows that contain its `wanted` nearest rows and all ties.
 
         Returns:
-            These rows, and (r,) bool: whether the first `wanted` of them are certainly the best, in order.
+            The bank rows (r, s), and (r,) bool: whether the first `wanted` rows are certainly the nearest, in order.
         """
         candidates, sure, clear = _candidates(self.coarse, rows, self.wanted)
         if not bool(sure.all()):

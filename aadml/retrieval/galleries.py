@@ -48,7 +48,10 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
         second = halves(embeddings.ids, embeddings.labels.cpu().numpy())
         ways = [Sides(sides[0][second[sides[0]] == half], sides[1][second[sides[1]] != half]) for half in (0, 1)]
         if any(not len(way.queries) or not len(way.gallery) for way in ways):
-            raise InputError(f"disjoint: {len(embeddings)} clips cannot be halved; pass two or more clips")
+            raise InputError(
+                "disjoint: a half of the clips has no query or no result, so the clips cannot be halved; pass at least "
+                "two clips that have both modalities"
+            )
         return ways
     repeated = len(set(embeddings.ids)) < len(embeddings) or any(m in embeddings.once for m in direction)
     if gallery == "without-partner" and repeated:

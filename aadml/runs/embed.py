@@ -74,9 +74,10 @@ def embed_file(
 
 
 def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str]:
-    """Embed media, or captioned sound with one row per caption; the labels number the clips of all splits.
+    """Embed media, or captioned sound with one row per caption.
 
-    Clips that cannot be decoded are left out, with a warning that names them.
+    For captioned sound, the label of a row is the number of its clip, counted over all splits. Clips that cannot be
+    decoded are left out, with a warning that names them.
     """
     splits = read_for(model, path)
     parts = {name: model.embed_clips(splits[name]) for name in ("train", "valid", "test") if len(splits[name])}

@@ -20,7 +20,7 @@ class Diagnosis:
 
     Attributes:
         test: test clips, scaled like the training clips.
-        every: epochs between two diagnoses; the last epoch of a stage is always diagnosed.
+        every: epochs between two evaluations; the last epoch of a stage is always evaluated.
     """
 
     test: Clips

@@ -70,9 +70,10 @@ class RowSettings:
 
     Attributes:
         data: path of the features.
-        changes: values that are set in each row that has the key.
+        changes: overrides, each for the rows that have its key.
         max_epochs: upper limit on the training epochs.
-        config: config whose metric loss each loss replaces, also used as the row of its method; None is the default.
+        config: base config. Each compared loss replaces its metric loss, and the unchanged config is the row of its
+            method. None is the default config.
         with_controls: whether anchor-aware rows get their controls.
         with_rivals: whether anchor-aware rows get their rivals.
     """

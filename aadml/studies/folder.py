@@ -76,7 +76,7 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def _keep_to(folder: Path, data: str) -> None:
-    """Note the data of the runs of a folder; a folder without runs accepts any data.
+    """Record the data of a folder of runs, or check that the data are those of its existing runs.
 
     Raises:
         InputError: the data are missing, or differ from those of the runs.

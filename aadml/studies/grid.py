@@ -64,7 +64,7 @@ class Overrides:
         return resolve(self.within(ConfigFile(base.values)).values)
 
     def text(self) -> str:
-        """Return the keys with their values as YAML, without keys that have no effect."""
+        """Return the `key=value` pairs joined by underscores, without keys that have no effect."""
         return "_".join(f"{key}={_on_one_line(value)}" for key, value in self.values.items() if value is not None)
 
 

@@ -140,7 +140,7 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
             if not left:
                 raise InputError(
                     f"engine ray: there is no cluster at {where} ({cause(error)}); "
-                    "pass ray:ADDRESS of a running cluster, or ray"
+                    "pass ray:ADDRESS of a running cluster, or ray to start Ray on this machine"
                 ) from error
     try:
         with redirect_stdout(sys.stderr):  # Ray prints messages about lost processes

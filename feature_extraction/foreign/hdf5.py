@@ -40,8 +40,8 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         The open file, which has no links to other files and holds all content that it declares.
 
     Raises:
-        InputError: the file does not exist, is not HDF5, or is malicious, or HDF5 fails in the context. The message is
-            one line.
+        InputError: the file does not exist, is not HDF5 or is malicious, or HDF5 fails inside the `with` block. The
+            message is one line.
     """
     place = os.fspath(path)
     if "\0" in place:

@@ -58,7 +58,7 @@ def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> No
 
 
 def _cut_off(inputs: Frames, seconds: float) -> tuple[str, ...]:
-    """Return a remark if a clip of length `seconds` continues after the last frame on the grid."""
+    """Return a warning if a clip of length `seconds` continues after the last frame on the grid."""
     if inputs.steps(seconds) <= inputs.limit:
         return ()
     used = inputs.limit / inputs.frames_per_second

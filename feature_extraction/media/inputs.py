@@ -44,7 +44,7 @@ class Sound:
     Attributes:
         sample_rate: sample rate in Hz; the sound is resampled once.
         seconds: number of seconds to decode from the beginning of each clip; None for all.
-        edition: version of the decoding rules. A change of values needs a new version, and clips are decoded again.
+        edition: version of the decoding rules. Clips of another version are decoded again.
     """
 
     edition: ClassVar[int] = 2

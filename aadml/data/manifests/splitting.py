@@ -108,7 +108,7 @@ def _checked(listing: Listing, by: str | None) -> Listing:
     torn = [cell for cell, splits in splits_of.items() if cell and len(splits) > 1]
     if torn:
         raise InputError(
-            f"--split-by {by}: {len(torn)} values are in several splits, such as '{torn[0]}'; pass --split {DEFAULT}"
+            f"--split-by {by}: clips of the value '{torn[0]}' are in several splits; pass --split {DEFAULT}"
         )
     return listing
 

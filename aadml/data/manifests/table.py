@@ -183,8 +183,8 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
     doubled = {key: numbers for key, numbers in lines_of.items() if len(numbers) > 1 or not key}
     if doubled and named:
         name, numbers = next(iter(doubled.items()))
-        more = f"; and {len(doubled) - 1} more ids" if len(doubled) > 1 else ""
-        raise InputError(f"{place}: id '{name}' occurs in {_lines(numbers)}; each id must name one clip{more}")
+        more = f", and {len(doubled) - 1} more ids are repeated" if len(doubled) > 1 else ""
+        raise InputError(f"{place}: id '{name}' occurs in {_lines(numbers)}{more}; make each id unique")
     if doubled:
         numbers = sorted(number for group in doubled.values() for number in group)
         raise InputError(

@@ -45,12 +45,12 @@ def divide(
     shares: tuple[float, float, float],
     seed: int,
 ) -> list[str]:
-    """Return random splits; every class, and all clips together, are as close to the shares as groups allow.
+    """Return a random split for each clip, with the shares of all clips and of each class as groups allow.
 
-    Each group is placed, larger groups first, where it lowers the cost most. Then groups move or are swapped as long as
-    that lowers the cost. The cost is the sum over splits of the squared distance from the wanted count divided by that
-    count, for all clips and for the clips of each class. A class of one group is in train; a class with more groups has
-    train and test clips, if these shares are above 0.
+    Each group is placed, larger groups first, where it lowers the objective most. Then groups are moved or swapped
+    while a move lowers the objective. The objective is the sum over splits of the squared distance from the wanted
+    count divided by that count, for all clips and for the clips of each class. A class of one group is in train. A
+    class with more groups has train and test clips, if these shares are above 0.
 
     Args:
         labels: the classes of each of n clips: none, one or several.
@@ -59,7 +59,7 @@ def divide(
         seed: seed of the draws; equal seeds give equal divisions.
 
     Returns:
-        The n splits.
+        The split of each clip, n names.
     """
     table = _table(labels, groups)
     covering = [split for split in _COVERED if shares[split]]

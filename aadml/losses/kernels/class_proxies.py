@@ -48,7 +48,7 @@ def directions(comparison: Comparison, width: int, classes: int, loss: str) -> t
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise InputError(
             f"{loss} has proxies of the classes 0 to {classes - 1}, but the anchors have classes {int(labels.min())} to"
-            f" {int(labels.max())}; pass class labels, which pairs by id do not have"
+            f" {int(labels.max())}; pass clips with class labels (clips that are paired by id have none)"
         )
     anchors = comparison.vectors(loss)[0]
     if anchors.shape[1] != width:

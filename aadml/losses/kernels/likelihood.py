@@ -134,5 +134,5 @@ def inverse(temperature: T) -> T:
 
 
 def softplus(values: Tensor) -> Tensor:
-    """Return log(1 + exp(x)), exact to the last bit of a float64 (by default torch returns x above 20)."""
+    """Return log(1 + exp(x)), exact to the last bit of a float64 (by default torch returns x where x > 20)."""
     return F.softplus(values, threshold=40.0)

@@ -143,7 +143,8 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
     if isinstance(network, HubInput):
         if network.modality == "audio" and loading.log_mel == "device":
             raise InputError(
-                "method.log_mel: device given, but a network of transformers prepares its own sound; omit the option"
+                "method.log_mel: device is given, but a network of `transformers` computes its own input; omit "
+                "method.log_mel"
             )
         return network.prepared(features, loading)
     if isinstance(features, Captions):

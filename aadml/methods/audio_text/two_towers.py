@@ -1,4 +1,4 @@
-"""The methods of two towers: `audio-text` (Mei et al. 2022) and `3cmlf` (the three-stage curriculum)."""
+"""Two-tower methods: `audio-text` (Mei et al. 2022) and `3cmlf` (the three-stage curriculum)."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -77,7 +77,7 @@ class MultiScaleLearner(Learner):
         self.weights = WEIGHTS | {"center": center_weight}
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
-        """Embed a batch, each item from its own scales (b, d) -> (b, dimension)."""
+        """Embed a batch (b, d) -> (b, dimension); each item attends only to its own scales."""
         tokens = self.scales[modality](self.shared(self.own[modality](features)))
         attended = self.across_scales(tokens, tokens)
         joined = self.joined(attended.flatten(1))

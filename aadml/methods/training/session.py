@@ -37,7 +37,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class EpochWeights:
-    """The weights at the end of an epoch, for observers of a training.
+    """Weights at the end of an epoch, for observers of a training run.
 
     Attributes:
         learner: learner that has the weights.

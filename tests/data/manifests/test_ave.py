@@ -39,7 +39,7 @@ def test_the_seed_chooses_the_clocks_and_nothing_else(annotations):
     assert one.entries == same.entries
     changed = {entry.id for entry in one.entries} ^ {entry.id for entry in other.entries}
     assert changed
-    assert {e.label for listing in (one, other) for e in listing.entries if e.id in changed} == {"Clock"}
+    assert {e.labels for listing in (one, other) for e in listing.entries if e.id in changed} == {("Clock",)}
 
 
 def test_the_whole_of_ave_shares_8_test_and_10_validation_videos_with_train(annotations):

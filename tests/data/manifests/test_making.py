@@ -40,7 +40,7 @@ def test_missing_media_are_counted_and_left_out_only_if_asked(media):
         ({"split": "column:fold"}, "--split column:fold: there is no such column"),
         ({"split": "column:note"}, "40 of 40 cells are not splits ('x' 40 times)"),
         ({"split_by": "speaker"}, "--split-by speaker: there is no such column; choose from note"),
-        ({"split": "column:part", "split_by": "note", "columns": "part=split"}, "1 values are in several splits"),
+        ({"split": "column:part", "split_by": "note", "columns": "part=split"}, "are in several splits"),
         ({"media": "none"}, "is not a folder of media"),
         ({"valid": 0.2}, "has no such option"),
     ],

@@ -152,7 +152,7 @@ def test_what_cannot_be_built_is_said(context, towers, options, message):
 
 
 def test_networks_that_prepare_their_own_sound_refuse_spectrograms_of_the_device(tones, context, towers):
-    with pytest.raises(InputError, match="log_mel: device given, but a network of transformers"):
+    with pytest.raises(InputError, match="log_mel: device is given, but a network of `transformers`"):
         fitted(tones, context, towers | {"log_mel": "device"})
 
 

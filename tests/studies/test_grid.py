@@ -164,6 +164,6 @@ def test_every_value_of_a_shipped_search_space_is_taken_by_its_config(path):
 
 
 def test_a_tuning_that_is_no_mapping_of_lists_is_refused():
-    with pytest.raises(InputError, match="list of values"):
+    with pytest.raises(InputError, match="list of at least one value"):
         resolve(BASE.values | {"tuning": {"training.learning_rate": 1.0e-3}})
     assert "tuning" not in resolve(BASE.values | {"tuning": {"training.learning_rate": [1.0e-3]}}).values

@@ -88,9 +88,9 @@ def _embed_missing(
         contents = () if vectors is None else vectors.numpy().astype("<f4")
         values = [(batch[n][0], vector.tobytes()) for n, vector in zip(good, contents, strict=True)]
         cache.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", values)
-        for n, (_, row) in enumerate(batch):
+        for _, row in batch:
             path = row.media[modality]
-            if n not in good and path in source.failures:
+            if path in source.failures:
                 reason, _, detail = source.failures[path].partition(": ")
                 failures.append(Failure(row.id, path, modality, reason, detail))
         if work.progress is not None:

@@ -52,6 +52,10 @@ def test_a_lock_of_a_process_that_is_ending_is_waited_for(tmp_path, handle):
     release.start()
     with locked(handle, tmp_path / "lock", "busy"):
         release.join()
+        third = os.open(tmp_path, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(third, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(third)
 
 
 def test_without_flock_a_file_holds_host_and_process(tmp_path, handle, no_flock):

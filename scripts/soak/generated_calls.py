@@ -51,7 +51,9 @@ from aadml.feature_extraction.ground.atomic import write_bytes
 LEFT_OUT = {"demo": "calls other commands for minutes", "serve": "does not end"}
 SMALL = ("network.hidden=[8]", "training.batch=20", "proxy.k=1")
 LIMIT = 8.0
-"""Wall-clock seconds of one entry, after which it is interrupted as by Ctrl-C."""
+"""Processor seconds of one entry, after which it is interrupted as by Ctrl-C."""
+WAITING = 5.0
+"""Wall-clock seconds per processor second of the limit, after which it is interrupted too."""
 OTHER_USER = "nobody"
 DONE = ("0", "1", "returned")
 OF_SIGNATURE, OF_USER = "TypeError of the signature", "error of the user's function"
@@ -494,7 +496,7 @@ class Generator:
         seed: of the draws.
         lines: number of command lines; further entries are Python calls.
         files: folder of `write_files`; None writes one.
-        limit: wall-clock seconds of one entry.
+        limit: processor seconds of one entry.
     """
 
     def __init__(self, root: Path, seed: int, lines: int, files: Path | None = None, limit: float = LIMIT) -> None:
@@ -681,7 +683,8 @@ def _surroundings(folder: Path, path: Sequence[str], limit: float) -> Iterator[l
                "http_proxy": _NOWHERE, "https_proxy": _NOWHERE}  # fmt: skip
     earlier = {name: os.environ.get(name) for name in changed}
     place, arguments, streams = Path.cwd(), sys.argv, (sys.stdin, sys.stdout, sys.stderr)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)}
+    timers = {signal.SIGPROF: (signal.ITIMER_PROF, limit), signal.SIGALRM: (signal.ITIMER_REAL, WAITING * limit)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *timers)}
     os.environ.update(changed)
     os.chdir(folder)
     tempfile.tempdir = None
@@ -695,12 +698,14 @@ def _surroundings(folder: Path, path: Sequence[str], limit: float) -> Iterator[l
         sys.stdin, sys.stdout, sys.stderr = io.StringIO(), output, errors
         warnings.simplefilter("default")
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, limit, limit)
+        for number, (timer, seconds) in timers.items():
+            signal.signal(number, interrupt)
+            signal.setitimer(timer, seconds, limit)
         try:
             yield late
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            for timer, _ in timers.values():
+                signal.setitimer(timer, 0)
             os.dup2(kept, 2)
             os.close(kept)
             sys.argv, (sys.stdin, sys.stdout, sys.stderr) = arguments, streams
@@ -799,7 +804,7 @@ def work(folder: Path, seed: int, lines: int, calls: int, first: int) -> None:
         for number in range(first, lines + calls):
             entry, _ = generator.draw(number)
             results.write(json.dumps({"number": number, "text": entry.text, "command": entry.command}) + "\n")
-            faulthandler.dump_traceback_later(6 * LIMIT, exit=True)
+            faulthandler.dump_traceback_later(2 * WAITING * LIMIT, exit=True)
             results.write(json.dumps(asdict(generator.run(number))) + "\n")
 
 

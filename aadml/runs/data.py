@@ -145,7 +145,7 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
     scored = next((part for part in (splits.test, splits.valid, splits.train) if len(part)), splits.train)
     rule = scored.relevant if name is None else chosen_relevance(name)
     check_relevance(rule, scored, splits.name or "the data")
-    notes = () if rule is LABEL else (f"relevant is {rule.words} (relevance '{rule.name}')",)
+    notes = () if rule is LABEL else (f"relevant is {rule.words}",)
     return each_split(splits, lambda part: part if name is None else replace(part, relevance=rule), *notes)
 
 

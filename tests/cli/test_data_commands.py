@@ -173,7 +173,7 @@ def test_a_flat_folder_becomes_features_whose_pairs_are_trained_on(tmp_path):
     trained = call("train", "--data", tmp_path / "f.h5", "--runs", tmp_path / "runs", "--epochs", 1, "--criterion",
                    "map", "--json")  # fmt: skip
     assert "the clips do not have exactly one class each, so config 'pairs' is used" in trained.stderr
-    assert "relevant is the query's own partner only (relevance 'own')" in trained.stderr
+    assert "relevant is the query's own partner only" in trained.stderr
     assert '"relevance": "own"' in trained.stdout
 
 

@@ -882,7 +882,7 @@ def main(
         title = f"Written by `{command}` at commit {commit}, {minutes:.0f} minutes"
         text = page({user.name: user.entries() for user in users}, title, lines, lines + calls)
         if output:
-            write_bytes(output, text.encode())
+            write_bytes(output, text.encode(errors="backslashreplace"))
         return text
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)

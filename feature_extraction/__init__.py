@@ -1,1 +1,4 @@
-"""Media to feature files: manifests, decoding, front ends, backbones, provenance. Independent of training."""
+"""Conversion of media to feature files: manifests, decoding, front ends, backbones, provenance.
+
+The package is independent of training.
+"""

@@ -62,7 +62,7 @@ def vggish_statistics(weights: str, variants: Iterable[str]) -> dict[str, tuple[
         variants: variants of the VGGish extractor.
 
     Returns:
-        Variant -> mean and standard deviation over all values of the three patches.
+        Mean and standard deviation over all values of the three patches, by variant.
     """
     time = np.arange(3 * 16_000) / 16_000
     sine = np.sin(2 * np.pi * 1000.0 * time).astype(np.float32)

@@ -33,7 +33,7 @@ def command(source: str, target: str, **options: Any) -> None:
 
     With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS; with --layout
     split-keys, OUT has the layout of the papers' files. 'synthetic:pairs' draws clips whose sound and picture share
-    more than their class; 'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1' sets how much.
+    more than their class, with options as in 'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1'.
     """
     import aadml
 

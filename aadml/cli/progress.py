@@ -55,8 +55,8 @@ class TrainingProgress:
             self._bar = None
 
     def plan(self, epochs: int, done: int) -> None:
-        """Start the bar of a training; `done` epochs were trained before."""
-        self.close()  # the bar of a pretraining
+        """Start the bar of a training run, of which `done` epochs are already trained."""
+        self.close()  # the bar of a pretraining run
         self._steps, self._figures = 0, ""
         warnings.showwarning = lambda message, *_: self.warning(str(message))  # without source lines
         self._shown_at = time.monotonic()

@@ -38,7 +38,7 @@ class KeyFlag(click.Option):
 
 
 def key_flag(key: str, kind: type | None = None) -> Callable[[Any], Any]:
-    """Add an option that sets a configuration key to a command: `--epochs` for `training.epochs`."""
+    """Add to a command an option that sets a configuration key: `--epochs` for `training.epochs`."""
     return click.option(f"--{key.rpartition('.')[2]}", cls=KeyFlag, key=key, type=kind)
 
 

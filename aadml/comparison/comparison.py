@@ -89,7 +89,7 @@ class Comparison:
         own: Tensor | None = None,
         itself: Tensor | None = None,
     ) -> "Comparison":
-        """Compare by class: candidates of the class of the anchor are positives, all others are negatives.
+        """Build the comparison by class: candidates of the anchor's class are positives, all others are negatives.
 
         Args:
             anchors: (a, d).
@@ -117,7 +117,7 @@ class Comparison:
         *,
         own: Tensor | None = None,
     ) -> "Comparison":
-        """Compare pairs: only the partner of an anchor is a positive; other candidates of its clip are ignored.
+        """Build the comparison of pairs: only the partner is positive; other candidates of the clip are ignored.
 
         Args:
             anchors: (a, d).

@@ -191,7 +191,7 @@ class OwnPartner(Relevance):
 
 @dataclass(frozen=True)
 class SameLabel(Relevance):
-    """Relevance of items of the class of the query; an unlabelled clip is relevant to no query."""
+    """Relevance of items of the class of the query; an unlabeled clip is relevant to no query."""
 
     name = "label"
     words = "an item of the query's class"
@@ -199,7 +199,7 @@ class SameLabel(Relevance):
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Apply the rule."""
         labels = items.labels.cpu().numpy()
-        absent = UNLABELLED - 1  # the class of unlabelled queries, which no item has
+        absent = UNLABELLED - 1  # the class of unlabeled queries, which no item has
         return Grouped(np.where(labels == UNLABELLED, absent, labels)[queries], labels[gallery])
 
     def groups(self, items: Items) -> NDArray[np.int64]:

@@ -153,7 +153,7 @@ class Config:
         return strict_yaml.dump(self.values, sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
-        """Return the name of the training, for folders and tables: its metric loss, or its only label loss."""
+        """Return the name of the training run, for folders and tables: its metric loss, or its only label loss."""
         loss, label_loss = self.section("loss"), self.section("label_loss")
         if loss is None:
             return self.method
@@ -209,7 +209,7 @@ class ConfigFile:
 
         Args:
             stored: whether the config is complete, as stored in a run. Then sections that name code from outside aadml
-                are not changed. A training imports this code, with consent.
+                are not changed. Training imports this code, with consent.
 
         Raises:
             InputError: a key or name is unknown, or a value is invalid; the message is one line with the location.

@@ -61,7 +61,8 @@ def convert(
         The content that was written.
 
     Raises:
-        InputError: no such file, no known layout, content that contradicts itself, or a target that cannot be written.
+        InputError: the source does not exist, has no known layout or contradicts itself, or the target cannot be
+            written.
     """
     if str(source).startswith(SYNTHETIC) and layout is not None:
         return _rehearsal(str(source), target, layout)

@@ -30,7 +30,7 @@ Views = Mapping[str, str] | Sequence[str] | None
 """View of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
 
 SYNTHETIC = "synthetic:"
-"""Prefix of a name of `SHAPES`, in place of a path; the features are drawn."""
+"""Prefix of a name of `SHAPES` that is passed instead of a path; the features are then drawn."""
 
 
 def open_data(
@@ -61,7 +61,7 @@ def open_data(
         The whole content, checked; labels are 0..C-1. Its provenance lists the changes as `notes`.
 
     Raises:
-        InputError: no such file, no known layout, or content that contradicts itself.
+        InputError: the file does not exist, has no known layout, or contradicts itself.
     """
     place, named = Path(path), named_views(audio, visual, text, views)
     chosen = {"views": ", ".join(f"{name}={view}" for name, view in named.items())}
@@ -96,7 +96,7 @@ def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[s
 
 
 def named_views(audio: str | None, visual: str | None, text: str | None, views: Views) -> dict[str, str]:
-    """Return modality -> view.
+    """Return the view of each modality.
 
     Raises:
         InputError: an entry is not NAME=VIEW, a name is not valid for a modality, or a modality is named twice.
@@ -132,7 +132,7 @@ def recognize(path: Path) -> str:
     """Return the name of the layout of an existing file or folder.
 
     Raises:
-        InputError: no known layout.
+        InputError: the layout is not known.
     """
     if path.is_dir():
         return _best(path, "folder", [entry.name for entry in path.iterdir()])

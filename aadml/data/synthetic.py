@@ -52,7 +52,7 @@ def synthetic(
         dimensions: dimensions of the audio and the visual features.
         difficulty: 0 (classes far apart) to 1 (classes hardly apart).
         shared: share of the variance within a class that is common to both modalities of a clip, 0 to 1.
-        seed: seed of all draws; equal seeds give equal values.
+        seed: seed of all draws; equal seeds produce equal values.
 
     Returns:
         Features of "audio" (n, d_audio) and "visual" (n, d_visual), rows in shuffled order.

@@ -62,7 +62,8 @@ def ce(outputs: Tensor, labels: Tensor, *, temperature: Temperature = 1.0, label
         outputs: (b, C) logits.
         labels: (b,) int64.
         temperature: divisor of the logits (1.0: the value that this project measured as best).
-        label_smoothing: share of the target spread evenly over all classes (0.0: likewise; Szegedy et al. use 0.1).
+        label_smoothing: share of the target spread evenly over all classes (0.0: also measured as best; Szegedy et al.
+            use 0.1).
 
     Returns:
         A scalar; 0 for an empty batch.

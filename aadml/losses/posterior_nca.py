@@ -1,4 +1,4 @@
-"""Posterior NCA: neighbourhood components analysis (Goldberger et al., NIPS 2004) on class posteriors."""
+"""Posterior NCA: neighborhood components analysis (Goldberger et al., NIPS 2004) on class posteriors."""
 
 import torch
 
@@ -10,7 +10,7 @@ from aadml.losses.kernels.scores import Scores
 
 
 def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> Terms:
-    """Compute minus the log of the positives' share in the sum of an anchor's inner products of class posteriors.
+    """Compute the negative log of the positives' share in an anchor's summed inner products of class posteriors.
 
         p = softmax(x / T),   total_i = -log( sum over j in P_i of p_i.p_j  /  sum over j in P_i and N_i of p_i.p_j )
 

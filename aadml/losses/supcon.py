@@ -13,7 +13,8 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip / tau) / sum over j in P_i and N_i of exp(s_ij / tau) )
 
     s is the cosine. The paper compares a set of two views with itself: direction both-both, with the anchor itself in
-    neither mask. Across modalities (audio-visual) the formula is the same. With one positive per anchor it is NT-Xent.
+    neither mask. Across modalities (audio-visual) the formula is the same. With one positive per anchor, this loss is
+    NT-Xent.
 
     Args:
         comparison: a anchors against c candidates.

@@ -10,7 +10,7 @@ from aadml.feature_extraction.hub.saved_tower import SavedTower
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """Networks from whose description a saved model can be built without the files of these networks.
+    """Description of networks, which suffices to build a saved model without the files of these networks.
 
     Attributes:
         audio: pretrained network of the sound; None if there is none.

@@ -107,7 +107,7 @@ class Context:
 
 @dataclass(frozen=True)
 class MetricLoss:
-    """The metric loss of a training, for estimates of its time and memory.
+    """Metric loss of a training run, for estimates of its time and memory.
 
     Attributes:
         loss: comparison -> terms.
@@ -188,7 +188,7 @@ class Embedder(ABC):
         return Architecture()
 
     def readout(self) -> Mapping[str, str | float]:
-        """Return name and temperature of the chosen read-out, for reports; empty if there is no choice."""
+        """Return the name and temperature of the chosen read-out, for reports; empty if there is no choice."""
         return {}
 
 
@@ -199,7 +199,7 @@ class Method(Embedder):
         fits_validation: whether `fit` also learns from the validation clips, as in closed forms, which choose no epoch.
         takes_statistics: whether inputs may be scaled by statistics of the training clips.
         divides_batches: whether several processes may train the method, each on its own rows of a batch.
-        precision: precision of the training: `training.precision`, resolved for method and machine.
+        precision: precision of training: `training.precision`, resolved for method and machine.
     """
 
     fits_validation: bool = True
@@ -253,7 +253,7 @@ class Method(Embedder):
         raise InputError(f"{type(self).__name__} needs no other model trained first; call fit directly")
 
     def metric_loss(self) -> MetricLoss | None:
-        """Return the metric loss of the training; None if the method has none to estimate."""
+        """Return the metric loss of training; None if the method has none to estimate."""
         return None
 
     def parameters_count(self) -> int:

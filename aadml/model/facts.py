@@ -33,7 +33,7 @@ class TrainingData:
 
     Attributes:
         name: name of the file or folder, without its path.
-        sha256: SHA-256 of all data that the training read.
+        sha256: SHA-256 of all data read in training.
         clips: split -> number of clips.
         notes: a sentence for each change between the data and the splits.
     """

@@ -1,4 +1,4 @@
-"""The model: result of a training, which embeds each item of each modality on its own."""
+"""Model: the result of training, which embeds each item of each modality on its own."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -73,7 +73,8 @@ def read_model_record(folder: Path) -> ModelRecord:
     """Read `model.json`, checked against its checksum.
 
     Raises:
-        FileNotFoundError: the folder has no such file (or NotADirectoryError).
+        FileNotFoundError: the folder has no such file.
+        NotADirectoryError: `folder` is a file.
         InputError: the file is damaged, or of another version.
     """
     place = folder / FACTS

@@ -1,4 +1,4 @@
-"""Parts of a training that a loaded model leaves out: code from outside aadml that is not needed to embed."""
+"""Parts of training that a loaded model leaves out: code from outside aadml that is not needed to embed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

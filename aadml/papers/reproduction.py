@@ -54,7 +54,7 @@ def reproduce(
         vegas: features of VEGAS in any layout.
         ave: features of AVE in any layout; parts that need a missing data set are left out.
         audiocaps: AudioCaps, for the audio-text papers: a folder or a manifest.
-        clotho: Clotho, likewise; without AudioCaps and Clotho, the sample clips are used.
+        clotho: Clotho, as a folder or a manifest; without AudioCaps and Clotho, the sample clips are used.
         only: parts of the AADML paper, separated by commas; None selects all parts.
         quick: whether schedules are shortened, audio-text networks are narrow, and two seeds are the default.
         seeds: number of seeds per row; 5 by default.

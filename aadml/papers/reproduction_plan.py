@@ -14,7 +14,7 @@ from aadml.studies.job import Job
 from aadml.studies.sweep import SweepOutcome, worker_count
 
 STEPS = 60
-"""Steps of a shortened training, rounded up to whole epochs."""
+"""Steps of a shortened training run, rounded up to whole epochs."""
 LEAST_EPOCHS = {"3cmlf": 3}
 """Method -> number of its stages; every stage needs at least one epoch."""
 NOTE = (

@@ -19,7 +19,7 @@ SELECTION = "legacy:test-selection"
 LEAKS = tuple(name for name in PROTOCOLS if name.startswith("legacy:") and name != SELECTION)
 """The other leaks; every row of a table is also scored under each leak."""
 LOOKS = 40
-"""Number of scores of the test clips in a training, used only in the log; runs of figure 5 score every epoch."""
+"""Number of scores of the test clips in a training run, used only in the log; runs of figure 5 score every epoch."""
 
 
 @dataclass(frozen=True)

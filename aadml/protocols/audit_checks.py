@@ -185,7 +185,7 @@ def _is_sound(features: Features) -> TypeGuard["Waveforms | PackedWaveforms"]:
 
 
 def _sound_files(source: Features) -> dict[bytes, str]:
-    """Return SHA-256 -> path of each readable sound in use."""
+    """Return the paths of the readable sounds in use, by SHA-256."""
     assert _is_sound(source)
     files = source.items.unique().tolist()
     return {digest: source.paths[file] for file, digest in zip(files, source.sums(files), strict=True) if digest}

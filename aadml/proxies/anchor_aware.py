@@ -95,7 +95,8 @@ class AnchorAware(Unchanged):
         """Compute the proxies of a batch; see `Proxy`.
 
         Raises:
-            InputError: a partner query in evaluation mode, no previous `refresh`, or live neighbors without `encode`.
+            InputError: the query is the partner in evaluation mode, `refresh` was not called, or live neighbors lack
+                `encode`.
         """
         if self.query == "partner" and not self.training:
             raise InputError(

@@ -53,7 +53,7 @@ class CorrelationGraph:
         options: options of the lists.
 
     Raises:
-        InputError: a cross graph of other than two modalities.
+        InputError: a cross graph does not have exactly two modalities.
     """
 
     def __init__(self, modalities: Sequence[Modality], options: GraphOptions) -> None:
@@ -130,7 +130,7 @@ class CorrelationGraph:
         return {modality: self._lists[modality].take(index) for modality in modalities}
 
     def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int | None) -> NeighborLists:
-        """Return the k bank rows of a modality nearest to new vectors (m, d), without labels; None is the graph's k."""
+        """Return the k (None: the graph's) bank rows of a modality nearest to new vectors (m, d), without labels."""
         return neighbors(self.bank[modality], vectors, k=self.options.k if k is None else k)
 
     def other(self, modality: Modality) -> Modality:

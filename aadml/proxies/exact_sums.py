@@ -57,7 +57,9 @@ def least(scores: Sequence[Tensor]) -> Tensor:
 
 
 def best_of_all(queries: Sequence[Tensor], bank: Sequence[Tensor], lengths: Sequence[Tensor], k: int) -> Tensor:
-    """Return the first k bank rows of every query by least float64 cosine, then index: (r, k), in any order.
+    """Return the k best bank rows of every query by the minimum float64 cosine over views: (r, k), in any order.
+
+    Ties go to the smaller index.
 
     Equal queries are scored once, so that a collapsed embedding does not take longer.
     """

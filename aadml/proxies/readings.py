@@ -67,7 +67,7 @@ def batch_mixing(attention: Attention, inputs: Keys) -> Tensor:
 
 
 def pooling_with_self(attention: Attention, inputs: Keys) -> Tensor:
-    """Return R6: as R3, with the anchor among keys and values."""
+    """Return R6: one softmax over the anchor and its neighbors, which are keys and values."""
     keys = torch.cat([inputs.anchors[:, None], inputs.keys], 1)
     mask = torch.cat([torch.ones_like(inputs.mask[:, :1]), inputs.mask], 1)
     return _joint(attention, inputs.queries, keys, mask)

@@ -36,9 +36,9 @@ class Unchanged(nn.Module):
     def forward(
         self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None
     ) -> dict[Modality, Tensor]:
-        """Return the embeddings as given."""
+        """Return the embeddings unchanged."""
         return dict(embeddings)
 
     def from_bank(self, vectors: Tensor, modality: Modality, *, k: int | None = None) -> Tensor:
-        """Return the vectors (m, d) as given."""
+        """Return the vectors (m, d) unchanged."""
         return vectors

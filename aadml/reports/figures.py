@@ -132,7 +132,8 @@ def training_curves(records: Sequence[Record], selected: int | None) -> dict[str
     """Draw the logged curves: the losses, and each metric of the validation clips, with the selected epoch marked.
 
     Returns:
-        Label of the vertical axis -> figure. The figure of the MAP includes the MAP of the training clips, if logged.
+        Figures by the label of their vertical axis. The figure of the MAP includes the MAP of the training clips, if
+        logged.
     """
     marks = {} if selected is None else {f"epoch {selected}, kept": selected}
     logged = list(dict.fromkeys(key for record in records for key in without_diagnosis(record)))
@@ -221,7 +222,7 @@ def class_map(
 
 
 def _colored(counts: NDArray[np.int64]) -> dict[int, str]:
-    """Return class -> color for the largest classes, as many as have distinguishable colors."""
+    """Return colors of the largest classes, by class; there are as many as can be distinguished."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

@@ -32,7 +32,7 @@ PROCESSOR_SECONDS = 60.0
 
 SECONDS, FRAME_RATE, RATE = 5.0, 12, 48_000
 SIDES = range(176, 257, 16)
-"""Longer side of a preview in pixels; the one that preserves the aspect ratio best is used."""
+"""Candidates for the longer side of a preview, in pixels; the side that preserves the aspect ratio best is used."""
 
 BLOCK = 16
 """Block size of H.264; encoding of sides that are not multiples of the block size is not always reproducible."""

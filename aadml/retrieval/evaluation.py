@@ -84,8 +84,8 @@ def evaluate(
         queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
 
     Raises:
-        InputError: fewer than two modalities, different dimensions, NaN, an unknown name, no relevant item for any
-            query, or more queries than exist.
+        InputError: there are fewer than two modalities, dimensions differ, a value is NaN, a name is unknown, no query
+            has a relevant item, or `queries` is larger than the number of queries.
     """
     pairs = embeddings.directions()
     if not pairs:
@@ -241,7 +241,7 @@ def per_query(
 
 
 def label_space_quality(vectors: Tensor, labels: Tensor) -> tuple[float, float]:
-    """Return accuracy and log-loss of label-space vectors as classifiers.
+    """Return the accuracy and log-loss of label-space vectors as classifiers.
 
     Args:
         vectors: (n, C): probabilities (rows of non-negative values that sum to 1), or any scores, which a softmax

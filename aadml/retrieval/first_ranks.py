@@ -49,7 +49,7 @@ class FirstRanks:
         return np.asarray(self.above + (self.size + 1) / (self.hits + 1))
 
     def within(self, rank: int) -> float:
-        """Return the share of queries and orders of ties with a relevant item at this or a better rank."""
+        """Return the share of queries and orders of ties with a relevant item at `rank` or a better rank."""
         places = np.clip(rank - self.above, 0, self.size)
         return float((1 - ties.no_hit(self.size, self.hits, places)).mean())
 
@@ -59,7 +59,7 @@ class FirstRanks:
         return (self._first_above(0.5 - _ROUNDING) + self._first_above(0.5 + _ROUNDING)) / 2
 
     def _first_above(self, share: float) -> int:
-        """Find the first rank such that more than this share of queries has a relevant item up to this rank."""
+        """Return the first rank up to which more than `share` of the queries have a relevant item."""
         low, high = 1, int((self.above + self.size - self.hits).max()) + 1
         while low < high:
             middle = (low + high) // 2

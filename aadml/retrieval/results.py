@@ -250,8 +250,8 @@ class Evaluation:
         """Return the table that `aadml evaluate` prints.
 
         Args:
-            everything: all metrics with their chance levels (`--all`).
-            by_class: also the MAP of each class of queries (`--by-class`).
+            everything: whether to show all metrics with their chance levels (`--all`).
+            by_class: whether to add the MAP of each class of queries (`--by-class`).
         """
         from aadml.retrieval.summary import class_table, summary
 

@@ -84,7 +84,7 @@ class Difference:
 
 
 def spread(values: ArrayLike) -> Spread:
-    """Return mean and standard deviation of the values (n,) of several seeds."""
+    """Return the mean and standard deviation of the values (n,) of several seeds."""
     array = np.asarray(values, dtype=np.float64)
     sd = float(array.std(ddof=1)) if len(array) > 1 else float("nan")
     return Spread(float(array.mean()), sd, len(array))
@@ -93,8 +93,8 @@ def spread(values: ArrayLike) -> Spread:
 def bootstrap_interval(values: Values) -> tuple[float, float]:
     """Return the 95 % interval of the mean of `values` (q,) by the percentile bootstrap over queries.
 
-    The interval covers the variation between queries of the same kind, not the variation between trainings, which
-    requires several seeds.
+    The interval covers the variation between queries of the same kind. The variation between training runs requires
+    several seeds.
 
     Args:
         values: (q,) one value per query.

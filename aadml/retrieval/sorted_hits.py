@@ -103,7 +103,7 @@ def _ones(flags: NDArray[np.uint8]) -> Indices:
 
 
 def _groups(place: Indices, items: int) -> tuple[Indices, Indices]:
-    """Return starts and sizes of groups of tied items within a row, from the places tied with the next place."""
+    """Return the starts and sizes of groups of tied items within a row, from the places tied with the next place."""
     place = place[place % items < items - 1]
     if not len(place):
         return place, place

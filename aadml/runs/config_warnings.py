@@ -1,4 +1,4 @@
-"""Warnings before a training: on its config, its data and its duration."""
+"""Warnings before training, on config, data and duration."""
 
 from aadml.configuration.config import Config
 from aadml.configuration.unused_options import idle_options
@@ -19,8 +19,8 @@ def training_warnings(prepared: Prepared, *, with_forecast: bool = False) -> lis
     """Return notes on the data, and warnings on unused clips, options without effect and a missing choice of epoch.
 
     Args:
-        prepared: the prepared training.
-        with_forecast: whether to run some steps that estimate the duration of a long training.
+        prepared: the prepared run.
+        with_forecast: whether to run some steps that estimate the duration of long training.
     """
     notes = [*prepared.splits.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
     neighbors = getattr(prepared.config.sections, "neighbors", None)

@@ -150,7 +150,7 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
 
 
 class TrainingSource:
-    """Data that are passed to a training; a file is read once, for the choice of a config and for the training.
+    """Data that are passed to training; a file is read once, for the choice of a config and for training.
 
     Args:
         data: path of the data, or data in memory; None for the path in the config. Modules in the folder of the data
@@ -189,7 +189,7 @@ class TrainingSource:
 
     def splits(self, config: Config) -> Splits:
         """Return the data as a config divides them; see `load_splits`."""
-        content, self._content = self._content, None  # the content is not kept in memory during the training
+        content, self._content = self._content, None  # the content is not kept in memory during training
         if isinstance(self.data, Splits):
             return configured_in_memory(self.data, config)
         if isinstance(self.data, Clips):

@@ -38,12 +38,12 @@ class Environment:
     Attributes:
         commit: commit of the package's checkout; None outside a checkout.
         versions: package -> version; None if the package is not installed.
-        device: device of the training.
+        device: device used for training.
         device_name: name of the device.
         threads: number of threads.
         data: training data.
         clips: split -> number of clips.
-        processes: number of processes of the training.
+        processes: number of training processes.
     """
 
     commit: str | None

@@ -57,7 +57,7 @@ def fit(
 ) -> Model:
     """Train a method, choose the epoch on validation clips, and score the test split once.
 
-    The same arguments give byte-identical weights from Python and from the command line, in memory and in a run
+    The same arguments produce byte-identical weights from Python and from the command line, in memory and in a run
     folder.
 
     Args:
@@ -86,7 +86,7 @@ def fit(
         on_plan: called once with the number of epochs and the number of finished epochs.
         on_epoch: called with the record of every epoch.
         on_step: called with the number of each step within its epoch.
-        on_warning: called with every warning of the training.
+        on_warning: called with every warning during training.
 
     Returns:
         The model, with its scores in `model.evaluation` and its run in `model.folder`.

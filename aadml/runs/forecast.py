@@ -1,4 +1,4 @@
-"""Estimate of the memory that the metric loss of a training needs, measured on a small step before training."""
+"""Estimate of the memory that a metric loss needs in training, measured on a small step before training."""
 
 import copy
 from collections.abc import Callable
@@ -20,7 +20,7 @@ WORKING_MATRICES = 4
 
 
 def forecast(method: Method, clips: int, classes: int) -> str | None:
-    """Return a sentence on the memory of the metric loss of a training.
+    """Return a sentence on the memory that the metric loss needs in training.
 
     Args:
         method: the built, untrained method.

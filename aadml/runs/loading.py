@@ -47,7 +47,7 @@ class Run:
 
     Attributes:
         manifest: manifest of the run.
-        config: config of the training.
+        config: config of the run.
         splits: training data, unscaled.
         model: trained model.
     """

@@ -1,4 +1,4 @@
-"""Preparation of trainings: read the data, build the method, and check config and data against each other."""
+"""Preparation of training: read the data, build the method, and check config and data against each other."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from aadml.runs.environment import data_hash
 
 @dataclass(frozen=True)
 class Prepared:
-    """Training that is ready to begin, with checked config and data.
+    """Training run that is ready to begin, with checked config and data.
 
     Attributes:
         config: complete config, with the precision of this machine instead of "auto".

@@ -1,4 +1,4 @@
-"""Config and folder of a pretrained model that another training needs."""
+"""Config and folder of a pretrained model that a training run needs."""
 
 import hashlib
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def prior_folder(place: Path, config: Config, prior: Prior) -> Path:
 
 
 def _initial_weights(config: Config) -> Iterator[bytes]:
-    """Yield name and SHA-256 of each file of initial weights."""
+    """Yield the name and SHA-256 of each file of initial weights."""
     for key, value in vars(config.options).items():
         if not isinstance(value, str) or not value or not (key.endswith("_weights") or key == "start"):
             continue

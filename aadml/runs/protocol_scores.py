@@ -92,7 +92,7 @@ def evaluate_under_each(
 
 
 def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
-    """Add files to a run, if the run is finished; report a folder that cannot be written by a note."""
+    """Add files to a finished run; if its folder cannot be written, report the problem in a note."""
     try:
         with open_run(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:

@@ -1,4 +1,4 @@
-"""Warnings on a finished training: reasons not to trust its score."""
+"""Warnings on a finished run: reasons not to trust its score."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,14 @@ from aadml.retrieval.results import Evaluation
 from aadml.retrieval.significance import bootstrap_interval
 
 RAN_AWAY = 10.0
-"""Largest ratio of the last loss to the loss of the first batch without a warning that the training diverged."""
+"""Largest ratio of the last loss to the loss of the first batch without a warning that training diverged."""
 
 FEWEST_EPOCHS = 5
-"""Smallest number of epochs for a warning on the chosen epoch; shorter trainings are trials."""
+"""Smallest number of epochs for a warning on the chosen epoch; shorter runs are trials."""
 
 
 def result_warnings(evaluation: Evaluation, train: Clips, history: Sequence[Record], facts: Facts) -> list[str]:
-    """Return a warning for each problem of a training.
+    """Return a warning for each problem of a training run.
 
     Args:
         evaluation: evaluation of the trained model.

@@ -33,8 +33,8 @@ CHECK = "fitted without test"
 def fitted_without_test(run: Run, split: str) -> Finding:
     """Train a run again on unchanged and changed test clips, and compare weights and scores.
 
-    There are three trainings: on the unchanged data, with noise instead of the test clips, and with permuted labels of
-    the test clips. A training that does not read the test clips produces the same weights each time.
+    The run is trained three times: on the unchanged data, with noise instead of the test clips, and with permuted
+    labels of the test clips. Training that does not read the test clips produces the same weights each time.
 
     Args:
         run: the run with its data.

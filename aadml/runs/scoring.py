@@ -43,10 +43,10 @@ def score_model(
     """Score a trained model on a split and return the content of `evaluation.json`.
 
     Args:
-        model: model as trained in the history of `session`.
-        config: config of the training.
+        model: trained model, whose history is in `session`.
+        config: config of the run.
         splits: training data.
-        session: session of the training.
+        session: training session.
         seconds: duration of fitting.
         scoring: extent of the evaluation.
     """

@@ -1,4 +1,4 @@
-"""Session of a training in a run folder, which loses at most the current epoch on Ctrl-C or kill -9."""
+"""Training session in a run folder, which loses at most the current epoch on Ctrl-C or kill -9."""
 
 import json
 import math
@@ -56,7 +56,7 @@ class RunSession(Session):
         return self._seconds_before + super().seconds
 
     def log(self, record: Record, weights: EpochWeights | None = None) -> None:
-        """Append the record of an epoch to the log, followed by the scores of the diagnosis."""
+        """Append the record of an epoch to the log, followed by the scores of the test clips, if any."""
         scores = self._diagnosis(int(record["epoch"]), weights) if self._diagnosis and weights else {}
         self._store.append((json.dumps({**record, **scores}) + "\n").encode())
         super().log(record)
@@ -84,7 +84,7 @@ class RunSession(Session):
         return super().best()
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Commit the state that a continued training starts with, unless `saving_share` skips it."""
+        """Commit the state from which training can continue, unless `saving_share` skips this state."""
         started = time.monotonic()
         if started - self._saved_at < self._saving_share * self._saving_seconds:
             return

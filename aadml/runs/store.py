@@ -23,7 +23,7 @@ from aadml.feature_extraction.ground.locks import locked
 from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, RunManifest, read_manifest
 
 FLUSH_SECONDS = 60.0
-"""Shortest time between two flushes to the disk during a training; the end of the training flushes too."""
+"""Shortest time between two flushes to the disk during training; the end of training flushes too."""
 
 _PARTIAL = re.compile(
     r"\.(manifest|config|environment|evaluation|model|README|(state|best)-\d+)\.[a-z0-9_]{8}"
@@ -155,7 +155,7 @@ class RunStore:
 def new_run(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
     """Yield the store of a new run, under its lock; the folder is created if it does not exist.
 
-    A training that fails before its first epoch leaves nothing behind.
+    A run that fails before its first epoch leaves nothing behind.
 
     Args:
         folder: folder of the run.

@@ -1,7 +1,7 @@
-"""Scores of the test clips during a training, used in figures and never for selection.
+"""Scores of the test clips during training, used in figures and never for selection.
 
-The training has no test clips and receives none of these scores. They are written to the log on disk with a prefix of
-their own, and skipped when the log is read to continue the training.
+Training has no test clips and receives none of these scores. The scores are written to the log on disk with a prefix of
+their own, and are skipped when the log is read to continue training.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from aadml.methods.training.session import EpochWeights, Record
 from aadml.retrieval.evaluation import mean_average_precision
 
 PREFIX = "diagnosis test "
-"""Prefix of the name of every score of a diagnosis."""
+"""Prefix of the name of every score of the test clips."""
 
 
 @dataclass(frozen=True)
@@ -38,5 +38,5 @@ class Diagnosis:
 
 
 def without_diagnosis(record: Record) -> Record:
-    """Return a record without the scores of a diagnosis."""
+    """Return a record without the scores of the test clips."""
     return {key: value for key, value in record.items() if not key.startswith(PREFIX)}

@@ -30,7 +30,7 @@ from aadml.runs.test_curve import Diagnosis, without_diagnosis
 
 
 def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> Model:
-    """Train the model of a prepared training.
+    """Train the model of a prepared run.
 
     Args:
         prepared: see `prepare`.
@@ -45,7 +45,7 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
 
 
 def _with_facts(model: Model, session: Session) -> Model:
-    """Return a model with the facts that its training has determined so far."""
+    """Return a model with the facts that training has determined so far."""
     best = session.best()
     facts = replace(
         model.facts,
@@ -66,13 +66,13 @@ def train_run(
     priors: Path | None = None,
     on_note: Note | None = None,
 ) -> Model:
-    """Train into a run's store, continuing an interrupted training, and score the model once.
+    """Train into a run's store, continuing an interrupted run, and score the model once.
 
     Args:
         prepared: see `prepare`.
         store: store of a new or an interrupted run.
         scoring: extent of the evaluation.
-        callbacks: called during the training.
+        callbacks: called during training.
         priors: folder of models that a method needs first; by default the run's own folder.
         on_note: called with notes for the user: warnings and estimates before training, verdicts after.
 
@@ -106,7 +106,7 @@ def train_run(
 
 
 def _run_session(prepared: Prepared, store: RunStore, scoring: Scoring, callbacks: Callbacks) -> RunSession:
-    """Return the session of a run, which scores each stage of a training at its end."""
+    """Return the session of a run, which scores each stage of training at its end."""
 
     def score_stage(name: str) -> None:
         model = _with_facts(prepared.model, session)
@@ -132,7 +132,7 @@ def train_prior(
         prepared: see `prepare`.
         scoring: extent of the evaluation of the pretrained model's run.
         place: parent of the folder of the pretrained model; None trains in memory.
-        callbacks: called during the training.
+        callbacks: called during training.
         on_note: called with a note for the user.
 
     Raises:
@@ -172,7 +172,7 @@ def train_into(
         config: complete config.
         folder: absent, empty, or the folder of a run of this config.
         scoring: extent of the evaluation.
-        callbacks: called during the training.
+        callbacks: called during training.
         priors: see `train_run`.
         wait: whether to wait for another process in this folder instead of raising an error.
         splits: data in memory; None reads the data of the config.

@@ -1,9 +1,9 @@
 """Probability that a hit fits, computed from its score by a curve that is fitted on validation clips.
 
-Every validation clip queries the index; if a hit of the same class fits, the clip itself is excluded. The curve is
-fitted on the scores of the best hits and on whether they fit: a logistic function (Platt, 1999) of the score of a hit
-and of the best score of its query. Of two hits of equal score, the hit whose query has a lower best score fits less
-often. A posterior is used unchanged if no fitted function predicts better. The index stores the curve.
+Every validation clip queries the index. If hits of the same class fit, the clip itself is excluded. The curve is fitted
+on the scores of the best hits and on whether they fit: a logistic function (Platt, 1999) of the score of a hit and of
+the best score of its query. Of two hits of equal score, the hit whose query has a lower best score fits less often. A
+posterior is used unchanged if no fitted function predicts better. The index stores the curve.
 """
 
 from dataclasses import dataclass
@@ -122,7 +122,7 @@ class Calibration:
 
 
 def curve_of(hits: Sample, kind: str) -> Curve:
-    """Fit a curve of one kind to hits."""
+    """Fit a curve of kind `kind` to hits."""
     margin = 1 / (hits.fits.size + 2)
     if kind == "posterior":
         return Curve(kind, margin=margin)
@@ -219,7 +219,7 @@ def calibrate(
 
 
 def auroc(present: Values, absent: Values) -> float | None:
-    """Return the share of pairs whose clip with its class in the gallery scores higher; None if there are no pairs."""
+    """Return the share of pairs in which the `present` score is higher; None if there are no pairs."""
     from sklearn.metrics import roc_auc_score
 
     present, absent = present[np.isfinite(present)], absent[np.isfinite(absent)]

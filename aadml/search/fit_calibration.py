@@ -139,7 +139,7 @@ def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> Validatio
 
 
 def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
-    """Read a feature file whose validation clips an index can be calibrated on.
+    """Read a feature file with validation clips for calibrating an index.
 
     Raises:
         InputError: the features have another extractor or width.

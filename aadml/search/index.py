@@ -86,7 +86,7 @@ def _version(database: sqlite3.Connection) -> int:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return device and inode of a file; (0, 0) for a missing file, since connecting to it raises the error."""
+    """Return the device and inode of a file; (0, 0) for a missing file, for which connecting raises the error."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """Approximate search: items lie in cells, and a query is compared only with the items of the nearest cells.
 
-The inverted file of Sivic and Zisserman (ICCV 2003) as faiss builds it (Johnson et al., 2021): centers by k-means, each
-item in the cell of its nearest center. The items of the probed cells are scored exactly. Items in other cells are not
-found. The share of items that are found is measured when the cells are built.
+The method is the inverted file of Sivic and Zisserman (ICCV 2003) in the form of faiss (Johnson et al., 2021): centers
+are computed by k-means, and each item is in the cell of its nearest center. The items of the probed cells are scored
+exactly. Items in other cells are not found. The share of items that are found is measured when the cells are built.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Semi-hard negatives: farther than the positive (FaceNet), or with the score closest to its score (Xie et al.)."""
+"""Semi-hard negatives: farther than the positive (FaceNet), or closest to the positive in score (Xie et al.)."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ def semi_hard(
     margin: Margin = 0.0,
     keep: Literal["nearest", "all"] = "nearest",
 ) -> Comparison:
-    """Select a random positive per anchor and negatives farther than it: d_ap < d_an (Schroff et al., CVPR 2015).
+    """Select a random positive per anchor and farther negatives: d_ap < d_an (Schroff et al., CVPR 2015).
 
     An anchor without such a negative has no terms, as in FaceNet.
 

@@ -58,7 +58,8 @@ def compare(
     Args:
         data: a feature file in any layout; None uses the sample clips.
         methods: "all", or names of methods and presets, as a list or separated by commas.
-        losses: "all", or names of losses, likewise; each loss is run with and without anchor-aware proxies.
+        losses: "all", or names of losses, as a list or separated by commas; each loss is run with and without
+            anchor-aware proxies.
         config: config whose metric loss each loss replaces.
         settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.

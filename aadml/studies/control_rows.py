@@ -1,4 +1,4 @@
-"""Controls and rivals of an anchor-aware row: simpler trainings that isolate the effect of the proxy."""
+"""Controls and rivals of an anchor-aware row: simpler training runs that isolate the effect of the proxy."""
 
 from aadml.configuration.config import Config
 from aadml.objective.composition import Weighted
@@ -35,7 +35,7 @@ def controls(config: Config) -> dict[str, Config]:
     if "neighbors" in proxy.options:
         by_name[RANDOM] = Overrides({"proxy.neighbors": "random"}).applied(config)
     if "label_loss" not in config.sections:
-        return by_name  # no loss remains without the only loss, and half its weight is the same training
+        return by_name  # no loss remains without the only loss, and half its weight is the same training run
     return by_name | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
 
 

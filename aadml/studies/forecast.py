@@ -115,8 +115,8 @@ def forecast(
 ) -> Forecast:
     """Estimate the time of the runs that are not finished.
 
-    The first run of every kind is measured, with as many concurrent processes as in the training, because processes
-    slow each other down.
+    The first run of every kind is measured, with as many concurrent processes as in training, because processes slow
+    each other down.
 
     Args:
         jobs: all runs, including finished runs.

@@ -76,7 +76,7 @@ class Point:
     config: Config
 
     def without_proxy(self) -> "Point":
-        """Return the point of the same training without proxy."""
+        """Return the point of the same training run without proxy."""
         plain = {key: None if key.startswith("proxy") else value for key, value in self.settings.values.items()}
         loss = plain.get("loss")
         if isinstance(loss, str):
@@ -107,7 +107,7 @@ def axes_of(over: Mapping[str, Sequence[object]] | Sequence[str]) -> list[Axis]:
     """Parse axes: key -> values, or texts as for `--over`; a text as values ("1..7") is parsed in the same way.
 
     Raises:
-        InputError: see `parse_axis`; also for a value that is neither a mapping nor texts.
+        InputError: an axis is invalid (see `parse_axis`), or `over` is neither a mapping nor texts.
     """
     if not isinstance(over, Iterable):
         raise InputError(f"over has type {type(over).__name__}; pass a mapping of keys to values, or texts")
@@ -207,7 +207,7 @@ def without_proxy(config: Config) -> Config:
 
 
 def at_most(config: Config, epochs: int) -> Config:
-    """Limit the epochs of a training, and of the pretrained model that it needs (3cmlf)."""
+    """Limit the epochs of a run, and of the pretrained model that the run needs (3cmlf)."""
     prior = getattr(config.options, "ancillary_epochs", None)
     long = ["training.epochs"] * (config.training.epochs > epochs)
     long += ["method.ancillary_epochs"] * (isinstance(prior, int) and prior > epochs)

@@ -110,7 +110,7 @@ def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs
                 job.config, job.folder, scoring, callbacks=callbacks, wait=True,
                 priors=job.needs.folder.parent if job.needs else None,
             )  # fmt: skip
-            if missing := _missing(job, scored(job)):  # metrics that were added after the training
+            if missing := _missing(job, scored(job)):  # metrics that were added after training
                 evaluate(job.folder, split=job.split, metrics=missing)
             if protocols := _missing_protocols(job):
                 evaluate_under_each(job.folder, protocols, split=job.split)

@@ -93,7 +93,7 @@ class CellScores:
 
 
 def spread_of(values: Iterable[float | None]) -> Spread | None:
-    """Return mean and standard deviation of the values that are not None; None if all are None."""
+    """Return the mean and standard deviation of the values that are not None; None if all are None."""
     known = [float(value) for value in values if value is not None]
     return significance.spread(known) if known else None
 

@@ -94,7 +94,8 @@ def in_processes(
         report: called with a task and a value that `work` reports.
 
     Yields:
-        Task and result, as soon as a task is finished; if its process died, a sentence with the reason as result.
+        Each task with its result, as soon as the task is finished. If the process died, the result is a sentence with
+        the reason.
     """
     if not workers:
         yield from ((task, work(task, partial(report, task))) for task in tasks)

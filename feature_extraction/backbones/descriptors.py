@@ -1,6 +1,6 @@
 """Descriptors without weights: statistics of a log-mel spectrogram, and gradients and colors of frames.
 
-They run in decoding processes, which do not import torch: the import would cost each process seconds and 200 MB.
+They run in decoding processes, which do not import torch: the import would take seconds and 200 MB in each process.
 """
 
 from dataclasses import asdict
@@ -20,7 +20,7 @@ HUES, LEVELS = 12, 8  # bins per tile: 4 x 4 x (12 hues + 8 saturations + 8 valu
 
 
 def log_mel() -> Extractor:
-    """Extract mean and standard deviation of 64 log-mel bands of sound (128-d).
+    """Build the extractor of mean and standard deviation of 64 log-mel bands of sound (128-d).
 
     A row of features covers about 0.96 s. Pooling computes mean and standard deviation over the whole clip.
 
@@ -45,7 +45,7 @@ def log_mel() -> Extractor:
 
 
 def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
-    """Extract histograms of gradients (576) and of colors (448) of frames: 1024-d.
+    """Build the extractor of histograms of gradients (576) and of colors (448) of frames: 1024-d.
 
     Args:
         frames_per_second: frames per second to use; at most the first 300 frames of a clip are used.

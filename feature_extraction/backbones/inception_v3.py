@@ -165,7 +165,7 @@ def inception_v3(
     frames_per_second: FrameRate = 1.0,
     device: str = "auto",
 ) -> Extractor:
-    """Embed frames with Inception-V3: 2048-d, or 1024-d after whitening; pooling is the mean over frames.
+    """Build Inception-V3 for frames: 2048-d, or 1024-d after whitening; pooling is the mean over frames.
 
     Args:
         weights: `auto` (torchvision's file), `untrained`, a name in the table of weights, a weight file, or its folder.

@@ -135,7 +135,7 @@ def vggish(
     weights: str = "auto",
     device: str = "auto",
 ) -> Extractor:
-    """Embed sound with VGGish (128-d); pooling is the mean over patches.
+    """Build VGGish for sound (128-d); pooling is the mean over patches.
 
     Sound shorter than one patch (0.975 s) is padded with zeros at its end.
 

@@ -76,7 +76,7 @@ class DecodedPart:
         prepared: output of `Wanted.prepare` and `Wanted.pool`.
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
-        warnings: remarks about an accepted clip.
+        warnings: warnings about an accepted clip.
         start: beginning of the sound or picture, in seconds after the beginning of the file.
         seconds: duration.
         fingerprint: (256,), identifies the clip after re-encoding; see `media.fingerprints`.

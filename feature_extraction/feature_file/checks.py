@@ -24,8 +24,8 @@ def check(content: FeatureFile, place: str) -> None:
         place: subject of the error message, usually a path.
 
     Raises:
-        InputError: inconsistent counts, wrong shapes or types, NaN or infinity, labels out of range, unknown splits, or
-            a name that occurs twice.
+        InputError: counts are inconsistent, shapes or types are wrong, a value is NaN or infinite, a label is out of
+            range, a split is unknown, or a name occurs twice.
     """
     for rows in checked(content, content.rows_by_modality(), place).values():
         for each in (rows.pooled, rows.sequence, rows.times):
@@ -124,7 +124,8 @@ def check_texts(texts: Texts, n: int, place: str) -> None:
     """Check texts of n clips.
 
     Raises:
-        InputError: wrong shapes or types, NaN or infinity, a clip that does not exist, or texts out of order.
+        InputError: shapes or types are wrong, a value is NaN or infinite, a clip does not exist, or texts are out of
+            order.
     """
     _require(f"{place}: /text", texts.values, np.float32, "texts", "d")
     if not np.isfinite(texts.values).all():

@@ -55,7 +55,7 @@ class Timeline:
         return np.where(place > 0, start + place - 1, -1).astype(np.int64)
 
     def select(self, clips: NDArray[np.int64]) -> "Timeline":
-        """Return the rows of the given clips, in their order."""
+        """Return the rows of `clips`, in their order."""
         starts, lengths = self.offsets[clips], np.diff(self.offsets)[clips]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         rows = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
@@ -92,7 +92,7 @@ class Texts:
         return values, np.isin(np.arange(clips), self.rows)
 
     def select(self, clips: NDArray[np.int64]) -> "Texts":
-        """Return the texts of the given clips, in their order."""
+        """Return the texts of `clips`, in their order."""
         starts, stops = (np.searchsorted(self.rows, clips, side=side) for side in ("left", "right"))
         places = [np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)]
         selected = np.concatenate([np.empty(0, dtype=np.int64), *places])
@@ -223,7 +223,7 @@ class FeatureFile:
         return rows
 
     def notes(self) -> tuple[str, ...]:
-        """Return remarks on the features: readers' notes, random numbers, untrained networks, missing modalities."""
+        """Return notes on the features: readers' notes, random numbers, untrained networks, missing modalities."""
         notes = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
         drawn = [modality for modality, origin in self.provenance.items() if origin.get("extractor") == DRAWN]
         if drawn:

@@ -62,7 +62,7 @@ def open_features(path: str | os.PathLike[str]) -> Iterator[tuple[FeatureFile, d
         path: see `read_features`.
 
     Yields:
-        The other content; and the features and sequences, which are read and checked in blocks while the file is open.
+        The other content, and the features and sequences, which are read and checked in blocks while the file is open.
 
     Raises:
         InputError: see `read_features`.

@@ -1,4 +1,4 @@
-"""Inference over batches of clips with independent results, networks with given or random weights, and devices."""
+"""Inference over batches of clips with independent results, networks with stored or random weights, and devices."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ def batched(network: Callable[[Tensor], Tensor], clips: Sequence[Tensor], size: 
 
 
 def loaded(build: Callable[[], Network], state: Mapping[str, Tensor]) -> Network:
-    """Build a network with given weights, without initializing, copying or converting values.
+    """Build a network with the weights `state`, without initializing, copying or converting values.
 
     Args:
         build: function that returns the network.

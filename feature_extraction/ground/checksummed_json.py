@@ -85,7 +85,8 @@ def read_sealed(path: Path, form: str, version: int) -> JsonObject:
         version: expected value of the key `version`.
 
     Raises:
-        FileNotFoundError: the file does not exist; NotADirectoryError if a parent is a file.
+        FileNotFoundError: the file does not exist.
+        NotADirectoryError: a parent of the path is a file.
         InputError: the file cannot be read, is damaged, or has another format or version.
     """
     try:

@@ -14,7 +14,7 @@ class AadmlError(Exception):
 
 
 class InputError(AadmlError, ValueError):
-    """Error for invalid input: the message contains the problem, the given value, and the remedy.
+    """Error for invalid input: the message contains the problem, the invalid value, and the remedy.
 
     The command line prints the message as one line and exits with 2. Characters that cannot be printed are escaped, and
     long values are shortened to 80 characters.

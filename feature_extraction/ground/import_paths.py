@@ -1,7 +1,7 @@
 """Import paths "package.module:name" of registries, configs and flags.
 
 An external module is imported only with consent (`consent.py`). The module is searched for on `sys.path`, then in the
-current folder, then in the folders given to `search_beside`. Its folder is appended to `sys.path`, so that no file in
+current folder, then in the folders passed to `search_beside`. Its folder is appended to `sys.path`, so that no file in
 the folder can replace an installed package. Child processes of `multiprocessing` start with the `sys.path` of their
 parent.
 """

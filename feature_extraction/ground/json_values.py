@@ -41,7 +41,7 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
 
 
 def to_bytes(content: object) -> bytes:
-    """Return values that JSON can represent as indented text for a file."""
+    """Return JSON values as indented text for a file, in bytes."""
     return (json.dumps(content, indent=2) + "\n").encode()
 
 

@@ -232,7 +232,7 @@ def completed(entry: Callable[..., object], given: OptionValues, where: str, *, 
         Every option of the entry, in its order.
 
     Raises:
-        InputError: an option that the entry does not have, a removed option with another value, or a missing option.
+        InputError: the entry does not have an option, a removed option has another value, or an option is missing.
     """
     known, name = schema(entry), name or _name_of(entry)
     options = without_removed(entry, given, where, name=name)
@@ -258,7 +258,7 @@ def without_removed(entry: Callable[..., object], given: OptionValues, where: st
         name: name of the entry, for messages; the function's name by default.
 
     Raises:
-        InputError: a removed option with another value.
+        InputError: a removed option has another value.
     """
     removed = getattr(inspect.unwrap(entry), _REMOVED, {})
     for key in removed.keys() & vars(given).keys():

@@ -30,7 +30,7 @@ def checked_options(entry: Callable[..., object], given: OptionValues, where: st
         Every option of the entry, in its order.
 
     Raises:
-        InputError: an unknown option, a missing option, or an invalid value.
+        InputError: an option is unknown or missing, or a value is invalid.
     """
     complete = completed(entry, given, where, name=name)
     prefix = f"{where}." if where else ""

@@ -116,7 +116,7 @@ class WorkerPool(Generic[T]):
 
         Raises:
             RuntimeError: a worker ended before it was ready, which is a defect of the installation.
-            Exception: an exception of `work`.
+            Exception: `work` raised this exception.
         """
         waiting = iter(tasks)
         task = next(waiting, _END)
@@ -168,7 +168,8 @@ class WorkerPool(Generic[T]):
         """Read one message.
 
         Raises:
-            EOFError: the process died, and all messages are read; OSError if it died in the middle of a message.
+            EOFError: the process died, and all messages are read.
+            OSError: the process died in the middle of a message.
         """
         kind, value = worker.connection.recv()
         if kind == RAISED:

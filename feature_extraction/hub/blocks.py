@@ -21,7 +21,7 @@ def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | L
 
     Args:
         network: a tower.
-        run: calls the tower once.
+        run: function that calls the tower once.
         blocks: number of blocks to train, from the end; "all" for every module that runs.
 
     Raises:

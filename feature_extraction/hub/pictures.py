@@ -36,7 +36,7 @@ def hf_visual(
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Embed frames with a pretrained network of `transformers` (CLIP, DINOv2, VideoMAE ...): `--visual hf:MODEL`.
+    """Build a pretrained network of `transformers` for frames (CLIP, DINOv2, VideoMAE ...): `--visual hf:MODEL`.
 
     The feature of a clip is the mean over its frames, or over windows of frames. Frames are resized with Pillow, not
     with torchvision.
@@ -110,7 +110,7 @@ class Colors:
 
 
 def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pictures, Colors]:
-    """Read sizes and colors from the files of a model; the defaults come from its processor."""
+    """Read the sizes and colors from the files of a model; the defaults come from its processor."""
     known: Any = processor_of(snapshot, "AutoImageProcessor", _FILES, backend="pil")
     size, resample = dict(known.size or {}), _FILTERS.get(int(known.resample), "bicubic")
     inputs = Pictures(

@@ -28,7 +28,7 @@ def hf_audio(
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Embed sound with a pretrained network of `transformers` (CLAP, Whisper, wav2vec 2.0 ...): `--audio hf:MODEL`.
+    """Build a pretrained network of `transformers` for sound (CLAP, Whisper, wav2vec 2.0 ...): `--audio hf:MODEL`.
 
     A clip is cut into windows of the network's input length. The feature of the clip is the mean over its windows.
 

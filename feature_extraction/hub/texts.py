@@ -36,7 +36,7 @@ def hf_text(
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Embed text with a pretrained network of `transformers` (CLIP, CLAP, SigLIP 2, BERT ...): `--text hf:MODEL`.
+    """Build a pretrained network of `transformers` for text (CLIP, CLAP, SigLIP 2, BERT ...): `--text hf:MODEL`.
 
     Args:
         model: folder, or name on the Hugging Face Hub.

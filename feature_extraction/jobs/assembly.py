@@ -55,7 +55,7 @@ class Account:
         extractors: extractors of the written modalities; a modality that every clip lacks is not written.
         failures: failed clips, in the order of the manifest.
         lacking: absent modalities of kept clips: the sound of a silent video, the picture of a recording.
-        warnings: id and remark of accepted clips.
+        warnings: ids of accepted clips, each with a warning.
     """
 
     extractors: tuple[Extractor, ...]

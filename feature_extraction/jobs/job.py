@@ -73,7 +73,7 @@ def extract(
         progress: called with the numbers of clips done and failed.
 
     Returns:
-        Counts, failures with their reasons, and remarks.
+        Counts, failures with their reasons, and warnings.
 
     Raises:
         InputError: the manifest, a name or an option is wrong, or the output cannot be written.

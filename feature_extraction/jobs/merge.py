@@ -65,7 +65,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     read and written in blocks.
 
     Args:
-        paths: feature files of all shards, in any order, or the name given to `extract`, which is replaced by all
+        paths: feature files of all shards, in any order, or the name passed to `extract`, which is replaced by all
             shards `<stem>.<i>-of-<n>.h5`; empty for the shards of `output`.
         output: the feature file to create; its list of failures is written beside it.
 

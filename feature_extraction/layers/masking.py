@@ -71,8 +71,8 @@ def filled(values: Tensor, lengths: Tensor | None, minimum: int, filling: float)
         filling: value of the added frames.
 
     Returns:
-        Values (b, max(t, minimum), bands) with `filling` in padding and added frames; and the lengths, at least
-        `minimum`, or None if no item has padding.
+        Values (b, max(t, minimum), bands) with `filling` in padding and added frames, and the lengths, at least
+        `minimum`. The lengths are None if no item has padding.
     """
     if lengths is not None:
         mask = time_mask(lengths, values.shape[1])

@@ -40,7 +40,7 @@ class Positions:
         return [*reversed(self._recent.get(key, [])), *reversed(self._places[first:last])]
 
     def all(self) -> Iterator[tuple[int, int]]:
-        """Yield key and position of every line, ordered by position."""
+        """Yield the key and the position of every line, ordered by position."""
         self._sort()
         keys, places = self._keys, self._places
         for number in np.argsort(np.array(places, dtype=np.uint64), kind="stable"):

@@ -57,7 +57,7 @@ class Record:
         stamp: size, times and inode of the file when it was read; an equal stamp means equal content.
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
-        warnings: remarks about an accepted clip.
+        warnings: warnings about an accepted clip.
         start: beginning of the sound or picture, in seconds after the beginning of the file.
         seconds: duration.
         block: location of the values; None for a failure.

@@ -64,7 +64,7 @@ def encode(
         colors: order of the channels of a picture, by FFmpeg's name.
 
     Raises:
-        InputError: neither pictures nor sound are given, or the encoder does not accept the rate.
+        InputError: neither pictures nor sound are passed, or the encoder does not accept the rate.
     """
     if pictures is None and sound is None:
         raise InputError(f"{path.name}: neither pictures nor sound are given; pass pictures, sound or both")

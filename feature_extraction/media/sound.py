@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.media.inputs import Clip, Limits, MediaFailure, Sound
 from aadml.feature_extraction.media.streams import MediaSource
 
-_CLIPPED = 0.001  # share of samples beyond full scale that causes a remark; decoders overshoot a little
+_CLIPPED = 0.001  # share of samples beyond full scale that causes a warning; decoders overshoot a little
 _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two frames; a header that differs more is not used
 
 
@@ -42,7 +42,7 @@ def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds
 
 
 def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
-    """Return a remark for silence, or for sound with many samples beyond full scale."""
+    """Return a warning for silence, or for sound with many samples beyond full scale."""
     highest = float(np.abs(samples).max(initial=0.0))
     if not highest:
         return ("all samples of the sound are zero",)

@@ -8,7 +8,7 @@ import av
 
 from aadml.feature_extraction.media.inputs import MediaFailure
 
-_SHARE, _SECONDS = 0.05, 0.25  # share and seconds of the stated length that may be missing without a remark
+_SHARE, _SECONDS = 0.05, 0.25  # share and seconds of the stated length that may be missing without a warning
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class MediaSource:
         return None
 
     def shortfall(self, held: float) -> tuple[str, ...]:
-        """Return a remark if the stream is noticeably shorter than the file states."""
+        """Return a warning if the stream is noticeably shorter than the file states."""
         announced = self.announced()
         if announced is None or announced - held <= max(_SECONDS, _SHARE * announced):
             return ()

@@ -1,1 +1,1 @@
-"""Distributed training: workers of one training that `torchrun` starts."""
+"""Distributed training: workers of one run that `torchrun` starts."""

@@ -1,4 +1,4 @@
-"""Rows divided over the workers of a training, and sums over workers; with a single process, values are unchanged.
+"""Rows divided over the workers of a training run, and sums over workers; a single process changes no value.
 
 All workers share each batch: a worker encodes its own rows, the outputs are gathered with their gradient, and the
 worker then computes its part of a sum. The loss of a batch is therefore the sum of the results of all workers, and

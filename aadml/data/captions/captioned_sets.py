@@ -54,7 +54,7 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         without a word after cleaning, and further captions are left out; the notes list them.
 
     Raises:
-        InputError: no such data, a split without any sound, or an unknown cleaning.
+        InputError: `path` is not captioned sound, a split has no sound, or the cleaning is unknown.
     """
     clean = lookup(CLEANINGS, cleaning, "cleaning")
     place = Path(path)

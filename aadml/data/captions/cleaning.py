@@ -10,7 +10,7 @@ _PUNCTUATION = str.maketrans({mark: " " for mark in string.punctuation if mark !
 
 
 def clean_mei(caption: str) -> str:
-    """Clean as Mei et al. (2022): lower the case, replace sentence punctuation by spaces, halve double spaces once.
+    """Clean a caption as Mei et al. (2022): lower case, spaces for sentence punctuation, double spaces halved once.
 
     Apostrophes, hyphens and brackets stay. A second cleaning may halve further spaces; the words stay the same.
     """
@@ -19,7 +19,7 @@ def clean_mei(caption: str) -> str:
 
 
 def clean_xie(caption: str) -> str:
-    """Clean as Xie et al. (2022): lower the case, replace ASCII punctuation except hyphens by spaces, merge spaces.
+    """Clean a caption as Xie et al. (2022): lower case, spaces for ASCII punctuation except hyphens, merged spaces.
 
     Named entities and typing errors, which the authors replaced, are not changed.
     """

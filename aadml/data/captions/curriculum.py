@@ -42,13 +42,13 @@ def partition(
         hard: whether the items of a batch resemble each other; otherwise batches are easy.
         sweeps: rounds of swaps between random pairs of batches, which improve the objective.
         codes: (n,) integers each, such as clip numbers; items that share a code are never in one hard batch.
-        seed: seed of all draws; equal seeds give equal partitions on the same machine.
+        seed: seed of all draws; equal seeds produce equal partitions on the same machine.
 
     Returns:
         (n // b, b) rows, on the CPU.
 
     Raises:
-        InputError: too few items, or more items share a code than there are batches.
+        InputError: there are too few items, or more items share a code than there are batches.
     """
     check_partition(len(vectors), size, codes if hard else (), seed=seed)
     used = _used_rows(len(vectors), size, seed)
@@ -71,7 +71,7 @@ def check_partition(count: int, size: int, codes: Sequence[Tensor] = (), *, seed
         seed: see `partition`.
 
     Raises:
-        InputError: `size` is not 2 to n, or more items share a code than there are batches.
+        InputError: `size` is not in 2..n, or more items share a code than there are batches.
     """
     if not 2 <= size <= count:
         raise InputError(

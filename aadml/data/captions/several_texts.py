@@ -62,7 +62,7 @@ def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
 
     Args:
         clips: n rows.
-        seed: seed of the training.
+        seed: seed of the run.
         epoch: number of the epoch, counted through all stages.
 
     Returns:
@@ -86,7 +86,7 @@ def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
 
     Args:
         splits: captioned sound, whose labels are numbers of clips.
-        trained: "drawn", or anything else for all pairs.
+        trained: "drawn", or any other value for all pairs.
     """
     train = splits.train
     if trained != "drawn":

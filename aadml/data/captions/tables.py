@@ -37,7 +37,8 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     `audiocap_id,youtube_id,start_time,caption` (AudioCaps as released): one row per caption, joined by clip.
 
     Raises:
-        InputError: no such file, an unknown first line, or invalid rows; the message has their line numbers.
+        InputError: the file does not exist, its first line is unknown, or rows are invalid; the message has their line
+            numbers.
     """
     header, rows = read_table(path)
     if any(not is_utf8(cell) for _, row in rows for cell in row.values()):

@@ -90,7 +90,7 @@ def inspect(
     views: Views = (),
     near_duplicates: bool = False,
 ) -> Examination:
-    """Return counts, ranges, duplicates, origin and warnings of features in any layout.
+    """Return the counts, ranges, duplicates, origin and warnings of features in any layout.
 
     Args:
         path: a feature file, or a file or folder of another layout.
@@ -103,7 +103,7 @@ def inspect(
             only a random sample of these clips is searched, with a warning, if the search would take many minutes.
 
     Raises:
-        InputError: no such file, no known layout, or content that contradicts itself.
+        InputError: the file does not exist, has no known layout, or contradicts itself.
     """
     return examine(
         open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views),
@@ -112,7 +112,7 @@ def inspect(
 
 
 def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examination:
-    """Return counts, ranges, duplicates, origin and warnings of the content of a feature file; see `inspect`."""
+    """Return the counts, ranges, duplicates, origin and warnings of a feature file's content; see `inspect`."""
     classes, splits = _clips_of_classes(content), {split: content.splits.count(split) for split in SPLITS}
     masks = {name: content.has(name) for name in content.features}
     modalities = {name: compute_statistics(values, masks[name]) for name, values in content.features.items()}

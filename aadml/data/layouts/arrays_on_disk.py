@@ -100,7 +100,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         place: source of the labels, for messages.
 
     Raises:
-        InputError: another shape, fractions, NaN, or rows with no class or several classes.
+        InputError: the shape differs, values are fractions or NaN, or a row has no class or several classes.
     """
     flat = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if flat.ndim == 2:
@@ -127,7 +127,7 @@ def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
     """Return numbers as float32 (n, d).
 
     Raises:
-        InputError: not numbers, or not of two axes.
+        InputError: `values` are not numbers, or do not have two axes.
     """
     if values.dtype.kind not in "fiub":
         raise InputError(f"{place} holds {values.dtype}; pass numbers")
@@ -153,7 +153,7 @@ def read_split_column(values: NDArray[Any], place: str, numbers: Mapping[str, st
         numbers: number -> split, for a column of numbers.
 
     Raises:
-        InputError: no clips, another shape, or another word.
+        InputError: there are no clips, the shape differs, or a word or number is not the name of a split.
     """
     if not values.size or values.size != len(values):
         raise InputError(

@@ -29,7 +29,7 @@ def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     The class of a clip is the most frequent class of its seconds; background counts only if there is no other class.
 
     Raises:
-        InputError: a missing or ambiguous file or key, or files that contradict each other.
+        InputError: a file or key is missing or ambiguous, or the files contradict each other.
     """
     files = {pattern: sorted(path.glob(pattern)) for pattern in KEYS}
     for pattern, matches in files.items():

@@ -22,7 +22,7 @@ def read_bytes_folder(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read the folder; features are (mean - 128) / 256, with the mean of the 8-bit values over time.
 
     Raises:
-        InputError: a missing folder, no complete clip, or an array of another shape.
+        InputError: a folder is missing, no clip is complete, or an array has another shape.
     """
     for name in KEYS:
         if not (path / name).is_dir():

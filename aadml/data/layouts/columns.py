@@ -25,7 +25,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     """Read features in columns; the column `split` divides the clips.
 
     Raises:
-        InputError: a missing key, pickled values, columns of unequal length, or an unknown word for a split.
+        InputError: a key is missing, values are pickled, columns differ in length, or a split is unknown.
     """
     columns = read_columns(path, views)
     arrays, beside, present = columns.features, columns.beside, columns.present

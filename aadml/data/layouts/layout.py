@@ -25,7 +25,7 @@ class LayoutArrays:
         ids: n names; by default split and row number.
         class_names: names of the classes in the order of the sorted label values; by default these values.
         positional: labels are positions among `class_names`, or `UNLABELLED`.
-        notes: remarks on the data, one sentence each.
+        notes: notes on the data, one sentence each.
         present: modality -> (n,) mask of the clips with the modality; other features are ignored.
         texts: all texts, if clips have several; the features of `text` then hold the first text of each clip.
         sources: the files whose SHA-256 is recorded; by default the path that was read.

@@ -18,7 +18,7 @@ def read_split_keys(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     """Read the layout with a key for each part and modality.
 
     Raises:
-        InputError: a missing key, or parts that contradict each other.
+        InputError: a key is missing, or parts contradict each other.
     """
     joined, splits = read_parts(path, _NAMES, hdf5_keys(path), hdf5_arrays)
     return LayoutArrays({"audio": joined["audio"], "visual": joined["visual"]}, joined["lab"], splits)

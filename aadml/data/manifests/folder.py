@@ -22,7 +22,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
         The clips; if the folder is undivided, their splits are empty.
 
     Raises:
-        InputError: no such folder, or no media in it.
+        InputError: the folder does not exist or holds no media.
     """
     if not source.is_dir():
         raise InputError(f"{source}: is not a folder; pass a folder of media")

@@ -62,7 +62,7 @@ class Listing:
 
     Args:
         entries: the clips, in order.
-        notes: remarks on the listing, one sentence each.
+        notes: notes on the listing, one sentence each.
         hashes: SHA-256 of the files that define the listing.
         absent: names of videos of the data set with neither a file nor an entry.
     """
@@ -116,7 +116,7 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
     the column is `labels` instead of `label`; without labels, both columns are absent.
 
     Raises:
-        InputError: no entries, an id that repeats, labels that cannot be listed, or a path that cannot be written.
+        InputError: there are no entries, an id repeats, labels cannot be listed, or the path cannot be written.
     """
     rows = list(entries)
     if not rows:

@@ -49,7 +49,7 @@ def manifest(
         name (the YouTube id for AVE) per line.
 
     Raises:
-        InputError: an unknown data set, column or option, impossible shares, ids that repeat, or missing files.
+        InputError: a data set, column or option is unknown, shares are impossible, ids repeat, or files are missing.
     """
     name, source = _named(places)
     target = _target(output, source)

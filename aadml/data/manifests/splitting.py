@@ -28,7 +28,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         The listing; its notes state the resulting shares.
 
     Raises:
-        InputError: an unknown rule, impossible shares, no such column, or cells that are not splits.
+        InputError: the rule is unknown, shares are impossible, the column is missing, or its cells are not splits.
     """
     kind, _, value = _rule_for(listing, rule).partition(":")
     if kind == "random":
@@ -80,7 +80,7 @@ def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:
 
 
 def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
-    """Return group numbers: clips of one recording, or with the same cell of `by` that is not empty, are a group."""
+    """Return a group number per clip; clips of one recording, or with equal nonempty cells of `by`, form a group."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

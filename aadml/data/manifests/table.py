@@ -86,7 +86,7 @@ def read_table(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
     Bytes that are not UTF-8 become surrogates.
 
     Raises:
-        InputError: the file cannot be read, is not CSV, has no rows, or rows that do not fit its header.
+        InputError: the file cannot be read, is not CSV, has no rows, or has rows that do not fit its header.
     """
     try:
         data = path.read_bytes()
@@ -121,7 +121,7 @@ def _labels(cell: str, separator: str | None) -> tuple[str, ...]:
 
 
 def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
-    """Return column of the table -> column of the manifest."""
+    """Return the manifest column of each column of the table."""
     names = {name: name for name in header if name}
     known, new_names = list(names), set[str]()
     for part in filter(None, (part.strip() for part in columns.split(","))):

@@ -23,7 +23,7 @@ def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
         seed: seed of the division if there are no folds.
 
     Raises:
-        InputError: no such folder, no media, or folds that list none of the videos.
+        InputError: the folder does not exist or holds no media, or the folds list none of the videos.
     """
     listing = folder(source)
     clips = [clip for clip in listing.entries if clip.labels]

@@ -17,7 +17,7 @@ _VOCABULARY = Path(__file__).with_name("vocabulary.csv")
 
 @cache
 def vocabularies() -> dict[str, dict[str, list[str]]]:
-    """Return event -> kind of phrase -> phrases, from `vocabulary.csv`, where " | " separates phrases.
+    """Return the phrases of each event by their kind, from `vocabulary.csv`, where " | " separates phrases.
 
     The kinds are:
         "seen": noun phrases for the picture, with {color} in place of the color.

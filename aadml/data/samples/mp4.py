@@ -7,7 +7,7 @@ from aadml.data.samples.sound import Signal
 
 
 def write_mp4(path: Path, pictures: Image, sound: Signal, *, frame_rate: int, rate: int) -> None:
-    """Write a clip; equal arrays give equal bytes with the same encoders.
+    """Write a clip; equal arrays produce equal bytes with the same encoders.
 
     Args:
         path: the file; it is not written atomically.

@@ -22,7 +22,7 @@ class Loading:
 
     Attributes:
         memory: size limit of the cache in memory, in bytes; other media are read from disk or decoded each time.
-        disk: cache that outlives a training, by the content of the files; None for no cache.
+        disk: cache that outlives a run, by the content of the files; None for no cache.
         workers: processes that decode for later steps; 0 decodes in this process, between two steps.
         log_mel: "processor" computes spectrograms once, when sound is decoded. "device" computes them for each batch;
             then sounds are cached in memory, and nothing is cached on disk.
@@ -52,7 +52,7 @@ class ItemSource:
         return cast(Self, replace(cast(Any, self), items=self.items[index]))
 
     def distinct(self) -> tuple[Tensor, Tensor]:
-        """Return the first item (f,) of each file, in the order of the files, and the place (n,) of each item there."""
+        """Return the first item (f,) of each file, in file order, and each item's position (n,) in that order."""
         _, first, place = np.unique(self.items.numpy(), return_index=True, return_inverse=True)
         return torch.from_numpy(first), torch.from_numpy(place)
 

@@ -30,7 +30,7 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
         modalities: modalities to read.
 
     Raises:
-        InputError: not a manifest, or a manifest without a column for a modality.
+        InputError: the file is not a manifest, or has no column for a modality.
     """
     if not is_manifest(path):
         raise InputError(f"{path}: is not a CSV file, but networks (towers) are trained on media; pass a manifest")

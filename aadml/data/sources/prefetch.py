@@ -1,7 +1,7 @@
 """Prefetch of later batches: worker processes decode their sound and frames while a step is computed.
 
-A worker decodes the same arrays as this process, so a training ends in the same bytes for any number of workers. A
-worker is started when a file is first missing in memory.
+A worker decodes the same arrays as this process, so training ends in the same bytes for any number of workers. A worker
+is started when a file is first missing in memory.
 """
 
 import warnings

@@ -33,7 +33,7 @@ class VectorCache:
     path: Path
 
     def read(self) -> dict[bytes, Tensor]:
-        """Return SHA-256 -> vector (d,)."""
+        """Return the vectors (d,) by SHA-256."""
         try:
             content = load(self.path.read_bytes())
             rows = zip(content["keys"].numpy(), content["vectors"], strict=True)

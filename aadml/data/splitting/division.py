@@ -11,20 +11,20 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import texts
 from aadml.feature_extraction.manifest import SPLITS
 
-_EMPTY = (1e8, 1e6, 1e7)  # cost of a class without train, valid, test clips; above any distance from the shares
+_EMPTY = (1e8, 1e6, 1e7)  # penalty of a class without train, valid, test clips; above any distance from the shares
 _COVERED = (0, 2)  # a class of one group is for train, a class of two has test clips too
 _SMALLEST = 0.1  # clips: lower bound of a wanted count as divisor
 _ROUNDS = 20
 _SWAPPED = 200  # groups that may be swapped; if there are more, the others suffice to reach the shares
 _ATTEMPTS = 400  # divided by the number of groups: number of placements, each in a different order
-_LEAST = 1e-6  # smallest change of the cost that counts
+_LEAST = 1e-6  # smallest change of the objective that counts
 
 
 def shares_of(text: str) -> tuple[float, float, float]:
     """Parse the shares of train, valid and test, such as "0.7/0.1/0.2".
 
     Raises:
-        InputError: not three numbers, a negative share, a sum other than 1, or no share for train.
+        InputError: the text is not three numbers, a share is negative, the sum is not 1, or the share of train is 0.
     """
     try:
         train, valid, test = (float(part) for part in text.split("/"))
@@ -56,7 +56,7 @@ def divide(
         labels: the classes of each of n clips: none, one or several.
         groups: (n,) groups; clips of a group are in the same split.
         shares: shares of train, valid and test; their sum is 1.
-        seed: seed of the draws; equal seeds give equal divisions.
+        seed: seed of the draws; equal seeds produce equal divisions.
 
     Returns:
         The split of each clip, n names.
@@ -83,7 +83,7 @@ def with_other_splits(content: FeatureFile, splits: Sequence[str], note: str) ->
 
 
 def _placed(table: Sequence["_Group"], counts: "_Counts", order: Sequence[int]) -> tuple[float, dict[int, int]]:
-    """Place the groups one after the other and swap some; return the cost and the split of each group."""
+    """Place the groups one after the other and swap some; return the objective and the split of each group."""
     cost, place = 0.0, dict[int, int]()
     for number in order:
         changes = {split: counts.change(table[number], -1, split) for split in counts.possible}
@@ -112,7 +112,7 @@ def _table(labels: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> list[
 
 
 class _Counts:
-    """Number of clips in each split, in total (None) and for each class, and the cost of these counts."""
+    """Number of clips in each split, in total (None) and for each class, and the objective of these counts."""
 
     def __init__(self, table: Sequence[_Group], shares: tuple[float, float, float], covered: Sequence[int]) -> None:
         self.possible = [split for split in range(3) if shares[split]]
@@ -125,7 +125,7 @@ class _Counts:
         self._of = {label: [0, 0, 0] for label in self._wanted}
 
     def change(self, group: _Group, old: int, new: int) -> float:
-        """Return the change in the cost if a group moves from a split (-1: none yet) to another."""
+        """Return the change in the objective if a group moves from a split (-1: none yet) to another."""
         total = 0.0
         for label, count in group.labels:
             counts, wanted = self._of[label], self._wanted[label]
@@ -155,7 +155,7 @@ class _Counts:
 
 
 def _improve(table: Sequence[_Group], counts: _Counts, place: dict[int, int], order: Sequence[int]) -> float:
-    """Move and swap groups as long as that lowers the cost; return the change in the cost."""
+    """Move and swap groups while the objective falls; return the change in the objective."""
     total = 0.0
     for _ in range(_ROUNDS):
         before = total

@@ -14,10 +14,11 @@ def read_folds(folder: Path) -> tuple[dict[str, str], list[str], str]:
         folder: folder with one file per fold. An id may be a path; folders and `.npy` or `.mp4` are then removed.
 
     Returns:
-        Id -> "train" or "test", by the first fold that lists the id; notes on ids that repeat; a note on the test fold.
+        Split ("train" or "test") of each id, from the first fold that lists the id, notes on repeated ids, and a note
+        on the test fold.
 
     Raises:
-        InputError: no such folder, no ids, or a file that is not text.
+        InputError: the folder does not exist, holds no ids, or holds a file that is not text.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: is not a folder of folds; pass a folder of text files of ids")

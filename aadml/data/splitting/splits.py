@@ -31,8 +31,8 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
         The splits; their notes list the changes of the data.
 
     Raises:
-        InputError: no train or test clips; for clips with one class each also fewer than two classes, or a class
-            without train or test clips.
+        InputError: there are no train or no test clips. For clips with one class each: there are fewer than two
+            classes, or a class has no train or no test clips.
     """
     place = name or "the data"
     missing = _incomplete_classes(content, place)
@@ -68,7 +68,7 @@ def stratified(labels: NDArray[np.int64], rows: NDArray[np.int64], share: float,
         labels: (n,) classes of all clips.
         rows: the row numbers to draw from.
         share: share to draw, between 0 and 1.
-        seed: seed of the draw; equal seeds give equal rows.
+        seed: seed of the draw; equal seeds produce equal rows.
 
     Returns:
         The drawn row numbers, sorted.
@@ -86,7 +86,7 @@ def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[Featur
     """Return `content` without the classes that lack train or test clips, and notes on these classes.
 
     Raises:
-        InputError: no train or no test clips at all, or fewer than two classes left.
+        InputError: there are no train or no test clips, or fewer than two classes remain.
     """
     missing = _incomplete_classes(content, place)
     require_one_label(content, place, "incomplete_classes=drop")
@@ -151,10 +151,10 @@ def require_one_label(content: FeatureFile, place: str, what: str) -> None:
 
 
 def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
-    """Return class -> "train" or "test", the split in which the class has no clips.
+    """Return, for each incomplete class, the split ("train" or "test") in which the class has no clips.
 
     Raises:
-        InputError: no train or test clips, or all clips are of one class.
+        InputError: there are no train or no test clips, or all clips are of one class.
     """
     for part in ("train", "test"):
         if not len(content.rows(part)):

@@ -31,7 +31,7 @@ def few_a_class(
         keep_unlabelled: remove only the label of the other training clips, not the clips.
 
     Returns:
-        The splits with fewer clips, or labels; the notes state the counts.
+        The splits with fewer clips or fewer labels; the notes state the counts.
     """
     labels = splits.train.labels.numpy()
     chosen = _first_of_each(labels, count, seed)
@@ -53,7 +53,7 @@ def few_a_class(
 
 
 def without_unlabelled(splits: Splits) -> Splits:
-    """Return splits without the unlabelled training and validation clips, if other clips have labels."""
+    """Return splits without the unlabeled training and validation clips, if other clips have labels."""
     for name in ("train", "valid"):
         part = splits[name]
         if part.unlabelled and part.class_names:
@@ -77,7 +77,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
         Splits, each with its own classes numbered from 0.
 
     Raises:
-        InputError: too few classes.
+        InputError: there are too few classes.
     """
     require_one_label(content, name or "the data", "unseen_classes")
     classes = np.unique(content.labels[content.labels != UNLABELLED])

@@ -48,7 +48,7 @@ class GenerativeLoss(Protocol):
         """Compute the loss of the generator, a scalar; its gradient reaches no encoder."""
 
     def phases(self, epochs: int) -> tuple[Phase, ...]:
-        """Return the phases of a training of `epochs` epochs."""
+        """Return the phases of `epochs` epochs of training."""
 
     def enter(self, phase: str) -> None:
         """Start the phase with the name `phase`."""

@@ -49,10 +49,10 @@ class HashingLearner(Learner):
     Hamming distance. Critics and hashing are trained in turn on each batch.
 
     The released code differs in four points. Its network begins with a CNN on pixels; the toolkit's encoders are fully
-    connected. It divides features by the norm of the *whole batch*, at test too, so that a code depends on the rest of
-    the batch. The toolkit divides each item by its own norm. The code's penalty draws a point for each component; the
-    toolkit draws a point for each clip. The code's M and target codes come from the vectors during an epoch; the
-    toolkit computes M and codes with the weights at the end of the epoch.
+    connected. The code divides features by the norm of the *whole batch*, at test too, so that a code depends on the
+    rest of the batch. The toolkit divides each item by its own norm. The code's penalty draws a point for each
+    component; the toolkit draws a point for each clip. The code's M and target codes come from the vectors during an
+    epoch; the toolkit computes M and codes with the weights at the end of the epoch.
 
     Args:
         context: dimensions and classes.

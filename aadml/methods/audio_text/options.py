@@ -140,7 +140,7 @@ class Freezing:
 
 @dataclass(frozen=True, kw_only=True)
 class CurriculumOptions:
-    """Division of the training into an easy, a median and a hard stage, and construction of their batches.
+    """Division of training into an easy, a median and a hard stage, and construction of their batches.
 
     Attributes:
         shares: shares of training.epochs for the stages easy, median and hard; each stage has at least one epoch.
@@ -149,7 +149,7 @@ class CurriculumOptions:
         ancillary_batch: pairs per batch of that model; 0 for training.batch.
         mining: whether batches are built from vectors; otherwise all stages shuffle (the paper's "without mining").
         dedupe: whether hard batches separate pairs with equal captions or clips.
-        until: last stage of the training.
+        until: last stage of training.
         score_stages: whether to score the best weights of every stage, not only of the last.
     """
 

@@ -65,7 +65,7 @@ class ThreeStages(AudioText):
             trained.fit(train, valid)
             self.take_prior(trained)
         super().fit(train, valid, session)
-        self._curriculum.described = None  # one ancillary model serves one training
+        self._curriculum.described = None  # one ancillary model serves one training run
 
 
 def audio_text(

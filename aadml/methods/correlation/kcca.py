@@ -67,7 +67,7 @@ class KernelProjection(Projection):
         return self.maps[modality](features)
 
     def state(self) -> dict[str, Tensor]:
-        """Return landmarks, whitenings, kernel parameters and projections."""
+        """Return the landmarks, whitenings, kernel parameters and projections."""
         maps = {f"kernel_{part}.{m}": getattr(mapped, part) for m, mapped in self.maps.items() for part in _PARTS}
         return super().state() | maps
 

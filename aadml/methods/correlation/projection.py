@@ -51,7 +51,7 @@ class Projection:
         return features.double()
 
     def state(self) -> dict[str, Tensor]:
-        """Return mean and weights of every modality."""
+        """Return the mean and the weights of every modality."""
         state = {f"mean.{m}": value for m, value in self.mean.items()}
         return state | {f"weights.{m}": value for m, value in self.weights.items()}
 

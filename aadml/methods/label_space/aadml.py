@@ -107,7 +107,7 @@ class LabelSpaceLearner(Learner):
         return self.read.similarity
 
     def readout(self) -> Mapping[str, str | float]:
-        """Return name and temperature of the chosen read-out."""
+        """Return the name and temperature of the chosen read-out."""
         return {"name": self.read.name, "temperature": self.read.temperature}
 
     def players(self) -> Mapping[str, Player]:
@@ -178,7 +178,7 @@ class LabelSpaceLearner(Learner):
 
         Args:
             clips: n clips; if there are more than `QUERIES`, the same sample of that size is used each time.
-            batch: clips per batch, as in the training, since pairs and triplets are formed within a batch.
+            batch: clips per batch, as in training, since pairs and triplets are formed within a batch.
 
         Returns:
             The mean over the batches, weighted by their size; None if there are no clips.

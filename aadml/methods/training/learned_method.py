@@ -71,15 +71,15 @@ class LearnedMethod(Method):
         return proxy.built() if isinstance(proxy, LeftOut) else proxy
 
     def metric_loss(self) -> MetricLoss | None:
-        """Return the metric loss of the training."""
+        """Return the metric loss of training."""
         return self.learner.metric_loss(self.settings)
 
     def state(self) -> dict[str, Tensor]:
-        """Return parameters and buffers."""
+        """Return the parameters and buffers."""
         return {key: value.detach().cpu() for key, value in self.learner.state_dict().items()}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Load parameters and buffers."""
+        """Load the parameters and buffers."""
         self.learner.load_state_dict(dict(state))
         self.learner.eval()
 
@@ -88,7 +88,7 @@ class LearnedMethod(Method):
         return self.learner.architecture()
 
     def readout(self) -> Mapping[str, str | float]:
-        """Return name and options of the learner's read-out."""
+        """Return the name and options of the learner's read-out."""
         return self.learner.readout()
 
     def parameters_count(self) -> int:

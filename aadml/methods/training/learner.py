@@ -81,7 +81,7 @@ class Player:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a training.
+    """Part of a training run.
 
     Attributes:
         name: name of the stage, for the log.
@@ -168,7 +168,7 @@ class Learner(nn.Module, Embedder):
         """Embed a batch of one modality (b, d) -> (b, dimension), in evaluation mode, each item independently."""
 
     def stages(self, epochs: int) -> Sequence[Stage]:
-        """Return the stages of a training; one stage by default."""
+        """Return the stages of training; one stage by default."""
         return (Stage("train", epochs),)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
@@ -196,7 +196,7 @@ class Learner(nn.Module, Embedder):
                 yield f"the {modality} embeddings {warning}"
 
     def metric_loss(self, settings: Training) -> MetricLoss | None:
-        """Return the metric loss of a training; None if the learner has none to estimate."""
+        """Return the metric loss of training; None if the learner has none to estimate."""
         return None
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
@@ -241,7 +241,7 @@ class CachingLearner(Learner):
         return super().train(mode)
 
     def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
-        """Load parameters and buffers, and clear the cache."""
+        """Load the parameters and buffers, and clear the cache."""
         self._cache = {}
         return super().load_state_dict(state_dict, strict=strict, assign=assign)
 

@@ -39,7 +39,7 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
     """Train `learner` through its stages, and load the weights of the epoch chosen on `valid`.
 
     All draws of an epoch (order, dropout, selections, texts) derive only from `seed`, the stage and the epoch's number.
-    A training continued after an interruption therefore ends in the same bytes as an uninterrupted training.
+    Training that continues after an interruption therefore ends in the same bytes as uninterrupted training.
 
     Args:
         learner: learner to train, on its device.
@@ -62,7 +62,7 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
 
 @dataclass
 class _Progress:
-    """Progress of a training, saved as JSON with the weights."""
+    """Progress of training, saved as JSON with the weights."""
 
     stage: int = 0
     epoch: int = 0
@@ -89,7 +89,7 @@ class _Loop:
         """Run all stages that are not done yet.
 
         Raises:
-            InputError: `training.criterion` is set, but the stages of the training have different scores.
+            InputError: `training.criterion` is set, but the stages of training have different scores.
         """
         if self.settings.criterion != AUTO and not self.learner.takes_criterion:
             raise InputError(

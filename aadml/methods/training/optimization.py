@@ -13,7 +13,7 @@ from aadml.methods.training.settings import OPTIMIZERS, Training
 
 
 class Optimization:
-    """The optimizers of a training, one per player."""
+    """Optimizers of a training run, one per player."""
 
     def __init__(self, players: Mapping[str, Player], settings: Training) -> None:
         self._players = players

@@ -1,4 +1,4 @@
-"""Precision of a training."""
+"""Precision of training."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

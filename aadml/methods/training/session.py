@@ -1,4 +1,4 @@
-"""The log of a training, its best weights, and the state for continuing the training."""
+"""Log of a training run, its best weights, and the state for continuing the run."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ class EpochWeights:
 
     Attributes:
         learner: learner that has the weights.
-        batch: clips per batch of the training.
+        batch: clips per batch in training.
         last: whether the epoch was the last of its stage.
         class_names: class names of the training clips.
     """
@@ -59,7 +59,7 @@ class EpochWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class Callbacks:
-    """Callbacks of a training.
+    """Callbacks of a training run.
 
     Attributes:
         on_epoch: called with every record, for a progress bar.
@@ -80,7 +80,7 @@ SILENT = Callbacks()
 
 
 class Session:
-    """State of a training in memory; `aadml.runs.session.RunSession` stores the same state in a run folder."""
+    """State of a training run in memory; `aadml.runs.session.RunSession` stores the same state in a run folder."""
 
     def __init__(self, callbacks: Callbacks = SILENT) -> None:
         self.history: list[Record] = []
@@ -105,7 +105,7 @@ class Session:
             self._callbacks.on_stage(name)
 
     def log(self, record: Record, weights: EpochWeights | None = None) -> None:
-        """Log a finished epoch; observers may use the weights, but return nothing to the training."""
+        """Log a finished epoch; observers may use the weights, but return nothing."""
         self.history.append(record)
         if self._callbacks.on_epoch:
             self._callbacks.on_epoch(record)

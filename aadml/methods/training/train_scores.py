@@ -31,7 +31,7 @@ def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[s
 def train_scores(embeddings: Embeddings) -> dict[str, float]:
     """Score training clips: MAP of every direction, their mean, and the number of queries if not all clips are queries.
 
-    Nothing is drawn from the generators of the training.
+    Nothing is drawn from the generators of training.
     """
     count = len(embeddings)
     queries = min(count, QUERIES, max(1, PAIRS // max(1, count)))

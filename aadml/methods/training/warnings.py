@@ -1,4 +1,4 @@
-"""Warnings of a training that has gone wrong, from its statistics."""
+"""Warnings about problems in training, derived from its statistics."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +12,7 @@ PATIENCE = 5
 """Number of consecutive values (usually epochs) that must agree before a warning."""
 
 NEGLIGIBLE_SHARE = 0.05
-"""Share of the metric loss's gradient below which a training warns: reading R3 on detached neighbors has 0.005, every
+"""Share of the metric loss's gradient below which training warns: reading R3 on detached neighbors has 0.005, every
 other reading 0.9 or more."""
 
 

@@ -15,7 +15,7 @@ ENCODERS = (
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(as_json: bool) -> None:
-    """Show what is installed, which weights are present, and whether their self-tests pass. Nothing is downloaded.
+    """Show the installed packages, the present weight files, and the results of self-tests. Nothing is downloaded.
 
     The exit status is 1 if a present weight file is not the published file or fails its self-test.
     """

@@ -14,7 +14,7 @@ other_features_option = click.option(
 
 
 def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that select the views of a layout to a command."""
+    """Add to a command the options that select the views of a layout."""
     view = click.option(
         "--view",
         "views",

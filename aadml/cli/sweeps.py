@@ -103,7 +103,7 @@ class SweepProgress:
 
 
 def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
-    """Run all jobs with a progress bar; an interruption prints how to continue."""
+    """Run all jobs with a progress bar; after an interruption, print how to continue."""
     from aadml.studies.sweep import sweep
 
     progress = SweepProgress(len(jobs))

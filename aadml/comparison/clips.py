@@ -271,7 +271,7 @@ class Clips:
         once: tuple[Modality, ...] = (),
         rows: Mapping[Modality, Tensor] | None = None,
     ) -> Embeddings:
-        """Return embeddings of these clips with the same relevance; arguments as in `Embeddings`."""
+        """Return embeddings of these clips with the same relevance; the arguments are those of `Embeddings`."""
         return Embeddings(
             vectors, self.labels, self.ids, similarity, self.class_names, once, rows or {},
             self.all_labels, self.relevance, {m: flags for m, flags in self.present.items() if m in vectors},
@@ -292,7 +292,7 @@ def _names(ids: object, count: int) -> tuple[str, ...]:
 
 
 class _Matrices(Mapping[Modality, Tensor]):
-    """Modality -> (n, d), loaded into memory on access."""
+    """Features (n, d) by modality, loaded into memory on access."""
 
     def __init__(self, clips: Clips) -> None:
         self._clips = clips

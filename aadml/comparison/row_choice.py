@@ -37,7 +37,7 @@ def drawn(mask: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def columns_by_lot(mask: Tensor, rows: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw a column of `mask` (a, c) for each of `rows` (m,), uniformly; arbitrary for an empty row."""
+    """Draw a column of `mask` (a, c) for each of `rows` (m,), uniformly; the column is arbitrary for an empty row."""
     counts = counted(mask)
     columns = mask.nonzero()[:, 1]
     lots = torch.rand(len(rows), generator=generator, device=generator.device, dtype=torch.float64).to(mask.device)

@@ -52,7 +52,7 @@ class Described(Protocol):
 
 
 def listing(kind: str) -> list[RegistryEntry]:
-    """Return the entries of the registries of a kind; of two entries with the same name, the later entry counts.
+    """Return the entries of the registries of a kind; of entries with the same name, the last takes precedence.
 
     Args:
         kind: a key of TABLES.

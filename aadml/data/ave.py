@@ -173,7 +173,7 @@ def with_official_validation(content: FeatureFile) -> FeatureFile:
     """Return `content` with AVE's official validation split if it is the papers' AVE file without that split.
 
     That file has 1,766 train rows: the 1,577 official train rows, then the 189 validation rows. The file is recognized
-    by the counts of its classes in the three parts, whatever the class numbers are. Other content is returned
+    by the counts of its classes in the three parts, independently of the class numbers. Other content is returned
     unchanged.
     """
     train, test = content.rows("train"), content.rows("test")

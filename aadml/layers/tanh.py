@@ -32,7 +32,7 @@ class _ByLogistic(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor) -> Tensor:
-        """Compute the function for any shape, in one array."""
+        """Compute tanh x for inputs of any shape, in one array."""
         values = (2 * inputs).sigmoid_().mul_(2).sub_(1)
         ctx.save_for_backward(values)
         return values

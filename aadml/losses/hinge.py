@@ -11,7 +11,7 @@ def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1
 
         total_i = sum over p in P_i of  max(0, D_ip - t)  +  sum over n in N_i of  max(0, m - (D_in - t))
 
-    D is the Euclidean distance. With t = 0 this is `torch.nn.HingeEmbeddingLoss`.
+    D is the Euclidean distance. With t = 0, this loss is `torch.nn.HingeEmbeddingLoss`.
 
     Args:
         comparison: a anchors against c candidates.

@@ -12,7 +12,7 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
 
         total_i = sum over p in P_i of  -log( e_ip / (e_ip + sum over n in N_i of e_in) ),   e_ij = exp(s_ij / tau)
 
-    s is the cosine. For paired ids this is the audio-text loss of Mei et al. (On metric learning for audio-text
+    s is the cosine. For paired ids, this loss is the audio-text loss of Mei et al. (On metric learning for audio-text
     cross-modal retrieval, 2022), cross-entropy with the diagonal as target. Other captions of the same clip are in
     neither mask and stay out of the sum. In the authors' code the mask has no effect, so these captions are negatives.
 

@@ -15,7 +15,8 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
 
     The sum over all triplets is exact, in O(a c log c) time and in memory for a block of rows: a hinge over pairs of
     one row is a sum over its sorted values, and its gradient is a count (see `violations`). Equation 8 of the AADML
-    paper (Zeng et al., ICMR 2024) is this loss; with a selection it is a hard, semi-hard or complete-triplet loss.
+    paper (Zeng et al., ICMR 2024) is this loss; with a selection, this loss is a hard, semi-hard or complete-triplet
+    loss.
 
     Args:
         comparison: a anchors against c candidates; pairs by label or by id.

@@ -128,7 +128,7 @@ class Prior:
 
     Attributes:
         name: role of the model in one word ("ancillary").
-        method: name of the model in METHODS; the model receives the options that it has.
+        method: name of the model in METHODS; the model receives the options that it accepts.
         training: `training` section of the model.
     """
 
@@ -231,7 +231,7 @@ class Method(Embedder):
         """
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items; rows outside memory are read block by block. Arguments as in `embed`."""
+        """Embed n items; rows outside memory are read block by block. The arguments are those of `embed`."""
         if not isinstance(features, StoredRows):
             return self.embed(features, modality)
         return torch.cat([self.embed(rows, modality) for rows in features.split(BLOCK)])

@@ -96,7 +96,7 @@ class LabelSpaceEncoder(nn.Module):
         self.input_noise = options.input_noise
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Return the last hidden layer (b, hidden[-1]) of inputs (b, d), which get noise in training."""
+        """Return the last hidden layer (b, hidden[-1]) of inputs (b, d), which receive noise in training."""
         if self.training and self.input_noise:
             rows, local = group.drawn_rows(len(inputs))
             inputs = inputs + self.input_noise * torch.randn(rows, inputs.shape[1], device=inputs.device)[local]

@@ -119,8 +119,8 @@ def _published(value: object) -> str:
     """Return the path of the weight file that a parameter names by its checksum; "auto" if the checksum is unknown.
 
     An unknown checksum belongs to a file of the user, or to a published file without a published checksum; the
-    comparison of fingerprints decides between these. Paths and URLs count as unknown: the parameter comes from a
-    file, and a SavedModel at such a path would be executed.
+    comparison of fingerprints decides between the two cases. Paths and URLs count as unknown: the parameter comes from
+    a file, and a SavedModel at such a path would be executed.
     """
     if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
         return "untrained" if value == "untrained" else "auto"

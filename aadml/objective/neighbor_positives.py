@@ -29,9 +29,11 @@ class NeighborOptions:
 
     Options that correspond to published methods:
 
-    - AVID-CMA (Morgado et al., CVPR 2021), positives similar in both sound and picture: "agreeing", equal weights.
-    - CWCL (Srinivasa et al., NeurIPS 2023), every clip a positive by its similarity within the anchor's modality:
-      "all", "affine" weights, loss supcon. CWCL measures similarity with a frozen encoder, as space "input" does.
+    - AVID-CMA (Morgado et al., CVPR 2021), where positives are similar in sound and picture: "agreeing", "equal"
+      weights.
+    - CWCL (Srinivasa et al., NeurIPS 2023), where every clip is a positive, weighted by its similarity within the
+      anchor's modality: "all", "affine" weights, loss supcon. CWCL measures similarity with a frozen encoder, as space
+      "input" does.
     - HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss supcon, in the space of a DCCA teacher: "dcca".
 
     Related methods: Robust-xID (Morgado et al., CVPR 2021) also softens targets by such similarities. FNAC (Sun et al.,
@@ -39,14 +41,15 @@ class NeighborOptions:
     neighbor.
 
     Attributes:
-        positives: "none" except the anchor's partner; the k nearest clips in the anchor's "own" modality, in "either"
-            (any) modality, or by the minimum similarity over modalities ("agreeing"); or "all" clips, by similarity.
+        positives: "none" except the anchor's partner, "all" clips by similarity, or the k nearest clips. The nearest
+            clips are those in the anchor's "own" modality, in "either" (any) modality, or by the minimum similarity
+            over modalities ("agreeing").
         k: number of neighbors per list.
         space: find neighbors among "embedding" vectors, again each epoch, among "input" features, or among the vectors
             of a "dcca". The DCCA is trained first, only on the training clips, in batches of 200 (or of all clips, if
             there are fewer).
         control: "random" replaces neighbors by random clips, with the neighbors' weights; "none" does not.
-        weights: "equal"; "affine" (1 + s) / 2 of the similarity s; or "softmax" of s / temperature. The anchor's
+        weights: "equal", "affine" (1 + s) / 2 of the similarity s, or "softmax" of s / temperature. The anchor's
             partner counts as a clip of similarity 1.
         temperature: temperature of softmax weights.
         candidates: candidates of an anchor: the "batch", or the "bank" of all training clips as embedded before the
@@ -132,7 +135,7 @@ class NeighborPositives:
         groups: Tensor,
         generator: torch.Generator,
     ) -> None:
-        """Find the neighbors of all clips; call before each epoch.
+        """Find the neighbors of all clips; called before each epoch.
 
         Args:
             bank: modality -> (n, d) embeddings of the training set.

@@ -150,8 +150,8 @@ def drawn_sets(data: str, folder: Path, note: Note, *, with_others: bool) -> tup
         with_others: whether further draws are written.
 
     Returns:
-        Path of the data of the tables, and seed -> path of further draws. If Clock has too few clips to draw from, the
-        path is that of the unchanged data and there are no draws.
+        Path of the data of the tables, and paths of further draws by seed. If Clock has too few clips to draw from, the
+        path is that of the unchanged data, and there are no further draws.
     """
     content = open_data(data)
     try:

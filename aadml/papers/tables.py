@@ -105,7 +105,7 @@ def paper_table(rows: Sequence[ComparisonRow], group: Group) -> Table:
 
 
 def leak_table(title: str, rows: Sequence[ComparisonRow], group: Group) -> Table:
-    """Return the jump of each leak (MAP under the leak minus inductive MAP) over the rows of a table."""
+    """Return the increase by each leak (MAP under the leak minus inductive MAP) over the rows of a table."""
     lines: list[tuple[Cell, ...]] = []
     for leak in (SELECTION, *LEAKS):
         jumps = {

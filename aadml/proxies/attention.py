@@ -24,9 +24,9 @@ class AttentionOptions:
     """Options of the attention over a set of keys.
 
     Attributes:
-        attention: "mha", multi-head attention with Xavier initialization, or "identity-start", the same initialized as
-            the softmax of dot products (W_q = W_k = 2I, W_v = W_o = I), or "free", the softmax of cosine / temperature,
-            without parameters.
+        attention: "mha" is multi-head attention with Xavier initialization. "identity-start" is the same attention,
+            initialized as the softmax of dot products (W_q = W_k = 2I, W_v = W_o = I). "free" is the softmax of cosine
+            / temperature, without parameters.
         heads: number of heads, or "auto" for the largest divisor of d not above 5 (the paper states no number).
         temperature: temperature of free attention (0.1: the value of the experiments).
     """

@@ -25,8 +25,9 @@ class GraphOptions:
     Attributes:
         k: number of neighbors of an anchor (3: best for the triplet losses, AADML Figure 4).
         space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (computed once).
-        graph_modality: compare "within" a modality (Equation 1), "cross", anchors with the other modality (the sentence
-            after Equation 2), or "agreeing", by the minimum cosine over modalities (AVID-CMA, CVPR 2021).
+        graph_modality: "within" compares clips in one modality (Equation 1), and "cross" compares anchors with the
+            other modality (the sentence after Equation 2). "agreeing" uses the minimum cosine over modalities
+            (AVID-CMA, CVPR 2021).
         neighbors: the "nearest" clips, or k "random" clips (a control).
     """
 
@@ -130,7 +131,7 @@ class CorrelationGraph:
         return {modality: self._lists[modality].take(index) for modality in modalities}
 
     def nearest_in_bank(self, vectors: Tensor, modality: Modality, k: int | None) -> NeighborLists:
-        """Return the k (None: the graph's) bank rows of a modality nearest to new vectors (m, d), without labels."""
+        """Return the k bank rows of a modality nearest to new vectors (m, d), without labels; None is the graph's k."""
         return neighbors(self.bank[modality], vectors, k=self.options.k if k is None else k)
 
     def other(self, modality: Modality) -> Modality:

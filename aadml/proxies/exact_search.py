@@ -239,7 +239,7 @@ def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> floa
 
 
 def group_size(count: int, wanted: int, dimension: int) -> int:
-    """Return the group size that balances the search over groups (count / size) and within (wanted size dimension)."""
+    """Return the group size that balances the search over groups (count / size) and within groups (wanted size d)."""
     size = math.sqrt(count / (wanted * max(1.0, dimension / 4)))
     return int(2 ** min(7, max(3, round(math.log2(size)))))
 

@@ -15,8 +15,8 @@ def expand(vectors: Tensor, bank: Tensor, *, k: int, alpha: float = 0.0) -> Tens
 
         x' = x / |x|  +  sum over the k most cosine-similar rows b of  cos(x, b)^alpha  b / |b|
 
-    This is the control for a proxy with a bank. The bank is of the training set; labels, partners and other items are
-    not used. Queries and gallery may both be expanded.
+    Query expansion is the control for a proxy with a bank. The bank is of the training set; labels, partners and other
+    items are not used. Queries and gallery may both be expanded.
 
     Args:
         vectors: (m, d).

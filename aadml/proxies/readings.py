@@ -10,7 +10,7 @@ Arguments of a reading, for a anchors with s keys each:
 
     attention  the attention module
     anchors    (a, d)
-    queries     (a, 1, d)
+    queries    (a, 1, d)
     keys       (a, s, d)
     mask       (a, s) bool, true for valid keys
 

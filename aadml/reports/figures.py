@@ -73,7 +73,7 @@ def figure(draw: Callable[Concatenate["Axes", P], float]) -> Callable[P, str]:
 
 
 def label(name: object, width: int = LONGEST) -> str:
-    """Return a name for a figure: printable, in one line, shortened; matplotlib hides names that begin with "_"."""
+    """Return a printable, shortened name for a figure; a name that matplotlib would hide ("_...") begins with a space."""
     plain = " ".join("".join(letter if letter.isprintable() else " " for letter in str(name)).split())
     short = plain if len(plain) <= width else f"{plain[: width - 1]}…"
     return f" {short}" if short.startswith("_") else short
@@ -185,7 +185,7 @@ def class_map(
     labels: Mapping[str, NDArray[np.int64]],
     names: Sequence[str],
 ) -> float:
-    """Draw embeddings in two dimensions: the color is the class, the shape the modality.
+    """Draw embeddings in two dimensions: the color shows the class, and the shape shows the modality.
 
     If there are more classes than colors, the largest classes have colors, and the other points are hollow.
 

@@ -16,10 +16,10 @@ _CELLS = 1 << 20  # maximum number of cells of the table over the places and hit
 def running_average_precision(ranking: Ranking) -> Values:
     """Average AP@j over all ranks j = 1..N, where AP@j is divided by the hits so far, and is 0 without hits: (b,).
 
-    This is not an average precision: it favors early ranks, and its chance level is higher (0.123 where AP has 0.099,
-    on 189 clips of 15 classes). Published evaluation code of this field computes this value, so it explains old tables.
-    Ties count by their expectation. A group of n tied items, m of them relevant, takes O(n m) time; the result is
-    cached.
+    This variant is not an average precision: it favors early ranks, and its chance level is higher (0.123 where AP has
+    0.099, on 189 clips of 15 classes). Published evaluation code of this field computes this value, so it explains old
+    tables. Ties count by their expectation. A group of n tied items, m of them relevant, takes O(n m) time; the result
+    is cached.
     """
     sums = precision_sums(ranking)
     before, inside = np.zeros_like(sums), np.zeros_like(sums)
@@ -40,7 +40,7 @@ def running_by_chance(relevant: Indices, items: int) -> Values:
     """Compute the expected running variant for a random order of N items, R of them relevant: (b,) -> (b,).
 
     With X of the first j items relevant, their mean AP@j is s + (1 - s) H_j / j for s = (X - 1) / (j - 1), and 0 if X
-    is 0. This is linear in X, so only the expectation of X, j R / N, and the probability of X > 0 are required.
+    is 0. This mean is linear in X, so only the expectation of X, j R / N, and the probability of X > 0 are required.
     """
     counts, query = np.unique(relevant, return_inverse=True)
     places = np.arange(1, items + 1)

@@ -78,7 +78,7 @@ def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: No
 
     Args:
         ranking: b queries.
-        cutoff: K of all queries, or of each (b,). With K = R and "all" this is MAP@R (Musgrave et al., ECCV 2020).
+        cutoff: K of all queries, or of each (b,). With K = R and "all", the mean is MAP@R (Musgrave et al., ECCV 2020).
         normalizer: divisor of the sum of precisions: "all" relevant items of the gallery, "min(R,k)" (1 for the best
             ranking), or the "hits" among the K items (DSCMR's released code; 1 for one early hit).
     """

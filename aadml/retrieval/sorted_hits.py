@@ -38,7 +38,7 @@ def sorted_places(scores: Scores, relevant: NDArray[np.bool_]) -> Places:
     """Sort the gallery for each query.
 
     Args:
-        scores: (b, n) floats; higher is better; ties are equal values (minus zero equals zero).
+        scores: (b, n) floats; higher is better, and ties are equal values (minus zero equals zero).
         relevant: (b, n) booleans.
 
     Raises:

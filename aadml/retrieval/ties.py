@@ -46,7 +46,7 @@ def precision_sum(above: Indices, hits_above: Indices, size: Indices, hits: Indi
 
 
 def ordered_precision_sum(above: Indices, hits_above: Indices, hits: Indices) -> Values:
-    """Compute the sum of precisions at `hits` consecutive relevant items below `above` items, `hits_above` relevant."""
+    """Compute the sum of precisions at `hits` consecutive relevant items after `above` items with `hits_above` hits."""
     return np.asarray(hits + (hits_above - above) * harmonic_between(above, above + hits))
 
 

@@ -119,7 +119,7 @@ def is_finished(folder: Path) -> bool:
 
 
 def newest_run(folder: Path, on_note: Note = _log.warning) -> Path:
-    """Return the newest finished run in a folder of runs, with a note; any other path is returned unchanged."""
+    """Return the newest finished run in a folder of runs, and report it in a note; return any other path unchanged."""
     if is_run(folder) or not folder.is_dir():
         return folder
     runs = sorted(filter(is_finished, folder.iterdir()), key=lambda run: (run / EVALUATION).stat().st_mtime)

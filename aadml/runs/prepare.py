@@ -91,7 +91,7 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
 def clips_to_fit(model: Model, splits: Splits) -> tuple[Clips, Clips]:
     """Return scaled training and validation clips; only complete clips for a method that needs all modalities.
 
-    Validation clips that are scored but not fitted on keep the rows of further texts, which are ranked too.
+    Validation clips that are only scored keep the rows of further texts, which are ranked too.
 
     Raises:
         InputError: no clip is complete.

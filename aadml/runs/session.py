@@ -101,7 +101,7 @@ class RunSession(Session):
         self._saving_seconds = self._saved_at - started
 
     def resume(self) -> Checkpoint | None:
-        """Read the last state, where training continues, and the log up to this state."""
+        """Read the last state, from which training continues, and the log up to this state."""
         name = self._store.manifest.numbered("state")
         if name is None:
             return None

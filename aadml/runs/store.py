@@ -1,9 +1,9 @@
 """Run folder as a transactional store: replacing `manifest.json` is the only commit.
 
 The manifest lists every file of the run with its size and SHA-256, and the valid length of the log. A commit writes new
-files, replaces the manifest, and then removes files that only the old manifest lists. State and best weights get names
-that are never used again, and a file with new content is removed from the run first. So a process that ends at any
-point leaves the last commit intact. No other file in the folder is touched.
+files, replaces the manifest, and then removes files that only the old manifest lists. State and best weights receive
+names that are never used again, and a file with new content is removed from the run first. A process that ends at any
+point therefore leaves the last commit intact. No other file in the folder is touched.
 """
 
 import hashlib

@@ -48,8 +48,9 @@ class Curve:
     """Probability that a hit fits: 1 / (1 + exp(-(by_score x + by_best b + level))).
 
     Attributes:
-        kind: `logistic`: x is the score of the hit and b the best score of its query; `logistic of log-odds`: the
-            log-odds of these scores; `posterior`: the score is the probability.
+        kind: form of the curve. With `logistic`, x is the score of the hit and b is the best score of its query. With
+            `logistic of log-odds`, x and b are the log-odds of these scores. With `posterior`, the score is the
+            probability.
         by_score: weight of the score; not negative, so that a better hit of a query is never less likely to fit.
         by_best: weight of the best score, of either sign.
         level: constant of the log-odds.

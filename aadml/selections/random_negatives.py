@@ -11,7 +11,7 @@ from aadml.feature_extraction.ground.options import removing
 def random_negative(comparison: Comparison, generator: torch.Generator) -> Comparison:
     """Select one positive and one negative per anchor, uniformly at random, and independently in each direction.
 
-    If each anchor has one positive, this is the random strategy of Xie et al. (ICASSP 2023).
+    If each anchor has one positive, the selection is the random strategy of Xie et al. (ICASSP 2023).
 
     Args:
         comparison: a anchors against c candidates.

@@ -44,7 +44,7 @@ def semi_hard(
 def semi_hard_two_sided(comparison: Comparison, generator: torch.Generator, *, score: Score = "cosine") -> Comparison:
     """Select the partner, and the negative whose score is closest to the partner's: argmin_j |S_ij - S_ii|.
 
-    This is the cross-modality semi-hard strategy of Xie et al. (ICASSP 2023).
+    The selection is the cross-modality semi-hard strategy of Xie et al. (ICASSP 2023).
 
     Args:
         comparison: a anchors against c candidates.

@@ -63,8 +63,8 @@ def compare(
         config: config whose metric loss each loss replaces.
         settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
-        with_controls: whether anchor-aware rows get their control rows.
-        with_rivals: whether anchor-aware rows also get rows of simpler replacements of the proxy: cross-batch memory,
+        with_controls: whether anchor-aware rows have control rows.
+        with_rivals: whether anchor-aware rows also have rows of simpler replacements of the proxy: cross-batch memory,
             class means, the uniform mean of the neighbors, an affine map.
         baseline: row that the others are compared with; by default aadml, or the first row.
         trials: number of points of the config's `tuning` section that every row tries, selected on validation clips.

@@ -74,8 +74,8 @@ class RowSettings:
         max_epochs: upper limit on the training epochs.
         config: base config. Each compared loss replaces its metric loss, and the unchanged config is the row of its
             method. None is the default config.
-        with_controls: whether anchor-aware rows get their controls.
-        with_rivals: whether anchor-aware rows get their rivals.
+        with_controls: whether anchor-aware rows have controls.
+        with_rivals: whether anchor-aware rows have rivals.
     """
 
     data: str

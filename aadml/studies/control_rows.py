@@ -24,8 +24,8 @@ def controls(config: Config) -> dict[str, Config]:
     """Return the controls of a config with an anchor-aware proxy, by name; empty for other configs.
 
     The controls are the loss without proxy, and the proxy over random neighbors of the class, which isolates the effect
-    of the graph. With a label loss, the metric loss at half its weight and no metric loss are further controls, because
-    a proxy may help by weakening a harmful loss.
+    of the graph. With a label loss, there are two further controls: half the weight of the metric loss, and no metric
+    loss. The reason is that a proxy may help by weakening a harmful loss.
     """
     proxy = config.section("proxy")
     if proxy is None or not config.prefix:

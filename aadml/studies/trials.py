@@ -46,7 +46,7 @@ def tuned_rows(
     A failed trial, for example with options that do not fit the data, does not fail the comparison.
 
     Returns:
-        The rows, and a mapping from name of a cell to the record of its trials, as JSON.
+        The rows, and a mapping from the name of a cell to the record of its trials, as JSON.
     """
     trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
     execution.note(f"{sum(map(len, trials.values()))} trials, scored on validation clips only")

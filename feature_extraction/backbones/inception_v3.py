@@ -97,7 +97,7 @@ class InceptionV3(nn.Module):
 def network_input(frames: Tensor, *, transform_input: bool) -> Tensor:
     """Normalize frames for the weights.
 
-    The input of torchvision's network is images normalized by ImageNet's mean and deviation. The option
+    Torchvision's network reads images that are normalized by ImageNet's mean and deviation. The option
     `transform_input`, which the published file needs and `pretrained=True` sets, maps these images to the range of
     TensorFlow's images.
 

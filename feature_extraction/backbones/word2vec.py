@@ -35,7 +35,7 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
     """Read a Word2Vec file, binary (`.bin`) or text (with or without its `count dimension` line).
 
     Args:
-        path: the file; it is read in one pass, even GoogleNews's 3.6 GB.
+        path: the file; it is read in one pass, for example the 3.6 GB of GoogleNews.
         words: words to return; None for all words.
 
     Returns:

@@ -1,10 +1,14 @@
 """Feature files: features of each modality, labels, ids, splits and provenance in one HDF5 file.
 
-Layout: root attributes `format`, `version`; `/<modality>` float32 (n, d) with a JSON attribute `provenance`; `/label`
-int64 (n,); `/id`, `/split` UTF-8 (n,); `/class_names` UTF-8; `/column/<name>` UTF-8 (n,). Optional:
-`/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,); `/fitted/<modality>/<name>`, arrays that
-were fitted to the training rows (a whitening); `/fingerprint/<modality>` uint8 (n, 256), which identifies clips after
-re-encoding.
+Version 1 has:
+
+- the root attributes `format` and `version`;
+- `/<modality>` float32 (n, d) with a JSON attribute `provenance`;
+- `/label` int64 (n,), and `/id`, `/split` and `/column/<name>` UTF-8 (n,);
+- `/class_names` UTF-8;
+- optionally `/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,);
+- optionally `/fitted/<modality>/<name>`: arrays that were fitted to the training rows (a whitening);
+- optionally `/fingerprint/<modality>` uint8 (n, 256), which identifies clips after re-encoding.
 
 Version 2 adds:
 

@@ -45,7 +45,7 @@ class LogMelSettings:
         bands: number of mel bands.
         low: lower edge of the lowest band, in Hz.
         high: upper edge of the highest band, in Hz.
-        power: exponent of the magnitude (1 magnitude, 2 power).
+        power: exponent of the magnitude (1 for magnitude, 2 for power).
         scale: "htk" (1127 ln(1 + f / 700)) or "slaney" (linear below 1 kHz, logarithmic above).
         edges: scale on which the triangle of a band is linear, "mel" or "hertz".
         area: whether each band is divided by half its width in Hz (Slaney's normalization).

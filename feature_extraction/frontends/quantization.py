@@ -1,4 +1,4 @@
-"""8-bit quantization, as YouTube-8M and AudioSet released their features.
+"""8-bit quantization, as in the released features of YouTube-8M and AudioSet.
 
 Sources: Abu-El-Haija et al., YouTube-8M (2016) and its `feature_extractor`; tensorflow/models, `vggish_postprocess`.
 """

@@ -1,6 +1,6 @@
 """Type checks of the arguments of public functions: NumPy values become Python values, wrong types raise InputError.
 
-Names of external code (`module:name`) among the arguments are consented to, because a person typed them.
+Names of external code (`module:name`) among the arguments have consent, because a person typed them.
 """
 
 import inspect

@@ -50,7 +50,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
 
 
 def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[[Path], bool]) -> None:
-    """Raise InputError if an output would replace a file of another kind; for use before long work.
+    """Raise InputError if an output would replace a file of another kind; called before long work.
 
     Args:
         path: output path.

@@ -82,7 +82,7 @@ def with_consent(*files: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function whose argument `trust_code` decides whether code that its files name may be imported.
 
     Args:
-        files: arguments that are files or folders; an error message contains the first one that is set.
+        files: arguments that are files or folders; an error message contains the first argument that is set.
     """
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
@@ -118,7 +118,7 @@ def named_in(file: str | PathLike[str]) -> Iterator[None]:
 
 
 def is_trusting() -> bool:
-    """Return whether names in files are consented to; readers of files store this answer for names resolved later."""
+    """Return whether names in files have consent; readers of files store this answer for names resolved later."""
     return _trusted.get()
 
 

@@ -71,7 +71,7 @@ class OnlyWith:
 
     Attributes:
         option: name of the other option.
-        values: values of the other option that give the marked option an effect.
+        values: values of the other option for an effect of the marked option.
     """
 
     option: str

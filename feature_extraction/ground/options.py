@@ -111,7 +111,7 @@ class Option:
 
     @property
     def conditions(self) -> tuple[OnlyWith, ...]:
-        """Conditions on other options that give this option an effect."""
+        """Conditions on other options for an effect of this option."""
         return tuple(marker for marker in metadata_of(self.kind) if isinstance(marker, OnlyWith))
 
     @property

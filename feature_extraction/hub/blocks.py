@@ -61,7 +61,7 @@ def _blocks(network: nn.Module, starts: Calls) -> list[nn.Module]:
 
 
 def _calls(network: nn.Module, run: Callable[[], object]) -> tuple[Calls, Calls]:
-    """Run a network; return when the first call of each module starts, and when its last call ends."""
+    """Run a network; return the start of each module's first call, and the end of its last call."""
     starts: Calls = {}
     ends: Calls = {}
     clock = count()

@@ -79,7 +79,7 @@ def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
 
 
 def is_captioned(path: str | os.PathLike[str]) -> bool:
-    """Return whether `path` looks like captioned sound by its file names or its first line."""
+    """Return whether `path` has the file names or the first line of captioned sound."""
     place = Path(path)
     if place.suffix == ".csv" and place.is_file():
         with place.open(encoding="utf-8-sig", errors="replace") as file:

@@ -50,7 +50,8 @@ class Layout:
     Args:
         name: name, recorded in the provenance.
         kind: an HDF5 file, an npz file, or a folder.
-        keys: keys, name endings or entries that identify the layout; the layout with the greatest share present wins.
+        keys: keys, name endings or entries that identify the layout; the layout with the greatest share present is
+            selected.
         read: the reader; its arguments are the path, and modality -> name of its array or view.
         takes_views: whether the reader uses `views`.
     """
@@ -110,7 +111,7 @@ def read_parts(
 
 
 def _stacked(path: Path, parts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Join the parts of one array (key -> rows); labels (n, 1) and (n,) fit together."""
+    """Join the parts of one array (key -> rows); labels (n, 1) and (n,) can be joined."""
     rows = {name: part[:, 0] if part.ndim == 2 and part.shape[1] == 1 else part for name, part in parts.items()}
     first = next(iter(rows))
     for name, part in rows.items():

@@ -30,7 +30,7 @@ class Picture:
     tilt: float = 0.0
 
     def leaning(self, radians: float, x: float = 0.0, y: float = 0.0) -> "Picture":
-        """Return the picture with its origin at (x, y), rotated by `radians` more."""
+        """Return the picture with its origin at (x, y), further rotated by `radians`."""
         px, py = self._place(x, y)
         return replace(self, middle=(px, py), tilt=self.tilt + radians)
 

@@ -62,7 +62,7 @@ class Decoder(Protocol):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Path -> reason why it could not be decoded."""
+        """Reasons why files could not be decoded, by path."""
 
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
         """Return the arrays of the files with indices `files`; None if decoding fails."""
@@ -84,7 +84,7 @@ class CachedItems(ItemSource, ABC):
     @property
     @abstractmethod
     def failures(self) -> dict[str, str]:
-        """Path -> reason why it could not be decoded."""
+        """Reasons why files could not be decoded, by path."""
 
     @abstractmethod
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:

@@ -44,7 +44,7 @@ class LogMels(CachedItems):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Path -> reason why it could not be decoded."""
+        """Reasons why files could not be decoded, by path."""
         return self.sounds.failures
 
     def elsewhere(self) -> "LogMels":

@@ -66,7 +66,7 @@ class NetworkItems(CachedItems):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Path -> reason why it could not be decoded."""
+        """Reasons why files could not be decoded, by path."""
         return self.stored.failures
 
     def elsewhere(self) -> MediaFiles | None:

@@ -27,7 +27,7 @@ class SoundBatch:
 
     @property
     def present(self) -> Tensor:
-        """(b,) bool, False for a missing sound."""
+        """Mask (b,), False for a missing sound."""
         return self.samples.present
 
     def to(self, device: torch.device) -> Padded:

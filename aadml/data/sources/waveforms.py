@@ -108,7 +108,7 @@ def unreadable(paths: Sequence[str]) -> dict[str, str]:
         paths: paths of sound files.
 
     Returns:
-        Path -> defect, for files that cannot be decoded; damage in the middle is found only by decoding.
+        Defects of files that cannot be decoded, by path. Damage in the middle of a file is found only by decoding.
     """
     with ThreadPoolExecutor(THREADS) as pool:
         reasons = pool.map(_defect, paths)

@@ -107,7 +107,7 @@ def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> 
 
 
 def _matches(content: FeatureFile, rows: NDArray[np.int64], known: str) -> dict[tuple[int, int], dict[str, float]]:
-    """Return (row, known row) -> kind of similarity -> distance.
+    """Return the distance of each matching pair (row, known row), by kind of similarity.
 
     The rows of all splits are searched together: reading a large known split takes most of the time.
     """

@@ -114,7 +114,7 @@ def triple_cost(
 
 
 def rivals_of(comparison: Comparison, triples: Triples) -> Tensor:
-    """Return (m, m), True where the negative of the column is a negative of the anchor of the row."""
+    """Return a mask (m, m), True where the negative of the column is a negative of the anchor of the row."""
     return comparison.negatives[triples.anchor][:, triples.negative]
 
 

@@ -217,7 +217,7 @@ _Inputs = tuple[Tensor | None, ...]
 
 
 class _Sums(torch.autograd.Function):
-    """Totals, active and possible counts (a,) of left, right and columns; see `summed`."""
+    """Autograd function of totals and counts (a,), with gradients to `left`, `right` and `columns`; see `summed`."""
 
     @staticmethod
     def forward(

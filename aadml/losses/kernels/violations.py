@@ -56,7 +56,7 @@ def _shape_of_counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: 
 
 
 def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float, single: Tensor) -> Tensor:
-    """Count without sorting; the mask `single` has at most one entry per row (pairs by id, most selections)."""
+    """Count violations without sorting; `single` has at most one entry per row (pairs by id, most selections)."""
     column = single.argmax(1, keepdim=True)
     value, present = far.gather(1, column), single.gather(1, column)
     others, hit = torch.empty_like(far), (negatives if single is positives else positives) * present
@@ -70,7 +70,7 @@ def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float
 
 
 def _by_search(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Count on any device and in any precision: sort both sides, and search each side in the other."""
+    """Count violations on any device and in any precision: sort both sides, and search each side in the other."""
     shifted = far + margin
     anchored, against = positives > 0, negatives > 0
     reach = shifted.masked_fill(~anchored, torch.inf).sort(1).values
@@ -81,7 +81,7 @@ def _by_search(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
 
 
 def _by_packed_sort(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Count in float32 on the CPU: NumPy's vectorized sort of 64-bit keys (value, side, column), block by block.
+    """Count violations in float32 on the CPU by a vectorized sort of 64-bit keys (value, side, column), block by block.
 
     The sort is several times faster than an argsort or a search, and it releases the interpreter lock for threads.
     """

@@ -101,7 +101,7 @@ class FramesAgainstWords(CaptionedLearner):
         return packed[inverse]
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; a clip's sound is stored and ranked once, whatever the number of captions."""
+        """Embed sound and captions; a clip's sound is stored and ranked once for any number of captions."""
         embedded = {modality: self._each_once(clips[modality], modality) for modality in clips.modalities}
         vectors = {modality: packed for modality, (packed, _) in embedded.items()}
         rows = {modality: inverse for modality, (packed, inverse) in embedded.items() if len(packed) < len(inverse)}

@@ -98,8 +98,8 @@ class TowerOptions:
         vocabulary: number of word pieces of an untrained BERT, trained on the training captions.
         dropout: share of units dropped in the audio network and BERT.
         blocks: number of trained blocks of hf:MODEL, counted from the end; the layers after them are trained too. 0
-            trains only the layers after the blocks (the network's own projection), "all" the whole network. The option
-            has no effect on frozen networks.
+            trains only the layers after the blocks (the network's own projection), and "all" trains the whole network.
+            The option has no effect on frozen networks.
         heads: "layers" for two new layers after each network (Mei et al.), or "none" to compare the networks' outputs.
         hidden: width of the heads' hidden layer; 0 for the width in the paper.
         dimension: dimension of the common space; without heads, the dimension of both networks.

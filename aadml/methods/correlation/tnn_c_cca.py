@@ -52,7 +52,7 @@ class ClusterSolution(nn.Module):
             self.register_buffer(f"weights_{modality}", torch.eye(size, dimension, dtype=torch.float64))
 
     def solve(self, values: Mapping[Modality, Tensor], labels: Tensor) -> None:
-        """Fit to paired values, modality -> (n, d), and their labels (n,)."""
+        """Fit the solution to paired values (n, d) by modality, and their labels (n,)."""
 
         def cross(first: Tensor, second: Tensor) -> Tensor:
             return mixed_cross_covariance(first, second, labels.to(first.device), PAIR_WEIGHT)
@@ -78,7 +78,7 @@ def without_partners(selection: Selection) -> Selection:
 
 @removing(share=False, order="cca-first", score="squared-euclidean", ridge=1e-4, pair_weight=0.2)
 class TripletLearner(Learner):
-    """Triplet networks after cluster CCA: anchors audio, positives and negatives visual (Zeng et al., TOMM 2020).
+    """Triplet networks after cluster CCA, with audio anchors against visual clips (Zeng et al., TOMM 2020).
 
     Cluster CCA (see `c_cca`) is solved on the training clips. A branch for each modality maps the projections through
     hidden layers and an output layer (tanh, dropout), then a sigmoid. Triplets of a batch train the branches. The

@@ -58,12 +58,12 @@ class ReadoutFactory(Protocol):
 
 
 def cosine() -> list[Readout]:
-    """Return the cosine of the label-space vectors, as in the paper."""
+    """Return the read-out that compares label-space vectors by cosine, as in the paper."""
     return [Readout("cosine")]
 
 
 def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
-    """Return the inner product of the posteriors, per temperature.
+    """Return read-outs that compare posteriors by inner product, one per temperature.
 
     Args:
         temperature: temperature of the softmax; "auto" chooses among TEMPERATURES on the validation clips.

@@ -93,7 +93,7 @@ class Matching(LearnedScale):
         self.objective.check_size(len(train), None)
 
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
-        """Compute bank and neighbors before each epoch; find duplicates before the first, or each if texts change.
+        """Compute bank and neighbors for an epoch; duplicates are found once, or for each epoch if texts change.
 
         Args:
             train: the training clips.

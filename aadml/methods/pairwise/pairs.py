@@ -46,9 +46,9 @@ EMBEDDING = EmbeddingOptions()
 class PairLearner(Learner):
     """A network for each modality's features, trained to match partners by any loss of pairs.
 
-    With the default loss this is the symmetric contrastive objective of ConVIRT (Zhang et al., MLHC 2022) and CLIP
-    (Radford et al., ICML 2021), with a learned temperature. A clip's partner is its only positive, besides the
-    positives of `neighbors`. All other clips of the batch are negatives, except for duplicates.
+    The default loss is the symmetric contrastive objective of ConVIRT (Zhang et al., MLHC 2022) and CLIP (Radford et
+    al., ICML 2021), with a learned temperature. A clip's partner is its only positive, besides the positives of
+    `neighbors`. All other clips of the batch are negatives, except for duplicates.
 
     Args:
         context: dimensions of the modalities.

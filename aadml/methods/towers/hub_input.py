@@ -34,8 +34,8 @@ _AT_ONCE = 32
 class HubInput(ResizedBuffers):
     """A pretrained network with the preparation of its inputs, which is saved as bytes with the weights.
 
-    In training, items of one shape pass together, and the vector of a clip is the mean over its windows. In evaluation,
-    a vector equals the output of the extractor `hf:MODEL`, whatever other items the batch has.
+    In training, items of one shape are processed together, and the vector of a clip is the mean over its windows. In
+    evaluation, a vector equals the output of the extractor `hf:MODEL`, independently of the other items of the batch.
 
     Args:
         source: `hf:MODEL[@revision][#pooling]`.

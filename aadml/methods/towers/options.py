@@ -27,8 +27,8 @@ class PretrainedOptions:
         audio: network of `transformers` for sound, hf:MODEL (docs/encoders.md); null reads no sound.
         visual: network for frames, hf:MODEL; null reads no frames.
         text: network for the column `text` or `caption`, hf:MODEL; null reads no text.
-        blocks: number of trained blocks of each network, from the end; the layers after them are trained too.
-            0 trains only the layers after the blocks (the network's own projection), "all" the whole network.
+        blocks: number of trained blocks of each network, from the end; the layers after them are trained too. 0 trains
+            only the layers after the blocks (the network's own projection), and "all" trains the whole network.
         train: modalities of trained networks. The other networks are frozen, and their vectors are computed once.
             [] freezes all networks, so that only the method's own layers are trained.
         memory_mib: memory that caches prepared windows, frames and texts, so that they are decoded once.

@@ -174,7 +174,7 @@ class TowerLearner(CachingLearner):
         return replace(batch, features={m: self._scaled(f, m) for m, f in batch.features.items()})
 
     def _scaled(self, features: Tensor | ItemBatch, modality: Modality) -> Tensor:
-        """Scale vectors (b, d) of a network; items first pass the network."""
+        """Scale the vectors (b, d) of a network; for items, the vectors are computed first."""
         vectors = features if isinstance(features, Tensor) else self.networks[modality](features)
         shift, scale = self.get_buffer(f"shift_{modality}"), self.get_buffer(f"scale_{modality}")
         return scaling_of({modality: shift}, {modality: scale}, self._inputs).scaled(vectors, modality)

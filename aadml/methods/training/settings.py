@@ -46,7 +46,7 @@ class Training:
         schedule_threshold: smallest rise above the best score so far that ends a plateau.
         schedule_floor: smallest learning rate of any schedule.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
-        select: "best" keeps the epoch of the best validation score, "last" the last epoch.
+        select: "best" keeps the epoch of the best validation score, and "last" keeps the last epoch.
         criterion: validation score that chooses the epoch, and that plateaus and patience follow. "auto" uses the score
             of the method (mean MAP for most); any other value is a metric of `aadml list metrics` that is better when
             larger ("recall@10"), averaged over the directions.

@@ -17,7 +17,7 @@ other reading 0.9 or more."""
 
 
 def collapse_warning(vectors: Tensor) -> str | None:
-    """Return a warning if all embeddings (n, d) have become one point, else None; also None for n < 2."""
+    """Return a warning if n > 1 embeddings (n, d) have all become one point, else None."""
     if len(vectors) < 2:
         return None
     variance = float(vectors.var(0).sum())

@@ -50,8 +50,8 @@ def random_vectors(context: Context, settings: Training, *, dimension: Width = 1
     """Build random vectors, independent of the content of an item: a baseline at chance level.
 
     The vector of an item is drawn from a normal distribution whose seed is a hash of the config's seed, the modality
-    and the bytes of the item's features, so that an item always has the same vector, whatever other items are embedded.
-    A random projection is unsuitable: it keeps classes together, and whole classes in random order score above chance.
+    and the bytes of the item's features, so that an item always has the same vector, independently of other items. A
+    random projection is unsuitable: it keeps classes together, and whole classes in random order score above chance.
 
     Args:
         context: seed of the vectors.

@@ -96,7 +96,7 @@ def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
 
 
 def _how(spaces: Mapping[Modality, SharedSpace | None]) -> str:
-    """Return a hint: choose modalities with a shared space if there are two, or extract such features."""
+    """Return a hint to choose modalities with a shared space, if there are two, or to extract such features."""
     for space in spaces.values():
         sharing = [modality for modality, other in spaces.items() if other == space]
         if space is not None and len(sharing) > 1:

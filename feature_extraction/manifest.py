@@ -251,5 +251,4 @@ def _is_utf8(text: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    """Shorten and escape a text for a message."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")[:80]

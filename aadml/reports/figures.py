@@ -73,7 +73,7 @@ def figure(draw: Callable[Concatenate["Axes", P], float]) -> Callable[P, str]:
 
 
 def label(name: object, width: int = LONGEST) -> str:
-    """Return a printable, shortened name for a figure; a name that matplotlib would hide ("_...") begins with a space."""
+    """Return a printable, shortened name for a figure; a space precedes "_", since matplotlib hides names in "_..."."""
     plain = " ".join("".join(letter if letter.isprintable() else " " for letter in str(name)).split())
     short = plain if len(plain) <= width else f"{plain[: width - 1]}…"
     return f" {short}" if short.startswith("_") else short

@@ -160,7 +160,7 @@ def _graded(ranking: Ranking, scores: Scores, grades: NDArray[np.float32], partn
 
 
 def _first_of_groups(hits: int, low: Indices, high: Indices) -> Indices:
-    """Return the indices (t,) of the hits that are the first of their group of ties, low..high."""
+    """Return the indices (t,) of the hits that are the first of their group of ties `low`..`high`."""
     later = high - low - 1
     if not later.any():
         return np.arange(hits)

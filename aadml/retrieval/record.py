@@ -186,7 +186,6 @@ class EvaluationRecord:
 
 
 def _by_key(figures: Figures) -> JsonObject:
-    """Return metrics as nested objects."""
     groups: dict[str, dict[tuple[str, ...], float]] = {}
     for (key, *rest), value in figures.items():
         groups.setdefault(key, {})[tuple(rest)] = value
@@ -194,7 +193,6 @@ def _by_key(figures: Figures) -> JsonObject:
 
 
 def _numbers(content: object, *path: str) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the numbers of a JSON object with their keys."""
     if isinstance(content, Mapping):
         for key, value in content.items():
             yield from _numbers(value, *path, key)

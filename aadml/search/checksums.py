@@ -201,7 +201,6 @@ def _check_part(database: sqlite3.Connection, part: str) -> None:
 
 
 def _parts(database: sqlite3.Connection, tables: Sequence[str] = (*_ITEMS, *_VECTORS, *_MOMENTS)) -> list[str]:
-    """Return the tables of an index that have checksums."""
     return [table for table in tables if has_table(database, table)] if has_checksums(database) else []
 
 

@@ -159,7 +159,6 @@ def _with_loss(reported: Sequence[DecodedPart], event: Lost[Task]) -> list[Decod
 
 
 def _quiet() -> None:
-    """Limit decoders to one thread and silence their logs."""
     cv2.setNumThreads(1)
     av.logging.set_level(None)
 

@@ -30,7 +30,7 @@ class FeatureRows:
 
     @classmethod
     def of(cls, array: NDArray[Any]) -> "FeatureRows":
-        """Build from an array in memory."""
+        """Build `FeatureRows` from an array in memory."""
         step = block_rows(array.shape, array.dtype)
         return cls(array.shape, array.dtype, lambda: (array[i : i + step] for i in range(0, len(array), step)))
 

@@ -240,7 +240,7 @@ class _Loop:
         self.session.keep_best(Checkpoint(self.learner.state_dict(), facts))
 
     def _shuffled(self, generator: torch.Generator) -> Iterator[Tensor]:
-        """Yield the rows of each batch (b,) in random order; a last batch of a single clip joins the batch before."""
+        """Yield the rows of each batch (b,) in random order; a last batch of a single clip joins the previous batch."""
         parts: Sequence[Tensor] = torch.randperm(len(self.train), generator=generator).split(self.settings.batch)
         if len(parts) > 1 and self.settings.drop_last and len(parts[-1]) < self.settings.batch:
             parts = parts[:-1]
@@ -276,7 +276,6 @@ class _Loop:
 
 
 def _load_best(learner: Learner, session: Session) -> None:
-    """Load the weights of the best epoch so far, if there is one."""
     best = _of_first(session.best())
     if best is not None:
         learner.load_state_dict(dict(best.tensors))

@@ -60,7 +60,7 @@ class StoredRows:
             yield self.batch(torch.arange(start, min(start + size, len(self))))
 
     def changed(self, change: Callable[[Tensor], Tensor]) -> "StoredRows":
-        """Return the same rows with a further transformation after the present one."""
+        """Return the same rows with a further transformation after the present transformation."""
         before = self.change
         return replace(self, change=change if before is None else lambda rows: change(before(rows)))
 

@@ -67,7 +67,7 @@ class PaperRuns:
         return list({cell.name: cell for cell in cells}.values())
 
     def jobs(self, parts: Sequence[str], seeds: Sequence[int], folder: Path) -> list[Job]:
-        """Return the jobs of some parts of the paper, ordered by seed; the parts do not change the log of a run."""
+        """Return the jobs of some parts of the paper, ordered by seed; the parts have no effect on the log of a run."""
         cells = {cell.name: cell for part in parts for cell in self.cells(part)}
         tabulated = {row.cell.name for row in (*self.methods, *self.losses)}
         watched = {cell.name for cell in self.curves.values()}

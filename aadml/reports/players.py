@@ -92,7 +92,7 @@ def make_players(
 
 
 def fitting(previews: Sequence[Preview], room: int) -> list[Preview]:
-    """Return previews with only the data that fit in `room`: pictures first, then players, each in the given order."""
+    """Return previews with only the data that fit in `room`: pictures first, then players, both in order."""
     fitted = [Preview(reason=preview.reason) for preview in previews]
     for n, preview in enumerate(previews):
         if len(preview.picture) <= room:

@@ -214,7 +214,7 @@ def holm(probabilities: Mapping[K, float]) -> dict[K, float]:
         probabilities: comparison -> p value; NaN for untested comparisons, which stay NaN and do not count.
 
     Returns:
-        comparison -> corrected p value, in the given order.
+        comparison -> corrected p value, in the order of `probabilities`.
     """
     corrected, largest = dict(probabilities), 0.0
     for name, left in _steps(probabilities):

@@ -104,7 +104,7 @@ class Cell:
 
 
 def axes_of(over: Mapping[str, Sequence[object]] | Sequence[str]) -> list[Axis]:
-    """Parse axes: key -> values, or texts as for `--over`; a text as values ("1..7") is parsed in the same way.
+    """Parse axes from a mapping of keys to values, or from texts as for `--over`; values may be a text such as "1..7".
 
     Raises:
         InputError: an axis is invalid (see `parse_axis`), or `over` is neither a mapping nor texts.

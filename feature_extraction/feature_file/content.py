@@ -32,7 +32,7 @@ class Timeline:
     times: NDArray[np.float64] | None = None
 
     def rows_at(self, clip: int, seconds: Sequence[float] | NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the rows of a clip that are valid at given times.
+        """Return the rows of a clip that are valid at the times `seconds`.
 
         Rows of two modalities are aligned by equal times. For the label of second s of AVE, use the time s + 0.5.
 

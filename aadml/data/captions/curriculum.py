@@ -41,7 +41,7 @@ def partition(
         size: batch size b.
         hard: whether the items of a batch resemble each other; otherwise batches are easy.
         sweeps: rounds of swaps between random pairs of batches, which improve the objective.
-        codes: (n,) integers each, such as clip numbers; items that share a code are never in one hard batch.
+        codes: vectors (n,) of integers, such as clip numbers; items that share a code are never in one hard batch.
         seed: seed of all draws; equal seeds produce equal partitions on the same machine.
 
     Returns:

@@ -29,7 +29,7 @@ def summed_label_loss(section: LabelLossSection) -> Callable[[Mapping[Modality, 
     """Return a label loss of all modalities.
 
     Returns:
-        (modality -> vectors (b, C), labels (b,)) -> the sum of the losses over modalities, times the weight.
+        Function of vectors (b, C) by modality and labels (b,): the sum of the losses over modalities, times the weight.
     """
     loss, weight = section.build(), section.shared(Weighted).weight
 

@@ -18,7 +18,6 @@ FLAG = np.uint32(1 << 31)
 INDEX = np.uint32((1 << 31) - 1)
 
 
-@torch.library.custom_op("aadml::violations", mutates_args=())
 def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
     """Count the triplets of every pair that violate the margin, with the sign of the pair in the hinge.
 
@@ -39,6 +38,16 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
         (a, c) of the type of `far`. The entry of a positive is the number of negatives that violate the margin with it.
         The entry of a negative is minus the number of positives that do so. All other entries are 0.
     """
+    counts: Tensor = torch.ops.aadml.violations(far, positives, negatives, margin)
+    return counts
+
+
+# `torch.library.custom_op` would import `torch._dynamo` at the first call, which takes a second
+torch.library.define("aadml::violations", "(Tensor far, Tensor positives, Tensor negatives, float margin) -> Tensor")
+
+
+@torch.library.impl("aadml::violations", "CompositeExplicitAutograd")
+def _counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
     if far.numel() == 0:
         return torch.zeros_like(far)
     for side in (positives, negatives):
@@ -49,10 +58,12 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
     return _by_search(far, positives, negatives, margin)
 
 
-@violations.register_fake
 def _shape_of_counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
     """Return an empty tensor of the result's shape for `torch.compile`, where `violations` is one operator."""
     return torch.empty_like(far, memory_format=torch.contiguous_format)
+
+
+torch.library.register_fake("aadml::violations", _shape_of_counts)
 
 
 def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float, single: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -94,9 +96,9 @@ class Optimization:
 
 def build_optimizer(parameters: Iterable[nn.Parameter], settings: Training) -> torch.optim.Optimizer:
     """Build the optimizer of `settings`, with the fused implementation if torch has one."""
-    build = lookup(OPTIMIZERS, settings.optimizer, "training.optimizer")
+    build = _without_compiler(lookup(OPTIMIZERS, settings.optimizer, "training.optimizer"))
     known = inspect.signature(build).parameters
-    options = {
+    options: dict[str, Any] = {
         "lr": settings.learning_rate,
         "weight_decay": settings.weight_decay,
         "betas": settings.betas,
@@ -104,3 +106,13 @@ def build_optimizer(parameters: Iterable[nn.Parameter], settings: Training) -> t
         "fused": True,
     }
     return build(parameters, **{key: value for key, value in options.items() if key in known})
+
+
+_COMPILED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
+
+
+@cache
+def _without_compiler(kind: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
+    """Return an optimizer whose methods do not import `torch._dynamo`, which only compiled steps need (1.2 s)."""
+    plain = {name: inspect.unwrap(getattr(kind, name)) for name in _COMPILED}
+    return type(kind.__name__, (kind,), {**plain, "step": torch.no_grad()(inspect.unwrap(kind.step))})

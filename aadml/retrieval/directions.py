@@ -53,13 +53,13 @@ class Units:
         names: names of m units.
         queries: (q,) number of the unit of each query.
         gallery: (n,) number of the unit of each item.
-        own: (q,) item of the clip of each query, -1 if the gallery has none; None if it has none for any query.
+        partner: (q,) item of the clip of each query, -1 if the gallery has none; None if it has none for any query.
     """
 
     names: tuple[str, ...]
     queries: Indices
     gallery: Indices
-    own: Indices | None = None
+    partner: Indices | None = None
 
     @classmethod
     def apart(cls, queries: int, items: int) -> "Units":
@@ -114,8 +114,8 @@ def score_direction(
     index, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "relevant"))
     count = len(index)
     units = named.units or Units.apart(*source.shape)
-    own = units.own if partner is None else partner
-    influence = gallery_influence(source, relevant, own, exclude_own=exclude_partner)
+    items_of_queries = units.partner if partner is None else partner
+    influence = gallery_influence(source, relevant, items_of_queries, exclude_partner=exclude_partner)
     by_item = np.bincount(units.gallery, weights=influence, minlength=len(units.names)).astype(np.float64)
     figures = {path: sum(part.figures[path] for part in parts) / count for path in parts[0].figures}
     return DirectionResult(

@@ -16,31 +16,34 @@ from numpy.typing import NDArray
 from aadml.comparison.relevance import Relevant
 from aadml.retrieval.ranking import over_scores
 from aadml.retrieval.scores import Indices, Scores, ScoreSource
+from aadml.retrieval.sorted_hits import SORTED
 from aadml.retrieval.ties import Values
 
-QUERIES = 2048
+Bound = Indices | slice
+"""Places (b, n) before which a group of ties starts or ends; a slice of the cumulative sums if no scores are equal."""
+
+QUERIES = 1024
 """Maximum number of queries for the influence of gallery items; of more queries, an even sample is used."""
 
 
 def gallery_influence(
-    source: ScoreSource, relevant: Relevant, own: Indices | None = None, *, exclude_own: bool = False
+    source: ScoreSource, relevant: Relevant, partner: Indices | None = None, *, exclude_partner: bool = False
 ) -> Values:
     """Return the derivative (n,) of the sum of the queries' AP by the weight of each gallery item.
 
     Args:
         source: scores of q queries against n items.
         relevant: items relevant to each query; a query without relevant items is skipped.
-        own: (q,) column of each query's own clip, -1 if absent; the weight of that item is 1 for this query, because
-            copies of a clip are not found by each other.
-        exclude_own: whether the own clip is removed from the ranking.
+        partner: (q,) column of each query's own clip, -1 if absent; that item has weight 1 for this query,
+            because copies of a clip do not retrieve each other.
+        exclude_partner: whether the own clip is removed from the ranking.
     """
     queries = np.flatnonzero(relevant.some)
     sampled = queries[np.linspace(0, len(queries) - 1, min(QUERIES, len(queries))).round().astype(np.int64)]
 
     def summed(index: Indices, scores: Scores, hits: NDArray[np.bool_]) -> Values:
-        columns = None if own is None else own[index]
-        total: Values = _influence(scores, hits, columns, exclude_own).sum(axis=0)
-        return total
+        columns = np.full(len(index), -1) if partner is None else partner[index]
+        return _summed_influence(scores, hits, columns, exclude_partner)
 
     total = np.zeros(source.shape[1])
     for part in over_scores(source, relevant, summed, rows=sampled):
@@ -48,51 +51,73 @@ def gallery_influence(
     return total * (len(queries) / max(len(sampled), 1))
 
 
-def _influence(scores: Scores, hits: NDArray[np.bool_], own: Indices | None, exclude_own: bool) -> Values:
-    """Return the derivatives (b, n) of the AP of b queries by the weights of the items."""
-    if own is not None and exclude_own:
-        scores, hits, rows = scores.copy(), hits.copy(), np.arange(len(scores))
-        scores[rows, own], hits[rows, own] = -np.inf, False
+def _summed_influence(scores: Scores, hits: NDArray[np.bool_], partner: Indices, exclude_partner: bool) -> Values:
+    """Return the derivative (n,) of the sum of the AP of b queries by the weight of each item."""
+    if exclude_partner:
+        scores, hits, row = scores.copy(), hits.copy(), np.arange(len(scores))
+        scores[row, partner], hits[row, partner] = -np.inf, False
         some = hits.any(axis=1)
-        scores, hits, own = scores[some], hits[some], None
-    order = np.argsort(-scores, axis=1, kind="stable")
-    hit = np.take_along_axis(hits, order, 1)
-    start, end = _groups(np.take_along_axis(scores, order, 1))
+        scores, hits, partner = scores[some], hits[some], partner[some]
+    items = scores.shape[1]
+    total, step = np.zeros(items), max(1, SORTED // items)
+    for first in range(0, len(scores), step):
+        rows = slice(first, first + step)
+        order = np.argsort(-scores[rows], axis=1)
+        hit = np.take_along_axis(hits[rows], order, 1)
+        change = _change(hit, *_groups(np.take_along_axis(scores[rows], order, 1)))
+        change[order == partner[rows, None]] = 0
+        total += np.bincount(order.ravel(), change.ravel(), items)
+    return total
+
+
+def _change(hit: NDArray[np.bool_], above: Values, start: Bound, end: Bound) -> Values:
+    """Return the derivative (b, n) of AP by the weight of each place.
+
+    Args:
+        hit: (b, n) relevance of each place.
+        above: weight of the items at or above each place (T of a relevant item).
+        start: start of the group of ties of each place.
+        end: end of this group.
+    """
     count = _cumulated(hit)
-    before, after = (np.take_along_axis(count, bound, 1) for bound in (start, end))
-    above, relevant = (start + end + 1) / 2, (before + after + 1) / 2  # T and H of a relevant item
-    gain, loss = hit / above, hit * relevant / above**2
-    found = count[:, -1:]
+    total = count[:, -1:]
+    relevant = (_at(count, start) + _at(count, end) + 1) / 2
+    gain = hit / above
     precision = gain * relevant
-    average = precision.sum(axis=1, keepdims=True) / found
+    loss = precision / above
+    average = precision.sum(axis=1, keepdims=True) / total
     rise = hit * (precision - average + _below(gain, start, end) + gain / 2)
-    change = (rise - _below(loss, start, end) - loss / 2) / found
-    result: Values = np.empty_like(change)
-    np.put_along_axis(result, order, change, 1)
-    if own is not None:
-        known = own >= 0
-        result[np.flatnonzero(known), own[known]] = 0
-    return result
+    change: Values = (rise - _below(loss, start, end) - loss / 2) / total
+    return change
 
 
-def _groups(values: Scores) -> tuple[Indices, Indices]:
-    """Return the start and the end (b, n) of the group of equal values of each place; rows are sorted."""
+def _groups(values: Scores) -> tuple[Values, Bound, Bound]:
+    """Return the weight at or above each place of sorted rows (b, n), and start and end of its group of ties."""
     items = values.shape[1]
-    place = np.broadcast_to(np.arange(items), values.shape)
+    place = np.arange(items)[None]
     new = np.ones((len(values), items + 1), dtype=bool)
     new[:, 1:-1] = values[:, 1:] != values[:, :-1]
+    if new.all():
+        return np.arange(1.0, items + 1)[None], slice(0, -1), slice(1, None)
     start = np.maximum.accumulate(np.where(new[:, :-1], place, 0), axis=1)
     end = np.minimum.accumulate(np.where(new[:, 1:], place + 1, items)[:, ::-1], axis=1)[:, ::-1]
-    return start, end
+    above: Values = (start + end + 1) / 2
+    return above, start, end
 
 
 def _cumulated(values: NDArray[np.generic]) -> Values:
     """Return the cumulative sums (b, n + 1) of values (b, n), from 0."""
-    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1, dtype=np.float64)], axis=1)
+    total = np.zeros((len(values), values.shape[1] + 1))
+    np.cumsum(values, axis=1, out=total[:, 1:])
+    return total
 
 
-def _below(values: Values, start: Indices, end: Indices) -> Values:
+def _at(cumulated: Values, bound: Bound) -> Values:
+    """Return cumulative sums (b, n + 1) at a bound of each place (b, n)."""
+    return cumulated[:, bound] if isinstance(bound, slice) else np.take_along_axis(cumulated, bound, 1)
+
+
+def _below(values: Values, start: Bound, end: Bound) -> Values:
     """Return for each place the sum of the values below its group of ties, and half the sum of its group."""
     total = _cumulated(values)
-    inside = np.take_along_axis(total, start, 1) + np.take_along_axis(total, end, 1)
-    return total[:, -1:] - inside / 2
+    return total[:, -1:] - (_at(total, start) + _at(total, end)) / 2

@@ -130,11 +130,11 @@ def main(seed: int, count: int, processes: int, output: Path | None) -> None:
         f"Written by `scripts/soak/intervals.py --seed {seed} --count {count}` at commit {commit}, "
         f"{(time.monotonic() - start) / 60:.0f} minutes. {CLIPS} test clips, {CLASSES} classes, both directions.",
         "",
-        "A star rate is the share of equal methods that are called different at 5 % (limit 0.07). A coverage is the",
-        "share of 95 % intervals that contain the true value (limit 0.93): of the difference, and of the MAP of one run",
-        "over test sets. Effects of clips on one method are in units of the seed noise.",
+        "A star rate is the share of equal methods that are called different at 5 % (limit 0.07). A coverage is",
+        "the share of 95 % intervals that contain the true value (limit 0.93): of the difference, and of the MAP of",
+        "one run over test sets. Effects of clips on one method are in units of the seed noise.",
         "",
-        "| seeds | effects of clips | clusters | deterministic | star rate | coverage, difference | coverage, one run |",
+        "| seeds | effects of clips | clusters | deterministic | stars | coverage of the difference | of one run |",
         "|---|---|---|---|---|---|---|",
         *lines,
     ]

@@ -59,7 +59,7 @@ def test_without_the_own_clip_it_is_that_of_a_gallery_without_the_clip(seed, lev
     own = np.array([np.flatnonzero(classes == a)[0] if (classes == a).any() else 0 for a in asked])
     classes = classes.copy()
     classes[own] = asked
-    found = gallery_influence(MatrixScores(scores), Grouped(asked, classes), own, exclude_own=True)
+    found = gallery_influence(MatrixScores(scores), Grouped(asked, classes), own, exclude_partner=True)
     expected = np.zeros(8)
     for i in range(4):
         others = np.delete(np.arange(8), own[i])

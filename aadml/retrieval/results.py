@@ -302,6 +302,10 @@ class Evaluation:
         """95 % interval of the mean MAP over test sets."""
         return mean_interval(self.unit_values)
 
+    def per_unit(self) -> PerUnit:
+        """Return the pseudo-values of the mean MAP with the names of the units."""
+        return PerUnit(list(self.directions[0].units), self.unit_values.tolist())
+
     @property
     def chance(self) -> float:
         """Mean chance level of MAP of all directions."""
@@ -325,7 +329,7 @@ class Evaluation:
             tie_rate=self.tie_rate,
             map_mean=self.map_mean,
             map_mean_interval=list(self.map_interval),
-            per_unit=PerUnit(list(self.directions[0].units), self.unit_values.tolist()) if queries else None,
+            per_unit=self.per_unit() if queries else None,
             directions={result.name: result.record(queries=queries) for result in self.directions},
             label_space={
                 modality: {"accuracy": accuracy, "log_loss": loss}

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.comparison.clips import Splits
+from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.atomic import remove_leftovers
 from aadml.feature_extraction.ground.errors import InputError
@@ -13,8 +14,9 @@ from aadml.feature_extraction.ground.strings import Note
 from aadml.model.model import Model
 from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
+from aadml.retrieval.record import PerUnit
 from aadml.retrieval.results import Evaluation
-from aadml.runs.data import with_clusters, with_relevance
+from aadml.runs.data import load_splits, with_clusters, with_relevance
 from aadml.runs.evaluate import FULL, Options
 from aadml.runs.loading import Run, load, load_run, read_evaluation
 from aadml.runs.manifest import EVALUATION
@@ -98,13 +100,22 @@ def evaluate_under_each(
     return evaluations
 
 
-def add_unit_values(folder: Path) -> None:
-    """Add the pseudo-values of the test clips to the evaluation of a run that was scored by an earlier version."""
-    run = load_run(folder)
-    record = read_evaluation(folder)
-    values = _scored(subject_of(run), record.protocol, record.split, FULL).record(queries=True)
-    record = replace(record, map_mean_interval=values.map_mean_interval, per_unit=values.per_unit)
+def add_unit_values(folder: Path, config: Config) -> PerUnit:
+    """Add the pseudo-values of the test clips to a run that was scored by an earlier version, and return them.
+
+    Args:
+        folder: folder of the run.
+        config: config of the run, with the present place of the data.
+
+    Raises:
+        InputError: the data cannot be read.
+    """
+    record, subject = read_evaluation(folder), Subject(load(folder), load_splits(config))
+    evaluation = _scored(subject, record.protocol, record.split, FULL)
+    per_unit = evaluation.per_unit()
+    record = replace(record, map_mean_interval=list(evaluation.map_interval), per_unit=per_unit)
     add_to_run(folder, {EVALUATION: to_bytes(record.to_json())}, lambda message: None)
+    return per_unit
 
 
 def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:

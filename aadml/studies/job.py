@@ -14,7 +14,7 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import read_evaluation
 from aadml.runs.manifest import is_finished, read_manifest
-from aadml.runs.protocol_scores import add_unit_values, evaluate_under_each
+from aadml.runs.protocol_scores import evaluate_under_each
 from aadml.runs.run_names import evaluation_file
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
@@ -49,11 +49,7 @@ class Job:
 
 def is_done(job: Job) -> bool:
     """Return whether a run is trained, and scored by every metric and under every protocol."""
-    return is_finished(job.folder) and _is_scored(job, scored(job)) and not _missing_protocols(job)
-
-
-def _is_scored(job: Job, record: EvaluationRecord) -> bool:
-    return record.per_unit is not None and not _missing(job, record)
+    return is_finished(job.folder) and not _missing(job, scored(job)) and not _missing_protocols(job)
 
 
 def scored(job: Job) -> EvaluationRecord:
@@ -114,8 +110,6 @@ def work_off(job: Job, report: Callable[[tuple[int, int]], None] = lambda epochs
                 job.config, job.folder, scoring, callbacks=callbacks, wait=True,
                 priors=job.needs.folder.parent if job.needs else None,
             )  # fmt: skip
-            if scored(job).per_unit is None:
-                add_unit_values(job.folder)
             if missing := _missing(job, scored(job)):  # metrics that were added after the training
                 evaluate(job.folder, split=job.split, metrics=missing)
             if protocols := _missing_protocols(job):

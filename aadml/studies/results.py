@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Record
 from aadml.reports.tables import Cell as TableCell
 from aadml.retrieval import significance
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import NEGLIGIBLE, Difference, Pair, Spread, Values
+from aadml.runs.protocol_scores import add_unit_values
 from aadml.runs.session import read_records
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, scored
@@ -120,16 +120,15 @@ def mean_map(cells: Iterable[CellScores]) -> str:
 
 
 def read_run(job: Job) -> RunScores:
-    """Read the scores of a finished run.
+    """Read the scores of a finished run; values of clips are added to a run that was scored by an earlier version.
 
     Raises:
-        InputError: the run is not finished, is damaged, or was scored by an earlier version.
+        InputError: the run is not finished, or is damaged; or values are missing, and the data cannot be read.
     """
     record = scored(job)
-    if record.per_unit is None:
-        raise InputError(f"{job.folder}: was scored by an earlier version without values per clip; run the study again")
-    values = np.asarray(record.per_unit.map, dtype=np.float64)
-    return RunScores(record, read_records(job.folder), tuple(record.per_unit.id), values)
+    per_unit = record.per_unit or add_unit_values(job.folder, job.config)
+    values = np.asarray(per_unit.map, dtype=np.float64)
+    return RunScores(record, read_records(job.folder), tuple(per_unit.id), values)
 
 
 def difference(first: CellScores, second: CellScores) -> Difference | None:

@@ -15,7 +15,7 @@ from aadml.papers.audio_text import (
     starting_config,
     table_of,
 )
-from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerUnit, ScopeCurve
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import new_run
@@ -97,7 +97,7 @@ def record(text_audio, audio_text):
     return EvaluationRecord(
         protocol="inductive", split="test", similarity="cosine", chance=0.1, tie_rate=0.0,
         map_mean=(text_audio.map + audio_text.map) / 2,
-        directions={"text-audio": text_audio, "audio-text": audio_text}, per_unit=PerUnit([], []),
+        directions={"text-audio": text_audio, "audio-text": audio_text},
     )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from aadml.configuration.config import resolve
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerUnit, ScopeCurve
 from aadml.retrieval.significance import Difference, paired_t, seeds_and_clips
 from aadml.runs.manifest import EVALUATION
@@ -50,15 +49,10 @@ def cell(name, runs):
     return CellScores(Cell(name, resolve({"method": "cca", "data": "x"})), dict(enumerate(runs)))
 
 
-def test_the_values_of_clips_are_read_and_a_run_without_them_is_an_error(tmp_path):
+def test_the_values_of_clips_are_read(tmp_path):
     scores = run(tmp_path / "a", [0.2, 0.4, 0.9], [0.6, 0.0, 0.1])
     assert scores.units == ("clip0", "clip1", "clip2")
     np.testing.assert_allclose(scores.values, [0.4, 0.2, 0.5])
-    earlier = replace(scores.record, per_unit=None)
-    with new_run(tmp_path / "b") as store:
-        store.commit({EVALUATION: json.dumps(earlier.to_json()).encode()})
-    with pytest.raises(InputError, match="was scored by an earlier version without values per clip"):
-        read_run(Job(tmp_path / "b", resolve({"method": "cca", "data": "x"})))
 
 
 def test_differences_are_those_of_seeds_and_clips(tmp_path):

@@ -61,6 +61,12 @@ from aadml.cli.trust import trust_option
     metavar="N",
     help="Use N random queries of each direction against the whole gallery, to estimate MAP in less time.",
 )
+@click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Column of the data (speaker, recording) whose groups of clips are resampled for the intervals of MAP.  "
+    "[default: the choice of the run, or single clips]",
+)
 @click.option("--all", "everything", is_flag=True, help="Print all metrics with their chance levels.")
 @click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

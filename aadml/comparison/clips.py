@@ -318,6 +318,7 @@ class Splits:
         name: source of the data, for messages.
         notes: steps that derived the splits (a drawn validation split, dropped clips), one sentence per step.
         provenance: modality -> origin of its features, as in the feature file; empty if unknown.
+        clusters: id of a clip -> its cluster, which intervals resample instead of clips; None for clips.
     """
 
     train: Clips
@@ -326,6 +327,7 @@ class Splits:
     name: str = ""
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, JsonObject] = field(default_factory=dict)
+    clusters: Mapping[str, str] | None = None
 
     @classmethod
     @checked_call

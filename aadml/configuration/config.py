@@ -54,6 +54,8 @@ class Common:
         relevance: relevance rule of the scores: "own" (the query's partner only), "label" (its class), "labels" (at
             least one shared class), "labels-graded" (more relevant with more shared classes), or a file of judgments,
             or of the events in each modality; null for the rule of the data.
+        cluster: column of the data (speaker, recording) whose groups of test clips are resampled for intervals; null
+            resamples single clips.
         modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; null for all.
         texts: training texts of clips with several texts: the "first" text of each clip, a text of each clip "drawn"
             again in each epoch, or "all" texts, each as a pair with its clip. In validation and test, all texts are
@@ -69,6 +71,7 @@ class Common:
     unlabelled: Literal["keep", "drop"] | None = None
     unseen_classes: Fraction | None = None
     relevance: Annotated[str, MinLen(1)] | None = None
+    cluster: Annotated[str, MinLen(1)] | None = None
     modalities: Annotated[tuple[str, ...], Len(1, 16)] | None = None
     texts: Literal["first", "drawn", "all"] = "first"
 

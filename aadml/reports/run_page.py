@@ -134,7 +134,7 @@ def _summary(
         *([] if evaluation.relevance == LABEL.name else [f"Relevant is {RELEVANCE_IN_WORDS[evaluation.relevance]}."]),
         *([] if evaluation.sample is None else [f"This is {in_words(evaluation.sample)}."]),
         *([] if facts.selected_epoch is None else [_epoch(facts)]),
-        "The scores are those of one training: intervals are over queries (bootstrap), without variation over seeds.",
+        "The scores are those of one training: intervals are over test sets, without variation over seeds.",
         f"Audit for leaks: {model.audit or 'not audited; run aadml audit RUN'}.",
         *notes,
     ]
@@ -158,11 +158,13 @@ def _verdict(record: EvaluationRecord) -> str:
     """Return a sentence that compares the results with a random order."""
     unsure = [name for name, scores in record.directions.items() if scores.map_interval[0] <= scores.chance]
     if not unsure:
-        return "Better than chance in every direction: the 95 % intervals over queries lie above chance."
+        return "Better than chance in every direction: the 95 % intervals over test sets lie above chance."
     if all(scores.map_interval[1] < scores.chance for scores in record.directions.values()):
-        return "Worse than chance in every direction: the 95 % intervals over queries lie below chance."
+        return "Worse than chance in every direction: the 95 % intervals over test sets lie below chance."
     if len(unsure) == len(record.directions):
-        return "Cannot be distinguished from chance: the 95 % intervals over queries include chance in every direction."
+        return (
+            "Cannot be distinguished from chance: the 95 % intervals over test sets include chance in every direction."
+        )
     several = len(unsure) > 1
     named = f"{', '.join(unsure[:-1])} and {unsure[-1]}" if several else unsure[0]
     return (

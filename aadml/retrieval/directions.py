@@ -14,6 +14,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.galleries import of_others, without_partner
+from aadml.retrieval.influence import gallery_influence
 from aadml.retrieval.legacy_running_map import running_by_chance
 from aadml.retrieval.metric_functions import Requested, requested
 from aadml.retrieval.metric_names import CHANCE_OF, place_of
@@ -32,14 +33,39 @@ class Queries:
     Attributes:
         direction: names of the two sides.
         ids: names of the q queries; None for their numbers.
+        units: units of the interval of MAP; None for a unit of every query and of every item.
         groups: (q,) integers, the class of each query, for the table by class; None omits that table.
         names: group -> name, for the table by class.
     """
 
     direction: Direction = ("audio", "visual")
     ids: Sequence[str] | None = None
+    units: "Units | None" = None
     groups: NDArray[Any] | None = None
     names: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is resampled for the interval of MAP: clips, or clusters of clips such as speakers.
+
+    Attributes:
+        names: names of m units.
+        queries: (q,) number of the unit of each query.
+        gallery: (n,) number of the unit of each item.
+        partner: (q,) item of the clip of each query, -1 if the gallery has none; None if it has none for any query.
+    """
+
+    names: tuple[str, ...]
+    queries: Indices
+    gallery: Indices
+    partner: Indices | None = None
+
+    @classmethod
+    def apart(cls, queries: int, items: int) -> "Units":
+        """Return a unit for every query and every item."""
+        numbers = np.arange(queries + items)
+        return cls(tuple(map(str, numbers.tolist())), numbers[:queries], numbers[queries:])
 
 
 def score_direction(
@@ -87,10 +113,17 @@ def score_direction(
         raise InputError(f"{direction}: no query has a relevant item: {why}; pass clips that share labels")
     index, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "relevant"))
     count = len(index)
+    units = named.units or Units.apart(*source.shape)
+    items_of_queries = units.partner if partner is None else partner
+    influence = gallery_influence(source, relevant, items_of_queries, exclude_partner=exclude_partner)
+    by_item = np.bincount(units.gallery, weights=influence, minlength=len(units.names)).astype(np.float64)
     figures = {path: sum(part.figures[path] for part in parts) / count for path in parts[0].figures}
     return DirectionResult(
         direction=named.direction,
         ids=tuple(str(i) if named.ids is None else named.ids[i] for i in index),
+        units=units.names,
+        unit=units.queries[index],
+        by_item=by_item,
         groups=None if named.groups is None else named.groups[index],
         names=named.names,
         gallery=items,

@@ -1,6 +1,6 @@
 """Evaluation of embeddings: every direction and metric, with ties, bounds and chance levels."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import get_args
@@ -15,7 +15,7 @@ from aadml.comparison.relevance import LABEL, Relevant
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import require_entry
 from aadml.retrieval import metrics
-from aadml.retrieval.directions import CUTOFFS, Queries, score_direction
+from aadml.retrieval.directions import CUTOFFS, Queries, Units, score_direction
 from aadml.retrieval.galleries import Sides, of_others, sides_of
 from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
@@ -69,6 +69,7 @@ def evaluate(
     cutoffs: Sequence[int] = CUTOFFS,
     gallery: Gallery = "full",
     queries: int | None = None,
+    clusters: Mapping[str, str] | None = None,
 ) -> Evaluation:
     """Score embeddings in every direction.
 
@@ -82,6 +83,8 @@ def evaluate(
         gallery: items ranked for each query: all clips ("full"), all clips except its own, which is then not relevant
             either ("without-partner"), or the half of the clips without the query, both halves in turn ("disjoint").
         queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
+        clusters: id of a clip -> its cluster (speaker, recording); the intervals of MAP then resample clusters instead
+            of clips.
 
     Raises:
         InputError: there are fewer than two modalities, dimensions differ, a value is NaN, a name is unknown, no query
@@ -93,11 +96,15 @@ def evaluate(
         raise InputError(f"the embeddings have {modalities}; pass embeddings of two modalities")
     require_entry(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity
-    task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs))
+    names = embeddings.ids if clusters is None else [clusters[name] for name in embeddings.ids]
+    units, unit = np.unique(np.asarray(names, dtype=object), return_inverse=True)
+    task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs), tuple(units.tolist()), unit)
     rows, sample = _sample(embeddings, pairs, gallery, queries)
     results = tuple(_with_other_galleries(task, direction, rows[direction]) for direction in pairs)
     relevance = embeddings.relevant.name
-    return Evaluation(protocol, split, chosen, results, _label_space(embeddings), gallery, relevance, sample)
+    return Evaluation(
+        protocol, split, chosen, results, _label_space(embeddings), gallery, relevance, sample, clusters is not None
+    )
 
 
 def _sample(
@@ -114,13 +121,15 @@ def _sample(
 
 @dataclass(frozen=True)
 class _Task:
-    """Settings shared by all directions of an evaluation; see `evaluate`."""
+    """Settings shared by all directions of an evaluation; see `evaluate`. `unit` (rows,) is a number in `units`."""
 
     embeddings: Embeddings
     gallery: Gallery
     similarity: str
     extra: tuple[str, ...]
     cutoffs: tuple[int, ...]
+    units: tuple[str, ...]
+    unit: Indices
     matrices: dict[tuple[object, ...], MatrixScores] = field(default_factory=dict)
 
     def scores(self, direction: Direction, sides: Sides) -> ScoreSource:
@@ -140,7 +149,8 @@ class _Task:
         relevant = relevance.along(direction, self.embeddings, sides.queries, sides.gallery)
         groups, ids = relevance.groups(self.embeddings), [self.embeddings.ids[i] for i in sides.queries]
         groups = None if groups is None else groups[sides.queries]
-        named = Queries(direction, ids, groups, dict(enumerate(self.embeddings.class_names)))
+        units = Units(self.units, self.unit[sides.queries], self.unit[sides.gallery], self._own(sides))
+        named = Queries(direction, ids, units, groups, dict(enumerate(self.embeddings.class_names)))
         return score_direction(
             self.scores(direction, sides),
             relevant,
@@ -150,6 +160,11 @@ class _Task:
             partner=_partner(relevant, sides, self.gallery),
             exclude_partner=self.gallery == "without-partner",
         )
+
+    def _own(self, sides: Sides) -> Indices:
+        """Return the item (q,) of the clip of each query, -1 if the gallery has none."""
+        column = {self.embeddings.ids[row]: number for number, row in enumerate(sides.gallery)}
+        return np.array([column.get(self.embeddings.ids[row], -1) for row in sides.queries], dtype=np.int64)
 
     def _with_usual_metrics(self, items: int) -> tuple[str, ...]:
         """Return the requested metrics, and the usual metrics where relevance is not by class."""

@@ -187,23 +187,52 @@ def over_rankings(
     Yields:
         Results of `measure`, in the order of the queries.
     """
+
+    def measured(index: Indices, scores: Scores, hits: NDArray[np.bool_]) -> T:
+        columns = None if partner is None else partner[index]
+        grades = relevant.grades(index) if relevant.graded else None
+        return measure(index, rank(scores, hits, columns, grades))
+
+    yield from over_scores(source, relevant, measured)
+
+
+def over_scores(
+    source: ScoreSource,
+    relevant: Relevant,
+    measure: Callable[[Indices, Scores, NDArray[np.bool_]], T],
+    *,
+    rows: Indices | None = None,
+) -> Iterator[T]:
+    """Yield measurements of the scores of many queries, in blocks of bounded memory.
+
+    Args:
+        source: scores of q queries against n items.
+        relevant: items relevant to each query; a query without relevant items is skipped.
+        measure: function of the numbers of b queries, their scores (b, n) and relevance (b, n), called in several
+            threads.
+        rows: queries to measure, in order; None for all.
+
+    Yields:
+        Results of `measure`, in the order of the queries.
+    """
     queries, items = source.shape
-    rows, step = block_rows(items), max(1, CHUNK // items)
+    step = max(1, CHUNK // items)
+    wanted = relevant.some if rows is None else np.isin(np.arange(queries), rows) & relevant.some
+    starts = [
+        start for start in range(0, queries, block_rows(items)) if wanted[start : start + block_rows(items)].any()
+    ]
 
     def measured(start: int) -> list[T]:
-        block = source.block(start, min(start + rows, queries))
+        block = source.block(start, min(start + block_rows(items), queries))
         results = []
         for first in range(0, len(block), step):
-            local = first + np.flatnonzero(relevant.some[start + first : start + min(first + step, len(block))])
+            local = first + np.flatnonzero(wanted[start + first : start + min(first + step, len(block))])
             if len(local):
                 scores = block[first : first + step] if len(local) == min(step, len(block) - first) else block[local]
-                index = start + local
-                columns = None if partner is None else partner[index]
-                grades = relevant.grades(index) if relevant.graded else None
-                results.append(measure(index, rank(scores, relevant.block(index), columns, grades)))
+                results.append(measure(start + local, scores, relevant.block(start + local)))
         return results
 
-    for results in _in_threads(measured, range(0, queries, rows)):
+    for results in _in_threads(measured, starts):
         yield from results
 
 

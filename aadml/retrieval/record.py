@@ -34,6 +34,14 @@ class PerQuery:
     average_precision: list[float]
 
 
+@dataclass(frozen=True)
+class PerUnit:
+    """Pseudo-value of the mean MAP of each clip of the test set (or cluster of clips), with its id."""
+
+    id: list[str]
+    map: list[float]
+
+
 @dataclass(frozen=True, kw_only=True)
 class DirectionRecord:
     """Metrics of one direction; see `aadml.retrieval.results.DirectionResult`.
@@ -87,6 +95,8 @@ class EvaluationRecord:
         chance: mean chance level of MAP.
         tie_rate: mean tie rate of the directions.
         map_mean: mean MAP of the directions.
+        map_mean_interval: 95 % interval of the mean MAP over test sets; None in earlier files.
+        per_unit: pseudo-values of the mean MAP; omitted from the JSON if they were not requested.
         directions: name ("audio-visual") -> metrics.
         label_space: modality -> accuracy and log-loss, if vectors have one dimension per class.
         label: name of the trained method; this and all following fields are None without a run.
@@ -109,6 +119,8 @@ class EvaluationRecord:
     chance: float
     tie_rate: float
     map_mean: float
+    map_mean_interval: list[float] | None = None
+    per_unit: PerUnit | None = None
     directions: Mapping[str, DirectionRecord]
     label_space: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     label: str | None = None
@@ -144,9 +156,11 @@ class EvaluationRecord:
         content = {
             **vars(self),
             "directions": {name: record.to_json() for name, record in self.directions.items()},
-            "sample": None if self.sample is None else asdict(self.sample),
+            **{
+                name: None if (part := getattr(self, name)) is None else asdict(part) for name in ("sample", "per_unit")
+            },
         }
-        omitted = {key for key in ("sample", *_RUN) if content[key] is None}
+        omitted = {key for key in ("sample", "map_mean_interval", "per_unit", *_RUN) if content[key] is None}
         if self.label is not None:
             omitted.discard("selected_epoch")
         if not self.label_space:

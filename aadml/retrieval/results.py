@@ -14,10 +14,10 @@ from aadml.feature_extraction.ground.import_paths import optional
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.metric_names import CHANCE_OF, Gallery
-from aadml.retrieval.record import DirectionRecord, EvaluationRecord, Figures, PerQuery, ScopeCurve
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, Figures, PerQuery, PerUnit, ScopeCurve
 from aadml.retrieval.sampling import QuerySample
 from aadml.retrieval.scores import Indices
-from aadml.retrieval.significance import bootstrap_interval
+from aadml.retrieval.significance import mean_interval
 from aadml.retrieval.ties import Values
 
 SCOPE = tuple(range(10, 1001, 10))
@@ -68,6 +68,9 @@ class DirectionResult:
     Attributes:
         direction: (queries, gallery).
         ids: names of the q scored queries.
+        units: names of the m units that are resampled for the interval of MAP: clips, or clusters of clips.
+        unit: (q,) number of the unit of each query.
+        by_item: (m,) derivative of the sum of the queries' AP by the weight of each unit in the gallery.
         groups: (q,) class of each query; None if relevance is not by class.
         names: group -> name.
         gallery: n, the number of ranked items.
@@ -85,6 +88,9 @@ class DirectionResult:
 
     direction: Direction
     ids: tuple[str, ...]
+    units: tuple[str, ...]
+    unit: Indices
+    by_item: Values
     groups: NDArray[Any] | None
     names: Mapping[int, str]
     gallery: int
@@ -124,9 +130,17 @@ class DirectionResult:
         return float(low), float(high)
 
     @cached_property
+    def unit_values(self) -> Values:
+        """Pseudo-value of MAP (m,) of each unit: MAP plus m times the unit's influence as query and gallery item."""
+        as_query = np.bincount(self.unit, weights=self.average_precision - self.map, minlength=len(self.units))
+        influence = (as_query + self.by_item) / len(self.unit)
+        values: Values = self.map + len(self.units) * (influence - influence.mean())
+        return values
+
+    @property
     def map_interval(self) -> tuple[float, float]:
-        """95 % interval of MAP over the queries, by the bootstrap."""
-        return bootstrap_interval(self.average_precision)
+        """95 % interval of MAP over test sets: units are resampled as queries and as items of the gallery."""
+        return mean_interval(self.unit_values)
 
     @cached_property
     def by_class(self) -> tuple[ClassRow, ...]:
@@ -184,6 +198,8 @@ def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResul
     return replace(
         first,
         ids=first.ids + second.ids,
+        unit=np.concatenate([first.unit, second.unit]),
+        by_item=first.by_item + second.by_item,
         groups=None if first.groups is None or second.groups is None else np.concatenate([first.groups, second.groups]),
         gallery=items,
         without_relevant=first.without_relevant + second.without_relevant,
@@ -218,6 +234,7 @@ class Evaluation:
         gallery: gallery of each query: "full", "without-partner" or "disjoint".
         relevance: rule of relevance: "label", "own", "labels", "labels-graded", "file" or "events".
         sample: sample of the queries; None if all clips were queries.
+        clustered: whether intervals resample clusters of clips instead of clips.
     """
 
     protocol: str
@@ -228,6 +245,7 @@ class Evaluation:
     gallery: Gallery = "full"
     relevance: str = LABEL.name
     sample: QuerySample | None = None
+    clustered: bool = False
 
     @overload
     def __getitem__(self, name: Literal["map"]) -> float: ...
@@ -274,6 +292,21 @@ class Evaluation:
         return float(np.mean([result.map for result in self.directions]))
 
     @property
+    def unit_values(self) -> Values:
+        """Pseudo-value (m,) of the mean MAP of each unit; see `DirectionResult.unit_values`."""
+        values: Values = np.mean([result.unit_values for result in self.directions], axis=0)
+        return values
+
+    @property
+    def map_interval(self) -> tuple[float, float]:
+        """95 % interval of the mean MAP over test sets."""
+        return mean_interval(self.unit_values)
+
+    def per_unit(self) -> PerUnit:
+        """Return the pseudo-values of the mean MAP with the names of the units."""
+        return PerUnit(list(self.directions[0].units), self.unit_values.tolist())
+
+    @property
     def chance(self) -> float:
         """Mean chance level of MAP of all directions."""
         return float(np.mean([result.chance.mean() for result in self.directions]))
@@ -295,6 +328,8 @@ class Evaluation:
             chance=self.chance,
             tie_rate=self.tie_rate,
             map_mean=self.map_mean,
+            map_mean_interval=list(self.map_interval),
+            per_unit=self.per_unit() if queries else None,
             directions={result.name: result.record(queries=queries) for result in self.directions},
             label_space={
                 modality: {"accuracy": accuracy, "log_loss": loss}

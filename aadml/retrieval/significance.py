@@ -1,4 +1,4 @@
-"""Statistics over seeds and queries: spread, intervals, and tests of whether two methods differ."""
+"""Statistics over seeds and test clips: spread, intervals, and tests of whether two methods differ."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 Values = NDArray[np.float64]
 Pair = tuple[str, str]
@@ -14,10 +14,6 @@ K = TypeVar("K")
 LEVEL = 0.05
 NEGLIGIBLE = 0.01
 """Difference of mean MAP that counts as no difference."""
-DRAWS = 2000
-RESAMPLES = 1000
-_DRAWN = 1 << 22  # maximum number of drawn indices in memory
-NORMAL = float(ndtri(1 - LEVEL / 2))
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class Difference:
         mean: mean of the differences, first minus second.
         error: standard error of the mean.
         p: two-sided probability of a difference at least this large if the true difference is 0.
-        over: random factors: "both" (seeds and queries), "seeds", or "one seed".
+        over: random factors: "both" (seeds and clips), "seeds", or "one seed".
         low: lower end of the 95 % interval.
         high: upper end.
         equal: probability of a difference at most this large if the true difference is `NEGLIGIBLE` or more (two
@@ -90,24 +86,20 @@ def spread(values: ArrayLike) -> Spread:
     return Spread(float(array.mean()), sd, len(array))
 
 
-def bootstrap_interval(values: Values) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of `values` (q,) by the percentile bootstrap over queries.
-
-    The interval covers the variation between queries of the same kind. The variation between training runs requires
-    several seeds.
+def mean_interval(values: Values) -> tuple[float, float]:
+    """Return the 95 % interval (Student's t) of the mean of `values` (n,), within 0 and 1.
 
     Args:
-        values: (q,) one value per query.
+        values: (n,) pseudo-values of clips, or of clusters of clips.
 
     Returns:
-        Lower and upper end; both equal the value if there is one query.
+        Lower and upper end; both equal the value if there is one value.
     """
-    generator = np.random.default_rng(0)
-    count = max(1, _DRAWN // len(values))
-    parts = [min(count, RESAMPLES - start) for start in range(0, RESAMPLES, count)]
-    means = [values[generator.integers(0, len(values), (part, len(values)))].mean(axis=1) for part in parts]
-    low, high = np.quantile(np.concatenate(means), [LEVEL / 2, 1 - LEVEL / 2])
-    return float(low), float(high)
+    mean = float(values.mean())
+    if len(values) < 2:
+        return mean, mean
+    reach = float(stdtrit(len(values) - 1, 1 - LEVEL / 2) * values.std(ddof=1) / np.sqrt(len(values)))
+    return max(mean - reach, 0.0), min(mean + reach, 1.0)
 
 
 def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
@@ -122,23 +114,20 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
     return _by_student(float(d.mean()), error, len(d) - 1, "seeds", len(d))
 
 
-def seeds_and_queries(first: Values, second: Values, *, draws: int = DRAWS) -> Difference:
-    """Compare two methods with seeds and queries as random factors.
+def seeds_and_clips(first: Values, second: Values) -> Difference:
+    """Compare two methods with seeds and test clips as random factors.
 
-    The differences d (s, q) are decomposed by a two-way analysis of variance. The variance of their mean is the seed
-    component over s, plus the query component over q, plus the residual over s q. The degrees of freedom are
+    The differences d (s, n) are decomposed by a two-way analysis of variance. The variance of their mean is the seed
+    component over s, plus the clip component over n, plus the residual over s n. The degrees of freedom are
     Satterthwaite's (as in Dorfman, Berbaum and Metz, 1992, for readers and cases). A negative component counts as zero.
 
     Two seeds estimate the variance of seeds poorly. The p value and the interval are then those of the test with the
-    larger p value: this test, or the t test over seeds.
-
-    A bootstrap over seeds and queries determines the shape of the interval. The standard error and Student's t
-    determine its width, because a bootstrap of few seeds varies too little. With one seed there is no test.
+    larger p value: this test, or the t test over seeds. With one seed there is no test.
 
     Args:
-        first: (s, q) average precision of each query under each seed; the queries and their order are the same.
-        second: (s, q) AP of the same seeds and queries.
-        draws: number of bootstrap draws; only the interval depends on them.
+        first: (s, n) pseudo-value of MAP of each clip (or cluster of clips) under each seed; see
+            `aadml.retrieval.results.DirectionResult.clip_values`. The clips and their order are the same.
+        second: (s, n) values of the same seeds and clips.
     """
     d = first - second
     if len(d) == 1:
@@ -146,9 +135,6 @@ def seeds_and_queries(first: Values, second: Values, *, draws: int = DRAWS) -> D
         return Difference(float(d.mean()), nan, nan, "one seed")
     error, freedom = _error(d)
     test = _by_student(float(d.mean()), error, freedom, "both", len(d))
-    low, high = _shape(d, draws)
-    reach = (test.high - test.low) / 2 / NORMAL
-    test = replace(test, low=test.mean + low * reach, high=test.mean + high * reach)
     if len(d) > 2:
         return test
     seeds = paired_t(first.mean(axis=1), second.mean(axis=1))
@@ -159,7 +145,7 @@ def seeds_and_queries(first: Values, second: Values, *, draws: int = DRAWS) -> D
 
 
 def _error(d: Values) -> tuple[float, float]:
-    """Return the standard error of the mean of differences (s, q), both factors random, and its degrees of freedom."""
+    """Return the standard error of the mean of differences (s, n), both factors random, and its degrees of freedom."""
     s, q = d.shape
     mean, by_seed, by_query = d.mean(), d.mean(axis=1), d.mean(axis=0)
     rest = d - by_seed[:, None] - by_query[None, :] + mean
@@ -173,27 +159,6 @@ def _error(d: Values) -> tuple[float, float]:
         total = parts[0][0]
     below = sum(square**2 / freedom for square, freedom in parts)
     return float(np.sqrt(total / (s * q))), total**2 / below if below else 1.0
-
-
-def _shape(d: Values, draws: int) -> tuple[float, float]:
-    """Return the 2.5 % and 97.5 % quantiles of the mean of differences (s, q), in standard deviations from the mean.
-
-    Seeds and queries are drawn with replacement and independently (pigeonhole bootstrap, Owen, 2007).
-    """
-    s, q = d.shape
-    generator, means = np.random.default_rng(0), []
-    step = max(1, _DRAWN // q)
-    for start in range(0, draws, step):
-        count = min(step, draws - start)
-        seeds = generator.multinomial(s, np.full(s, 1 / s), count)
-        queries = generator.multinomial(q, np.full(q, 1 / q), count)
-        means.append(((queries @ d.T) * seeds).sum(axis=1) / (s * q))
-    drawn = np.concatenate(means)
-    deviation = float(drawn.std())
-    if deviation == 0:
-        return -NORMAL, NORMAL
-    low, high = (np.quantile(drawn, (LEVEL / 2, 1 - LEVEL / 2)) - d.mean()) / deviation
-    return float(low), float(high)
 
 
 def _by_student(mean: float, error: float, freedom: float, over: str, seeds: int) -> Difference:

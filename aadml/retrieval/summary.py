@@ -85,7 +85,8 @@ def _ranges(evaluation: Evaluation, *, everything: bool) -> Rows:
     """Return the rows of intervals and bounds of MAP."""
     intervals = ["{:.4f}..{:.4f}".format(*result.map_interval) for result in evaluation.directions]
     bounds = ["{:.4f}..{:.4f}".format(*result.map_bounds) for result in evaluation.directions]
-    rows = [["MAP, 95 % interval over queries", *intervals, ""]]
+    units = f"{len(evaluation.directions[0].units)} clusters" if evaluation.clustered else "test sets"
+    rows = [[f"MAP, 95 % interval over {units}", *intervals, "{:.4f}..{:.4f}".format(*evaluation.map_interval)]]
     return rows + ([["MAP, worst..best order of ties", *bounds, ""]] if everything else [])
 
 

@@ -60,14 +60,20 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
         InputError: the config sets a division, but the data are already divided.
     """
     common = config.common
-    _refuse(common, ("train_per_class", "unseen_classes"), "the data in memory are already divided; pass their path")
+    _refuse(
+        common,
+        ("train_per_class", "unseen_classes", "cluster"),
+        "the data in memory are already divided; pass their path",
+    )
     if takes_captions(config.options):
         _refuse(common, _OF_CLASSES, f"captioned sound {_NO_CLASSES}")
         return _captioned(splits, common)
     return _as_configured(splits if drawn else _noting_validation(splits, common), common)
 
 
-_OF_CLASSES = ("train_per_class", "unlabelled", "unseen_classes", "relevance")
+FEW_CLUSTERS = 10
+"""Number of clusters below which a note is added."""
+_OF_CLASSES = ("train_per_class", "unlabelled", "unseen_classes", "relevance", "cluster")
 """Keys that do not apply to captioned sound."""
 _NO_CLASSES = "has no classes (a clip's own captions are relevant); leave this key out"
 
@@ -100,11 +106,40 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
     else:
         splits = to_splits(content, validation=common.validation, seed=common.seed, name=data)
         splits = splits if drawn else _noting_validation(splits, common)
+    if common.cluster is not None:
+        splits = _clustered(splits, content, common.cluster)
     if count is None:
         return splits
     require_one_label(content, data, "train_per_class")
     share, unlabelled = common.validation if drawn else None, common.unlabelled == "keep"
     return few_a_class(splits, count, validation=share, seed=common.seed, keep_unlabelled=unlabelled)
+
+
+def with_clusters(splits: Splits, column: str) -> Splits:
+    """Return data whose intervals resample groups of clips: those with equal values in a column of their file.
+
+    Raises:
+        InputError: the data have no such column, or a test clip has no value in the column.
+    """
+    if not splits.name or is_captioned(splits.name):
+        raise InputError(f"cluster: {splits.name or 'the data in memory'} has no columns; pass a feature file")
+    content = read_media(splits.name, ())[0] if is_manifest(splits.name) else open_data(splits.name)
+    return _clustered(splits, content, column)
+
+
+def _clustered(splits: Splits, content: FeatureFile, column: str) -> Splits:
+    if column not in content.columns:
+        known = ", ".join(content.columns) or "none"
+        raise InputError(f"cluster: {splits.name} has no column '{column}'; choose from its columns: {known}")
+    clusters = dict(zip(content.ids, content.columns[column], strict=True))
+    if empty := [name for name in splits.test.ids if not clusters[name]]:
+        raise InputError(
+            f"cluster: {splits.name}: {len(empty)} test clips have no value in column '{column}' (the first is "
+            f"{empty[0]}); fill the column, or omit cluster"
+        )
+    count = len({clusters[name] for name in splits.test.ids})
+    few = f"the test clips form only {count} groups by {column}: intervals over so few groups are rough"
+    return replace(splits, clusters=clusters, notes=(*splits.notes, *([few] if count < FEW_CLUSTERS else [])))
 
 
 def _as_configured(splits: Splits, common: Common) -> Splits:

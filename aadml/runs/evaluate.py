@@ -57,6 +57,7 @@ def evaluate(
     exclude_partner: bool = False,
     disjoint: bool = False,
     queries: int | None = None,
+    cluster: str | None = None,
     trust_code: bool = False,
     on_note: Note | None = None,
 ) -> Evaluation:
@@ -78,6 +79,8 @@ def evaluate(
         disjoint: halve the clips by one fixed draw, class by class if there are classes; queries of each half rank the
             other half.
         queries: number of queries in each direction, drawn at random, each against the whole gallery; None for all.
+        cluster: column of the data (speaker, recording) whose groups of clips are resampled for intervals of MAP;
+            None for the choice of the run, or single clips.
         trust_code: import the code from outside aadml that the model names as `module:name`.
         on_note: called with notes for the user.
 
@@ -115,13 +118,17 @@ def evaluate(
     if allow_other_features and (model is None or data is None):
         raise InputError("evaluate: allow_other_features applies only to a model on other data; pass data as well")
     rule = relevance_name(relevance)
+    if cluster is not None and model is None:
+        raise InputError(f"evaluate: cluster '{cluster}' is a column of data, but embeddings are scored; pass a model")
     if model is None:
         return _of_embeddings(embeddings, split, protocol, note, options, rule)
     from aadml.runs.protocol_scores import evaluate_under_each, score_model
 
     if data is None and not isinstance(model, Model):
         run, split = Path(model), split or "test"
-        return evaluate_under_each(run, [protocol], split=split, options=options, relevance=rule, on_note=note)[0]
+        return evaluate_under_each(
+            run, [protocol], split=split, options=options, relevance=rule, cluster=cluster, on_note=note
+        )[0]
     if data is None:
         raise InputError("evaluate: a model in memory needs data; pass data=")
     if isinstance(data, Clips) and split is not None:
@@ -129,7 +136,7 @@ def evaluate(
     source = Splits.only_test(data) if isinstance(data, Clips) else data
     evaluation = score_model(
         model, source, split=split or "test", protocol=protocol, options=options, relevance=rule,
-        allow_other_features=allow_other_features, on_note=note,
+        cluster=cluster, allow_other_features=allow_other_features, on_note=note,
     )  # fmt: skip
     return replace(evaluation, split="all") if isinstance(data, Clips) else evaluation
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.comparison.clips import Splits
+from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.atomic import remove_leftovers
 from aadml.feature_extraction.ground.errors import InputError
@@ -13,10 +14,11 @@ from aadml.feature_extraction.ground.strings import Note
 from aadml.model.model import Model
 from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
+from aadml.retrieval.record import PerUnit
 from aadml.retrieval.results import Evaluation
-from aadml.runs.data import with_relevance
+from aadml.runs.data import load_splits, with_clusters, with_relevance
 from aadml.runs.evaluate import FULL, Options
-from aadml.runs.loading import Run, load, load_run
+from aadml.runs.loading import Run, load, load_run, read_evaluation
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.model_data import nonempty_split, read_for
 from aadml.runs.prepare import clips_to_fit, untrained_model
@@ -32,15 +34,15 @@ def score_model(
     protocol: str | None,
     options: Options,
     relevance: str | None,
+    cluster: str | None,
     allow_other_features: bool,
     on_note: Note,
 ) -> Evaluation:
     """Score a model, or the model in a folder, on other data than the data of its run; see `aadml.evaluate`."""
     loaded = model if isinstance(model, Model) else load(model)
     splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=on_note)
-    return _scored(
-        Subject(loaded, with_relevance(splits, relevance)), protocol or loaded.facts.protocol, split, options
-    )
+    splits = with_relevance(splits if cluster is None else with_clusters(splits, cluster), relevance)
+    return _scored(Subject(loaded, splits), protocol or loaded.facts.protocol, split, options)
 
 
 def subject_of(run: Run) -> Subject:
@@ -61,6 +63,7 @@ def evaluate_under_each(
     split: str = "test",
     options: Options = FULL,
     relevance: str | None = None,
+    cluster: str | None = None,
     on_note: Note | None = None,
 ) -> list[Evaluation]:
     """Score a run on its own data under several protocols, and add the evaluations to the run.
@@ -71,24 +74,48 @@ def evaluate_under_each(
         split: split to score.
         options: options of the evaluation.
         relevance: relevance rule; None for the rule of the run.
+        cluster: column whose groups of clips are resampled for intervals; None for the choice of the run.
         on_note: called with notes for the user.
 
     Raises:
         InputError: the folder is not a trained run, or a protocol cannot score it.
     """
-    run = load_run(folder)
+    run, say = load_run(folder), on_note or (lambda message: None)
     subject, facts = subject_of(run), run.model.facts
     if relevance is not None:
         subject = replace(subject, splits=with_relevance(run.splits, relevance))
-    changed = [*options.changed(), *([] if relevance is None else [f"relevance-{relevance}"])]
+    if cluster is not None:
+        subject = replace(subject, splits=with_clusters(subject.splits, cluster))
+        for note in subject.splits.notes[len(run.splits.notes) :]:
+            say(note)
+    rules = {"relevance": relevance, "cluster": cluster}
+    changed = [*options.changed(), *(f"{name}-{rule}" for name, rule in rules.items() if rule is not None)]
     evaluations = [_scored(subject, protocol or facts.protocol, split, options) for protocol in protocols]
     records = {
         evaluation_file(e.protocol, split, *changed): replace(e.record(), label=facts.label, seed=facts.seed)
         for e in evaluations
     }
     files = {name: to_bytes(record.to_json()) for name, record in records.items()}
-    add_to_run(run.folder, files, on_note or (lambda message: None))
+    add_to_run(run.folder, files, say)
     return evaluations
+
+
+def add_unit_values(folder: Path, config: Config) -> PerUnit:
+    """Add the pseudo-values of the test clips to a run that was scored by an earlier version, and return them.
+
+    Args:
+        folder: folder of the run.
+        config: config of the run, with the present place of the data.
+
+    Raises:
+        InputError: the data cannot be read.
+    """
+    record, subject = read_evaluation(folder), Subject(load(folder), load_splits(config))
+    evaluation = _scored(subject, record.protocol, record.split, FULL)
+    per_unit = evaluation.per_unit()
+    record = replace(record, map_mean_interval=list(evaluation.map_interval), per_unit=per_unit)
+    add_to_run(folder, {EVALUATION: to_bytes(record.to_json())}, lambda message: None)
+    return per_unit
 
 
 def add_to_run(folder: Path, files: Mapping[str, bytes], note: Note) -> None:

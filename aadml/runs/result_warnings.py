@@ -9,7 +9,6 @@ from aadml.comparison.stored_rows import BLOCK
 from aadml.methods.training.session import Record, numbers
 from aadml.model.facts import Facts
 from aadml.retrieval.results import Evaluation
-from aadml.retrieval.significance import bootstrap_interval
 
 RAN_AWAY = 10.0
 """Largest ratio of the last loss to the loss of the first batch without a warning that training diverged."""
@@ -40,12 +39,12 @@ def _constant_features(train: Clips) -> Iterator[str]:
 
 def _chance(evaluation: Evaluation) -> Iterator[str]:
     for result in evaluation.directions:
-        low, high = bootstrap_interval(result.average_precision)
+        low, high = result.map_interval
         level = float(result.chance.mean())
         if low <= level:
             yield (
-                f"{result.name}: MAP {result.map:.3f} ({low:.3f} to {high:.3f} over queries) is within noise of chance "
-                f"({level:.3f})"
+                f"{result.name}: MAP {result.map:.3f} ({low:.3f} to {high:.3f} over test sets) is within noise of "
+                f"chance ({level:.3f})"
             )
 
 

@@ -52,7 +52,9 @@ def score_model(
     """
     facts = model.facts
     embeddings = model.embed_clips(splits[scoring.split])
-    evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
+    evaluation = evaluate(
+        embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics, clusters=splits.clusters
+    )
     if config.common.unseen_classes is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension belongs to a tested class
     steps = [int(numbers(record).get("steps", 0)) for record in session.history]

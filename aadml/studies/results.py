@@ -11,6 +11,7 @@ from aadml.reports.tables import Cell as TableCell
 from aadml.retrieval import significance
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import NEGLIGIBLE, Difference, Pair, Spread, Values
+from aadml.runs.protocol_scores import add_unit_values
 from aadml.runs.session import read_records
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job, scored
@@ -25,16 +26,14 @@ class RunScores:
     Attributes:
         record: content of `evaluation.json`, with the metrics that were added later.
         epochs: content of `metrics.jsonl`.
-        ids: ids of the average precisions, (q,).
-        average_precision: average precisions, (q,), whose mean is the mean MAP. If all directions have the same
-            queries, each value is the mean of a clip over the directions. Otherwise there is one value per query,
-            weighted so that all directions count the same.
+        units: names of the n test clips, or of their clusters.
+        values: pseudo-value (n,) of the mean MAP of each unit; their mean is the mean MAP.
     """
 
     record: EvaluationRecord
     epochs: Sequence[Record]
-    ids: tuple[str, ...]
-    average_precision: Values
+    units: tuple[str, ...]
+    values: Values
 
     @property
     def map_mean(self) -> float:
@@ -121,38 +120,31 @@ def mean_map(cells: Iterable[CellScores]) -> str:
 
 
 def read_run(job: Job) -> RunScores:
-    """Read the scores of a finished run.
+    """Read the scores of a finished run; values of clips are added to a run that was scored by an earlier version.
 
     Raises:
-        InputError: the run is not finished, or is damaged.
+        InputError: the run is not finished, or is damaged; or values are missing, and the data cannot be read.
     """
     record = scored(job)
-    queries = [figures.per_query for figures in record.directions.values() if figures.per_query is not None]
-    columns = [np.asarray(scores.average_precision, dtype=np.float64) for scores in queries]
-    if all(scores.id == queries[0].id for scores in queries):
-        ids, values = tuple(queries[0].id), np.mean(columns, axis=0)
-    else:
-        total = sum(len(column) for column in columns)
-        ids = tuple(f"{name} {i}" for name, scores in zip(record.directions, queries, strict=True) for i in scores.id)
-        values = np.concatenate([column * (total / (len(columns) * len(column))) for column in columns])
-    return RunScores(record, read_records(job.folder), ids, values)
+    per_unit = record.per_unit or add_unit_values(job.folder, job.config)
+    values = np.asarray(per_unit.map, dtype=np.float64)
+    return RunScores(record, read_records(job.folder), tuple(per_unit.id), values)
 
 
 def difference(first: CellScores, second: CellScores) -> Difference | None:
-    """Compare two cells on their common seeds, over seeds and queries, or only over seeds.
+    """Compare two cells on their common seeds, over seeds and test clips, or only over seeds.
 
     Returns:
-        First minus second; None if there are no common seeds. If the queries differ between seeds (classes drawn by
+        First minus second; None if there are no common seeds. If the test clips differ between seeds (classes drawn by
         seed), only the means of the seeds are compared.
     """
     pairs = [(first.runs[seed], second.runs[seed]) for seed in first.runs if seed in second.runs]
     if not pairs:
         return None
-    ids = pairs[0][0].ids
-    if len(ids) > 1 and all(run.ids == ids for pair in pairs for run in pair):
-        return significance.seeds_and_queries(
-            np.stack([run.average_precision for run, _ in pairs]),
-            np.stack([other.average_precision for _, other in pairs]),
+    units = pairs[0][0].units
+    if len(units) > 1 and all(run.units == units for pair in pairs for run in pair):
+        return significance.seeds_and_clips(
+            *(np.stack([run.values for run in side]) for side in zip(*pairs, strict=True))
         )
     if len(pairs) < 2:
         nothing = float("nan")
@@ -196,7 +188,7 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
     known = list(tested)
     if not known:
         return []
-    words = {"both": "seeds and queries", "seeds": "seeds (their queries differ)"}
+    words = {"both": "seeds and test clips", "seeds": "seeds (their test clips differ)"}
     over = " and ".join(words[kind] for kind in sorted({minus.over for minus in known}) if kind in words)
     count = sum(not math.isnan(minus.p) for minus in known)
     if not count:

@@ -16,7 +16,7 @@ from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.record import EvaluationRecord
-from aadml.retrieval.significance import bootstrap_interval
+from aadml.retrieval.significance import mean_interval
 from aadml.retrieval.summary import summary
 
 
@@ -37,7 +37,7 @@ def test_each_query_of_a_sample_has_the_figure_that_it_has_among_all(gallery):
         assert len(few.ids) == len(set(few.ids)) == 13
         assert [among[name] for name in few.ids] == few.average_precision.tolist()
         assert few.gallery == all_of_them.gallery
-        assert few.map_interval == bootstrap_interval(few.average_precision)
+        assert few.map_interval == mean_interval(few.unit_values)
     assert {result.ids for result in some.directions} == {some.directions[0].ids}
 
 

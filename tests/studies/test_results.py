@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from aadml.configuration.config import resolve
-from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve
-from aadml.retrieval.significance import Difference, paired_t, seeds_and_queries
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerUnit, ScopeCurve
+from aadml.retrieval.significance import Difference, paired_t, seeds_and_clips
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import new_run
 from aadml.studies.grid import Cell
@@ -23,23 +23,22 @@ from aadml.studies.results import (
 )
 
 
-def direction(values, names):
+def direction(values):
     return DirectionRecord(
         map=float(np.mean(values)), map_bounds=[0.0, 1.0], map_interval=[0.0, 1.0], chance=0.1, tie_rate=0.0,
         queries=len(values), queries_without_relevant=0, gallery=9, scope=ScopeCurve([], [], [], []), by_class={},
-        per_query=PerQuery(list(names), list(values)), figures={("recall_at", "5"): float(np.max(values))},
+        figures={("recall_at", "5"): float(np.max(values))},
     )  # fmt: skip
 
 
 def run(folder, first, second, ids=None):
-    """Write the evaluation of a run with the given average precisions of two directions."""
-    columns = {"audio-visual": first, "visual-audio": second}
-    names = ids or {name: [f"clip{i}" for i in range(len(values))] for name, values in columns.items()}
-    directions = {name: direction(values, names[name]) for name, values in columns.items()}
+    """Write the evaluation of a run with values of clips in two directions, and read its scores."""
+    directions = {name: direction(values) for name, values in (("audio-visual", first), ("visual-audio", second))}
+    names = ids or [f"clip{i}" for i in range(len(first))]
     record = EvaluationRecord(
         protocol="inductive", split="test", similarity="cosine", chance=0.1, tie_rate=0.0, directions=directions,
         map_mean=float(np.mean([one.map for one in directions.values()])), label="cca", seed=0, seconds=1.5,
-        parameters=7, verdicts=[],
+        parameters=7, verdicts=[], per_unit=PerUnit(names, np.mean([first, second], axis=0).tolist()),
     )  # fmt: skip
     with new_run(folder) as store:
         store.commit({EVALUATION: json.dumps(record.to_json()).encode()})
@@ -50,25 +49,18 @@ def cell(name, runs):
     return CellScores(Cell(name, resolve({"method": "cca", "data": "x"})), dict(enumerate(runs)))
 
 
-def test_a_clip_that_asks_in_both_directions_counts_once(tmp_path):
+def test_the_values_of_clips_are_read(tmp_path):
     scores = run(tmp_path / "a", [0.2, 0.4, 0.9], [0.6, 0.0, 0.1])
-    np.testing.assert_allclose(scores.average_precision, [0.4, 0.2, 0.5])
-    assert scores.average_precision.mean() == pytest.approx(scores.map_mean)
+    assert scores.units == ("clip0", "clip1", "clip2")
+    np.testing.assert_allclose(scores.values, [0.4, 0.2, 0.5])
 
 
-def test_directions_of_unequal_size_count_the_same(tmp_path):
-    ids = {"audio-visual": ["a"], "visual-audio": ["a", "b", "c"]}
-    scores = run(tmp_path / "a", [0.8], [0.3, 0.6, 0.0], ids)
-    assert len(scores.ids) == len(set(scores.ids)) == 4
-    assert scores.average_precision.mean() == pytest.approx(scores.map_mean)
-
-
-def test_differences_are_those_of_seeds_and_queries(tmp_path):
+def test_differences_are_those_of_seeds_and_clips(tmp_path):
     generator = np.random.default_rng(0)
     first, second = generator.random((2, 3, 20))
     one = cell("one", [run(tmp_path / f"one{s}", row, row) for s, row in enumerate(first)])
     other = cell("other", [run(tmp_path / f"other{s}", row, row) for s, row in enumerate(second)])
-    expected = seeds_and_queries(first, second)
+    expected = seeds_and_clips(first, second)
     assert difference(one, other) == expected
     corrected = differences({"one": one, "other": other}, [("one", "other"), ("other", "one")])
     assert corrected["one", "other"].p == pytest.approx(min(1, 2 * expected.p))
@@ -76,7 +68,7 @@ def test_differences_are_those_of_seeds_and_queries(tmp_path):
 
 def test_only_seeds_are_compared_where_each_asks_other_queries(tmp_path):
     def several(name, figures):
-        ids = [{k: [f"{s}{i}" for i in range(2)] for k in ("audio-visual", "visual-audio")} for s in range(3)]
+        ids = [[f"{s}{i}" for i in range(2)] for s in range(3)]
         return cell(name, [run(tmp_path / f"{name}{s}", [f, f], [f, f], ids[s]) for s, f in enumerate(figures)])
 
     found = difference(several("one", [0.5, 0.6, 0.8]), several("other", [0.4, 0.4, 0.7]))
@@ -139,7 +131,7 @@ def test_p_is_said_to_be_corrected_where_several_are_compared():
     one = Difference(0.0123, 0.004, 0.0301, "both", 0.004, 0.0206, 0.6)
     (alone,), (several,) = how_tested([one]), how_tested([one, one])
     assert alone.startswith(
-        "Differences of the mean MAP [95 % interval] are paired over seeds and queries. The mark * is"
+        "Differences of the mean MAP [95 % interval] are paired over seeds and test clips. The mark * is"
     )
     assert ". Intervals and p are corrected for 2 comparisons (Holm). The mark * is significance at 5 %" in several
 

@@ -7,10 +7,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import nctdtr, stdtrit
 
-from aadml.retrieval.significance import LEVEL, Difference, Pair, holm, paired_t, seeds_and_queries
+from aadml.retrieval.significance import LEVEL, Difference, Pair, holm, paired_t
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
 from scripts.experiments.anchor_aware.finals import LOOKS, SECOND, finals
 from scripts.experiments.anchor_aware.ledger import Ledger, Precisions, Row
+from scripts.experiments.anchor_aware.plan_interval import seeds_and_queries
 from scripts.experiments.anchor_aware.sequential import LOOK_LEVEL, look_interval, sign_flip
 
 MARGIN = 0.02

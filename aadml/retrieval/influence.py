@@ -1,0 +1,123 @@
+"""Influence of test clips on MAP, as queries and as items of the gallery.
+
+MAP is a function of weights of the clips. Clip i has weight w_i as a query, and as an item for the other queries.
+
+    MAP(w) = sum_i w_i AP_i(w) / sum_i w_i,   AP_i(w) = sum_r w_r P_r / sum_r w_r,   P_r = H_r / T_r
+
+H_r is the weight of the relevant items, and T_r the weight of all items, at or above the relevant item r. Tied items
+count half for each other. The influence of a clip is the derivative of MAP by its weight at w = 1 (infinitesimal
+jackknife; Jaeckel, 1972; Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 6). A bootstrap
+that draws clips in both roles has this variance to first order.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.comparison.relevance import Relevant
+from aadml.retrieval.ranking import over_scores
+from aadml.retrieval.scores import Indices, Scores, ScoreSource
+from aadml.retrieval.sorted_hits import SORTED
+from aadml.retrieval.ties import Values
+
+Bound = Indices | slice
+"""Places (b, n) before which a group of ties starts or ends; a slice of the cumulative sums if no scores are equal."""
+
+QUERIES = 1024
+"""Maximum number of queries for the influence of gallery items; of more queries, an even sample is used."""
+
+
+def gallery_influence(
+    source: ScoreSource, relevant: Relevant, partner: Indices | None = None, *, exclude_partner: bool = False
+) -> Values:
+    """Return the derivative (n,) of the sum of the queries' AP by the weight of each gallery item.
+
+    Args:
+        source: scores of q queries against n items.
+        relevant: items relevant to each query; a query without relevant items is skipped.
+        partner: (q,) column of each query's own clip, -1 if absent; that item has weight 1 for this query,
+            because copies of a clip do not retrieve each other.
+        exclude_partner: whether the own clip is removed from the ranking.
+    """
+    queries = np.flatnonzero(relevant.some)
+    sampled = queries[np.linspace(0, len(queries) - 1, min(QUERIES, len(queries))).round().astype(np.int64)]
+
+    def summed(index: Indices, scores: Scores, hits: NDArray[np.bool_]) -> Values:
+        columns = np.full(len(index), -1) if partner is None else partner[index]
+        return _summed_influence(scores, hits, columns, exclude_partner)
+
+    total = np.zeros(source.shape[1])
+    for part in over_scores(source, relevant, summed, rows=sampled):
+        total += part
+    return total * (len(queries) / max(len(sampled), 1))
+
+
+def _summed_influence(scores: Scores, hits: NDArray[np.bool_], partner: Indices, exclude_partner: bool) -> Values:
+    """Return the derivative (n,) of the sum of the AP of b queries by the weight of each item."""
+    if exclude_partner:
+        scores, hits, row = scores.copy(), hits.copy(), np.arange(len(scores))
+        scores[row, partner], hits[row, partner] = -np.inf, False
+        some = hits.any(axis=1)
+        scores, hits, partner = scores[some], hits[some], partner[some]
+    items = scores.shape[1]
+    total, step = np.zeros(items), max(1, SORTED // items)
+    for first in range(0, len(scores), step):
+        rows = slice(first, first + step)
+        order = np.argsort(-scores[rows], axis=1)
+        hit = np.take_along_axis(hits[rows], order, 1)
+        change = _change(hit, *_groups(np.take_along_axis(scores[rows], order, 1)))
+        change[order == partner[rows, None]] = 0
+        total += np.bincount(order.ravel(), change.ravel(), items)
+    return total
+
+
+def _change(hit: NDArray[np.bool_], above: Values, start: Bound, end: Bound) -> Values:
+    """Return the derivative (b, n) of AP by the weight of each place.
+
+    Args:
+        hit: (b, n) relevance of each place.
+        above: weight of the items at or above each place (T of a relevant item).
+        start: start of the group of ties of each place.
+        end: end of this group.
+    """
+    count = _cumulated(hit)
+    total = count[:, -1:]
+    relevant = (_at(count, start) + _at(count, end) + 1) / 2
+    gain = hit / above
+    precision = gain * relevant
+    loss = precision / above
+    average = precision.sum(axis=1, keepdims=True) / total
+    rise = hit * (precision - average + _below(gain, start, end) + gain / 2)
+    change: Values = (rise - _below(loss, start, end) - loss / 2) / total
+    return change
+
+
+def _groups(values: Scores) -> tuple[Values, Bound, Bound]:
+    """Return the weight at or above each place of sorted rows (b, n), and start and end of its group of ties."""
+    items = values.shape[1]
+    place = np.arange(items)[None]
+    new = np.ones((len(values), items + 1), dtype=bool)
+    new[:, 1:-1] = values[:, 1:] != values[:, :-1]
+    if new.all():
+        return np.arange(1.0, items + 1)[None], slice(0, -1), slice(1, None)
+    start = np.maximum.accumulate(np.where(new[:, :-1], place, 0), axis=1)
+    end = np.minimum.accumulate(np.where(new[:, 1:], place + 1, items)[:, ::-1], axis=1)[:, ::-1]
+    above: Values = (start + end + 1) / 2
+    return above, start, end
+
+
+def _cumulated(values: NDArray[np.generic]) -> Values:
+    """Return the cumulative sums (b, n + 1) of values (b, n), from 0."""
+    total = np.zeros((len(values), values.shape[1] + 1))
+    np.cumsum(values, axis=1, out=total[:, 1:])
+    return total
+
+
+def _at(cumulated: Values, bound: Bound) -> Values:
+    """Return cumulative sums (b, n + 1) at a bound of each place (b, n)."""
+    return cumulated[:, bound] if isinstance(bound, slice) else np.take_along_axis(cumulated, bound, 1)
+
+
+def _below(values: Values, start: Bound, end: Bound) -> Values:
+    """Return for each place the sum of the values below its group of ties, and half the sum of its group."""
+    total = _cumulated(values)
+    return total[:, -1:] - (_at(total, start) + _at(total, end)) / 2

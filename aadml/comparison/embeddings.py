@@ -28,6 +28,8 @@ class Embeddings:
         relevance: rule of relevance; None selects a rule by the data, as in `Clips`.
         present: modality -> (n,) bool, False for a clip without the modality. Such a clip is neither a query nor a
             result in that modality.
+        clusters: id of a clip -> its cluster (speaker, recording), which intervals of MAP resample instead of clips;
+            None for clips.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -40,6 +42,7 @@ class Embeddings:
     all_labels: Tensor | None = None
     relevance: Relevance | None = None
     present: Mapping[Modality, Tensor] = field(default_factory=dict)
+    clusters: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         count = len(self.ids)

@@ -34,7 +34,8 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
     """
     subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
-    evaluation = evaluate(embeddings, protocol=name, split=split, clusters=subject.splits.clusters, **options)
+    embeddings = replace(embeddings, clusters=subject.splits.clusters)
+    evaluation = evaluate(embeddings, protocol=name, split=split, **options)
     return _running(evaluation, embeddings) if any(part.metric == "running" for part in parts) else evaluation
 
 

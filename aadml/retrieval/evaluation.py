@@ -1,6 +1,6 @@
 """Evaluation of embeddings: every direction and metric, with ties, bounds and chance levels."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import get_args
@@ -69,7 +69,6 @@ def evaluate(
     cutoffs: Sequence[int] = CUTOFFS,
     gallery: Gallery = "full",
     queries: int | None = None,
-    clusters: Mapping[str, str] | None = None,
 ) -> Evaluation:
     """Score embeddings in every direction.
 
@@ -83,8 +82,6 @@ def evaluate(
         gallery: items ranked for each query: all clips ("full"), all clips except its own, which is then not relevant
             either ("without-partner"), or the half of the clips without the query, both halves in turn ("disjoint").
         queries: number of queries drawn at random in each direction, against the whole gallery. None uses all queries.
-        clusters: id of a clip -> its cluster (speaker, recording); the intervals of MAP then resample clusters instead
-            of clips.
 
     Raises:
         InputError: there are fewer than two modalities, dimensions differ, a value is NaN, a name is unknown, no query
@@ -96,6 +93,7 @@ def evaluate(
         raise InputError(f"the embeddings have {modalities}; pass embeddings of two modalities")
     require_entry(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity
+    clusters = embeddings.clusters
     names = embeddings.ids if clusters is None else [clusters[name] for name in embeddings.ids]
     units, unit = np.unique(np.asarray(names, dtype=object), return_inverse=True)
     task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs), tuple(units.tolist()), unit)

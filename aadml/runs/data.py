@@ -1,7 +1,7 @@
 """Data of a config: a feature file of any layout, captioned sound, or media."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +113,31 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
     require_one_label(content, data, "train_per_class")
     share, unlabelled = common.validation if drawn else None, common.unlabelled == "keep"
     return few_a_class(splits, count, validation=share, seed=common.seed, keep_unlabelled=unlabelled)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules of an evaluation that replace those of the data.
+
+    Attributes:
+        relevance: relevance rule; None for the rule of the data.
+        cluster: column whose groups of clips are resampled for intervals; None for the choice of the run.
+    """
+
+    relevance: str | None = None
+    cluster: str | None = None
+
+    def applied(self, splits: Splits) -> Splits:
+        """Return data with these rules."""
+        splits = splits if self.relevance is None else with_relevance(splits, self.relevance)
+        return splits if self.cluster is None else with_clusters(splits, self.cluster)
+
+    def changed(self) -> list[str]:
+        """Return the rules that are set, for a file name."""
+        return [f"{name}-{rule}" for name, rule in vars(self).items() if rule is not None]
+
+
+OF_RUN = Rules()
 
 
 def with_clusters(splits: Splits, column: str) -> Splits:

@@ -122,21 +122,21 @@ def evaluate(
         raise InputError(f"evaluate: cluster '{cluster}' is a column of data, but embeddings are scored; pass a model")
     if model is None:
         return _of_embeddings(embeddings, split, protocol, note, options, rule)
+    from aadml.runs.data import Rules
     from aadml.runs.protocol_scores import evaluate_under_each, score_model
 
+    rules = Rules(rule, cluster)
     if data is None and not isinstance(model, Model):
         run, split = Path(model), split or "test"
-        return evaluate_under_each(
-            run, [protocol], split=split, options=options, relevance=rule, cluster=cluster, on_note=note
-        )[0]
+        return evaluate_under_each(run, [protocol], split=split, options=options, rules=rules, on_note=note)[0]
     if data is None:
         raise InputError("evaluate: a model in memory needs data; pass data=")
     if isinstance(data, Clips) and split is not None:
         raise InputError(f"evaluate: split '{split}' given, but all of the Clips are scored; leave out split")
     source = Splits.only_test(data) if isinstance(data, Clips) else data
     evaluation = score_model(
-        model, source, split=split or "test", protocol=protocol, options=options, relevance=rule,
-        cluster=cluster, allow_other_features=allow_other_features, on_note=note,
+        model, source, split=split or "test", protocol=protocol, options=options, rules=rules,
+        allow_other_features=allow_other_features, on_note=note,
     )  # fmt: skip
     return replace(evaluation, split="all") if isinstance(data, Clips) else evaluation
 

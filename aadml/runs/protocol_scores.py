@@ -16,7 +16,7 @@ from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
 from aadml.retrieval.record import PerUnit
 from aadml.retrieval.results import Evaluation
-from aadml.runs.data import load_splits, with_clusters, with_relevance
+from aadml.runs.data import OF_RUN, Rules, load_splits
 from aadml.runs.evaluate import FULL, Options
 from aadml.runs.loading import Run, load, load_run, read_evaluation
 from aadml.runs.manifest import EVALUATION
@@ -33,16 +33,14 @@ def score_model(
     split: str,
     protocol: str | None,
     options: Options,
-    relevance: str | None,
-    cluster: str | None,
+    rules: Rules,
     allow_other_features: bool,
     on_note: Note,
 ) -> Evaluation:
     """Score a model, or the model in a folder, on other data than the data of its run; see `aadml.evaluate`."""
     loaded = model if isinstance(model, Model) else load(model)
     splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=on_note)
-    splits = with_relevance(splits if cluster is None else with_clusters(splits, cluster), relevance)
-    return _scored(Subject(loaded, splits), protocol or loaded.facts.protocol, split, options)
+    return _scored(Subject(loaded, rules.applied(splits)), protocol or loaded.facts.protocol, split, options)
 
 
 def subject_of(run: Run) -> Subject:
@@ -62,8 +60,7 @@ def evaluate_under_each(
     *,
     split: str = "test",
     options: Options = FULL,
-    relevance: str | None = None,
-    cluster: str | None = None,
+    rules: Rules = OF_RUN,
     on_note: Note | None = None,
 ) -> list[Evaluation]:
     """Score a run on its own data under several protocols, and add the evaluations to the run.
@@ -73,8 +70,7 @@ def evaluate_under_each(
         protocols: keys of PROTOCOLS, or leaks joined by "+"; None is the protocol of the run.
         split: split to score.
         options: options of the evaluation.
-        relevance: relevance rule; None for the rule of the run.
-        cluster: column whose groups of clips are resampled for intervals; None for the choice of the run.
+        rules: rules that replace those of the run.
         on_note: called with notes for the user.
 
     Raises:
@@ -82,14 +78,11 @@ def evaluate_under_each(
     """
     run, say = load_run(folder), on_note or (lambda message: None)
     subject, facts = subject_of(run), run.model.facts
-    if relevance is not None:
-        subject = replace(subject, splits=with_relevance(run.splits, relevance))
-    if cluster is not None:
-        subject = replace(subject, splits=with_clusters(subject.splits, cluster))
+    subject = replace(subject, splits=rules.applied(run.splits))
+    if rules.cluster is not None:
         for note in subject.splits.notes[len(run.splits.notes) :]:
             say(note)
-    rules = {"relevance": relevance, "cluster": cluster}
-    changed = [*options.changed(), *(f"{name}-{rule}" for name, rule in rules.items() if rule is not None)]
+    changed = [*options.changed(), *rules.changed()]
     evaluations = [_scored(subject, protocol or facts.protocol, split, options) for protocol in protocols]
     records = {
         evaluation_file(e.protocol, split, *changed): replace(e.record(), label=facts.label, seed=facts.seed)

@@ -51,10 +51,8 @@ def score_model(
         scoring: extent of the evaluation.
     """
     facts = model.facts
-    embeddings = model.embed_clips(splits[scoring.split])
-    evaluation = evaluate(
-        embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics, clusters=splits.clusters
-    )
+    embeddings = replace(model.embed_clips(splits[scoring.split]), clusters=splits.clusters)
+    evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
     if config.common.unseen_classes is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension belongs to a tested class
     steps = [int(numbers(record).get("steps", 0)) for record in session.history]

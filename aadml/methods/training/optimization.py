@@ -1,9 +1,8 @@
 """Optimizers of the players of a learner: built from the `training` section, saved and restored as plain tensors."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -98,7 +97,7 @@ def build_optimizer(parameters: Iterable[nn.Parameter], settings: Training) -> t
     """Build the optimizer of `settings`, with the fused implementation if torch has one."""
     build = _without_compiler(lookup(OPTIMIZERS, settings.optimizer, "training.optimizer"))
     known = inspect.signature(build).parameters
-    options: dict[str, Any] = {
+    options = {
         "lr": settings.learning_rate,
         "weight_decay": settings.weight_decay,
         "betas": settings.betas,
@@ -112,7 +111,7 @@ _COMPILED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
 
 
 @cache
-def _without_compiler(kind: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
+def _without_compiler(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
     """Return an optimizer whose methods do not import `torch._dynamo`, which only compiled steps need (1.2 s)."""
     plain = {name: inspect.unwrap(getattr(kind, name)) for name in _COMPILED}
     return type(kind.__name__, (kind,), {**plain, "step": torch.no_grad()(inspect.unwrap(kind.step))})

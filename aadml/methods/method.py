@@ -94,7 +94,7 @@ class Context:
             raise InputError(
                 f"{method} needs one class per clip, but {self.unlabelled} training or validation clips have no label; "
                 "omit these clips (--set unlabelled=drop), or choose few-labels or pairs (--method), which learn from "
-                "unlabelled clips too"
+                "unlabeled clips too"
             )
         if not self.classes:
             raise InputError(

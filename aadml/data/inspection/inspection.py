@@ -213,7 +213,7 @@ def _label_warnings(content: FeatureFile) -> list[str]:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
         return [f"{several} clips have several labels: methods that train on classes leave them out"]
     without = int((content.labels == UNLABELLED).sum())
-    warning = f"{without} clips have no label: few-labels and pairs train on these clips, other methods leave them out"
+    warning = f"{without} clips have no label; only the methods few-labels and pairs train on these clips"
     return [warning] if without else []
 
 

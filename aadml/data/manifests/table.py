@@ -128,7 +128,7 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
         new, equals, old = (word.strip() for word in part.partition("="))
         if not equals or not new or not old:
             raise InputError(
-                f"--columns {part}: does not have the form NEW=COLUMN; write, for example, media=filename,label=class"
+                f"--columns {part} does not have the form NEW=COLUMN; write, for example, media=filename,label=class"
             )
         if old not in names:
             raise InputError(f"{place}: has no column '{old}'; {suggestion(old, known)}")
@@ -151,7 +151,7 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
         guesses = {role: _guess(role, known) for role in _GUESSES}
         advice = ",".join(f"{role}={name}" for role, name in guesses.items() if name)
         raise InputError(
-            f"{place}: has no column 'media'; its columns are {', '.join(known)}; "
+            f"{place}: has no column 'media' (its columns are {', '.join(known)}); "
             f"choose from these columns: --columns {advice if guesses['media'] else 'media=COLUMN,label=COLUMN'}"
         )
     return names
@@ -174,9 +174,7 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
         raise InputError(f"{place}: has no media file in {_lines(empty)}; fill in the cells")
     bare = [line for line, clip in rows if labelled and not clip.labels]
     if bare:
-        raise InputError(
-            f"{place}: has no label in {_lines(bare)}; fill in the cells, or leave all labels out: --no-labels"
-        )
+        raise InputError(f"{place}: has no label in {_lines(bare)}; fill in the cells, or pass --no-labels")
     lines_of: dict[str | Path, list[int]] = defaultdict(list)
     for line, clip in rows:
         lines_of[clip.id if named else clip.media].append(line)
@@ -207,8 +205,8 @@ def _notes(clips: Sequence[ListedClip], names: Mapping[str, str], *, labelled: b
         )
     if several:
         notes.append(
-            f"{several} clips have several labels: they are kept, extracted and embedded, but methods do not train on "
-            "several labels yet; --first-label keeps the first"
+            f"{several} clips have several labels, which are kept; methods do not train on such clips yet, unless "
+            "--first-label keeps only the first label"
         )
     return notes
 

@@ -167,7 +167,7 @@ def test_a_flat_folder_becomes_features_whose_pairs_are_trained_on(tmp_path):
     assert (found["clips"], found["classes"]) == (10, {})
     shown = call("inspect", tmp_path / "f.h5")
     assert shown.exit_code == 0
-    assert "warning: the clips have no labels: only a query's own partner is relevant" in shown.stderr
+    assert "warning: the clips have no labels, so only a query's own partner is relevant" in shown.stderr
     call("convert", tmp_path / "f.h5", tmp_path / "g.h5")
     assert (tmp_path / "g.h5").read_bytes() == (tmp_path / "f.h5").read_bytes()
     trained = call("train", "--data", tmp_path / "f.h5", "--runs", tmp_path / "runs", "--epochs", 1, "--criterion",

@@ -12,7 +12,7 @@ OTHER_PROXY = "names a loss with another proxy; pass triplet, because every loss
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--losses", "triplet,xbm-triplet"], f"--losses xbm-triplet: {OTHER_PROXY}"),
+        (["--losses", "triplet,xbm-triplet"], f"--losses xbm-triplet {OTHER_PROXY}"),
         (["--methods", ","],
          "compare: there are no methods and no losses; pass --methods all, --losses all, or names of both"),
         (["--methods", "cca", "--config", "x.yaml"],

@@ -286,7 +286,7 @@ def test_top_k_is_a_plain_argsort_with_ties_by_index(model, k):
 
 @pytest.mark.parametrize("k", [0, -1, 13, 2.5, "3", None, True])
 def test_a_k_that_cannot_be_is_refused(model, k):
-    with pytest.raises(InputError, match="k is "):
+    with pytest.raises(InputError, match=r"\bk (is|has type) "):
         model.top_k(np.ones((2, 3)), np.ones((12, 3)), k=k)
 
 

@@ -88,9 +88,8 @@ def epoch_figures(group: Group) -> Figures:
         title: drawn(bands_over, bands, x="epoch", y=title.split(",")[0]) for title, bands in panels.items() if bands
     }
     named = ("loss", "split", "figure", "epoch", "value")
-    return figures, Table(
-        named, tuple(lines), f"Loss and MAP by epoch. Test curves were not used for any choice. {group.about}"
-    )
+    about = f"Loss and MAP by epoch. Test curves were not used for any choice. {group.about}"
+    return figures, Table(named, tuple(lines), about)
 
 
 def _over_seeds(band: Band, *names: str) -> list[tuple[Cell, ...]]:

@@ -79,8 +79,8 @@ def _opened(place: str) -> Iterator[h5py.File]:
         with h5py.File(place, "r") as file:
             if CHECKSUMS in file.attrs:
                 raise DamagedFileError(
-                    f"{place}: its checksums are missing, because the file was truncated or changed by another "
-                    "program; restore the file from a copy, or create it again"
+                    f"{place}: is damaged, as its checksums are missing (the file was truncated, or another program "
+                    "changed the file); restore the file from a copy, or create it again"
                 )
             yield file
         return

@@ -33,11 +33,11 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(
-            f"{place}: is damaged, because its content is not JSON ({error}); restore the file from a copy"
+            f"{place}: is damaged, as its content is not JSON ({error}); restore the file from a copy"
         ) from error
     if not isinstance(content, dict):
         raise DamagedFileError(
-            f"{place}: is damaged, because its content is not a JSON object; restore the file from a copy"
+            f"{place}: is damaged, as its content is not a JSON object; restore the file from a copy"
         )
     return content
 

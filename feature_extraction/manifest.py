@@ -103,7 +103,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """
     place = os.fspath(path)
     if not Path(path).is_file():
-        kind = "is a folder" if Path(path).is_dir() else "no such file"
+        kind = "is a folder" if Path(path).is_dir() else "does not exist"
         raise InputError(f"{place}: {kind}; pass a manifest, a CSV file")
     try:
         with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:

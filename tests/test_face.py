@@ -159,9 +159,9 @@ def test_several_modalities_give_a_dictionary(model, splits):
 NAN = np.full((2, 6), np.nan)
 MASKED = np.ma.MaskedArray(np.zeros((2, 6)), mask=np.eye(2, 6))
 WRONG = {
-    "nothing": ({}, "no items given"),
+    "nothing": ({}, "no items were passed"),
     "an unknown modality": ({"sound": np.zeros((2, 6))}, "no modality 'sound'; choose from audio, visual"),
-    "another width": ({"audio": np.zeros((2, 5))}, "5 dimensions given; pass features with 6 dimensions"),
+    "another width": ({"audio": np.zeros((2, 5))}, "the features have 5 dimensions; pass features of 6 dimensions"),
     "one number": ({"audio": 3.0}, r"shape \(\)"),
     "no rows and no width": ({"audio": []}, r"shape \(0,\)"),
     "three axes": ({"audio": np.zeros((1, 2, 6))}, r"shape \(1, 2, 6\)"),
@@ -180,7 +180,7 @@ WRONG = {
     "masked": ({"audio": MASKED}, "masked array"),
     "paths and numbers": ({"audio": ["a.wav", 3]}, "not an array of numbers"),
     "a name that is too long": ({"audio": "x" * 300}, "cannot be read or written"),
-    "a file that is not there": ({"audio": "nowhere.wav"}, r"nowhere\.wav: no such file"),
+    "a file that is not there": ({"audio": "nowhere.wav"}, r"nowhere\.wav: does not exist"),
 }
 
 
@@ -286,7 +286,7 @@ def test_top_k_is_a_plain_argsort_with_ties_by_index(model, k):
 
 @pytest.mark.parametrize("k", [0, -1, 13, 2.5, "3", None, True])
 def test_a_k_that_cannot_be_is_refused(model, k):
-    with pytest.raises(InputError, match="k: "):
+    with pytest.raises(InputError, match=r"\bk (is|has type) "):
         model.top_k(np.ones((2, 3)), np.ones((12, 3)), k=k)
 
 
@@ -313,17 +313,17 @@ def test_settings_of_another_kind_are_refused_in_a_line(splits, settings, tmp_pa
         lambda: aadml.fit(splits, settings=settings),
         lambda: aadml.compare(data=tmp_path / "f.h5", methods="cca", settings=settings, output=tmp_path / "out"),
     ):
-        with pytest.raises(InputError, match=r'^settings: .* given; pass .*proxy\.k=5"\]$'):
+        with pytest.raises(InputError, match=r'^settings: .* does not name settings; pass .*proxy\.k=5"\]$'):
             call()
 
 
 def test_options_and_views_of_another_kind_are_refused_in_a_line(tmp_path):
     aadml.sample_data(tmp_path, clips=10, seconds=0.5)
     for options in ("hop=1", 5, ["audio"], {"audio": 5}):
-        with pytest.raises(InputError, match=r"^options: .* given; pass options by modality"):
+        with pytest.raises(InputError, match=r"^options: .* has no modalities; pass, for example, "):
             aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", options=options)
     np.savez(tmp_path / "f.npz", a=np.ones((4, 2)))
-    with pytest.raises(InputError, match=r"^views: 'flow=a' given"):
+    with pytest.raises(InputError, match=r"^views: 'flow=a' does not name views"):
         aadml.read(tmp_path / "f.npz", views="flow=a")
 
 

@@ -52,7 +52,7 @@ def test_an_encoder_is_audited_on_data_in_memory(clips):
 
 
 def test_clips_have_no_training_split_to_audit(clips):
-    with pytest.raises(InputError, match="split 'train' given, but all of the Clips are scored; leave out split"):
+    with pytest.raises(InputError, match="split is 'train', but all of the Clips are scored; leave out split"):
         aadml.audit(encoder=lambda features, labels: features, data=clips, split="train")
 
 

@@ -107,7 +107,7 @@ def cli(context: click.Context) -> None:
     """
     if started() and context.invoked_subcommand != "train":
         raise InputError(
-            f"{context.invoked_subcommand}: was started by torchrun, but runs in one process; start the command "
+            f"{context.invoked_subcommand} was started by torchrun, but runs in one process; start the command "
             "without torchrun"
         )
 

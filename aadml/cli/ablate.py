@@ -17,7 +17,7 @@ from aadml.cli.trust import trust_option
     multiple=True,
     required=True,
     metavar="KEY=VALUES",
-    help="Configuration key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Repeat to form a grid.",
+    help="Configuration key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Repeat --over for a grid.",
 )
 @key_flag("data")
 @click.option("--method", help="Method of `aadml list methods`, with the preset configs/METHOD.yaml.")

@@ -91,8 +91,8 @@ def command(
     from aadml.cli.progress import note
 
     if (run is None) == (embeddings is None):
-        subjects = "neither RUN nor --embeddings" if run is None else "both RUN and --embeddings"
-        raise click.UsageError(f"{subjects} given; pass either a run or model folder, or --embeddings FILE")
+        problem = "neither RUN nor --embeddings is given" if run is None else "both RUN and --embeddings are given"
+        raise click.UsageError(f"{problem}; pass either a run or model folder, or --embeddings FILE")
     if per_query and not as_json:
         raise click.UsageError("--per-query applies to --json only; pass --json as well")
     evaluation = aadml.evaluate(run, embeddings=embeddings, on_note=note, **options)

@@ -121,9 +121,9 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
     lacking = Counter((missing.modality, missing.reason) for missing in outcome.lacking)
     for (modality, reason), count in sorted(lacking.items()):
         lack = (
-            f"kept without {modality}, masked"
+            f"the clip is kept, and {modality} is masked"
             if modality in written
-            else f"every clip lacks {modality}, so none is written"
+            else f"every clip lacks {modality}, so no {modality} features are written"
         )
         rows.append((reason, count, f"{lack}: {REASONS[reason]}"))
     rows.append(("all", outcome.clips, f"in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call"))

@@ -20,7 +20,7 @@ def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "views",
         multiple=True,
         metavar="NAME=VIEW",
-        help="View to use as another modality, such as flow=raft. Repeatable.",
+        help="View to use as another modality, such as flow=raft. Repeat the option for further views.",
     )
     command = view(command)
     for name in ("text", "visual", "audio"):

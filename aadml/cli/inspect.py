@@ -93,13 +93,14 @@ def _sequence_lines(contents: Any) -> list[str]:
             line += f", one row every {rows['step']:.4g} s"
         if rows.get("earliest") is not None:
             line += f", the first rows at {rows['earliest']:.4g} to {rows['latest']:.4g} s"
-        lines.append(
-            line if "step" in rows else f"{line}; the rows have no times (version 1), so extract again to join by time"
-        )
+        if "step" not in rows:
+            line += "; the rows have no times (version 1), so extract the clips again to join rows by time"
+        lines.append(line)
     if any("step" in rows for rows in contents.sequences.values()):
         lines.append(
             "join by time: for clip i, the row of modality M at second t is M_offsets[i] + "
-            "searchsorted(M_times[M_offsets[i]:M_offsets[i + 1]], t, side='right') - 1, in Python "
-            "sequences[M].rows_at(i, [t]); use one t for both modalities, and s + 0.5 for segment s of AVE's labels"
+            "searchsorted(M_times[M_offsets[i]:M_offsets[i + 1]], t, side='right') - 1 (in Python: "
+            "sequences[M].rows_at(i, [t])). Use the same t for both modalities, and s + 0.5 for segment s of AVE's "
+            "labels."
         )
     return lines

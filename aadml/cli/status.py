@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def command(output: str, as_json: bool) -> None:
     """Show the progress of the extraction of F.h5, whether or not it is running.
 
-    F.h5 is the output of `aadml extract`, for a whole job or a shard; the shards of a job are summed. The exit status
+    F.h5 is the output of `aadml extract`, for a whole job or a shard; the counts of shards are added. The exit status
     is 1 if the job stopped early or a clip failed.
     """
     import json

@@ -151,7 +151,7 @@ class Relevance(ABC):
 
     Attributes:
         name: name in options and reports.
-        words: description, as the end of "relevant is ...".
+        words: description, as the end of "a relevant result is ...".
     """
 
     name: ClassVar[str]

@@ -1,5 +1,6 @@
 """Configs, checked against the arguments of the objects that they configure and completed with defaults."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -220,7 +221,7 @@ class ConfigFile:
         try:
             return self._resolved(stored=stored)
         except InputError as error:
-            place = self.places.get(str(error).partition(":")[0])
+            place = self.places.get(re.split(":| is ", str(error), maxsplit=1)[0])
             if place is None:
                 raise
             raise type(error)(f"{place}: {error}") from error
@@ -271,16 +272,14 @@ class ConfigFile:
         options = self.values.get(section, {})
         if isinstance(options, Mapping) and all(isinstance(key, str) for key in options):
             return OptionValues(**options)
-        raise InputError(f"{section}: {as_yaml(options)} given; pass a mapping of options, or leave out the section")
+        raise InputError(f"{section} is {as_yaml(options)}; pass a mapping of options, or leave out the section")
 
     def _lists_of_values(self) -> dict[str, list[object]]:
         """Return the values to try, by key, of the section `tuning`."""
         space: dict[str, list[object]] = {}
         for key, choices in vars(self._options(TUNING)).items():
             if not isinstance(choices, list) or not choices:
-                raise InputError(
-                    f"{TUNING}.{key}: {as_yaml(choices)} is given; pass a list of at least one value to try"
-                )
+                raise InputError(f"{TUNING}.{key} is {as_yaml(choices)}; pass a list of at least one value to try")
             space[key] = choices
         return space
 

@@ -47,7 +47,7 @@ def setting_pairs(settings: Settings, flag: str = "--set") -> list[Setting]:
     listed = () if settings is None else settings
     are_settings = isinstance(listed, Sequence) and all(isinstance(item, str | Setting) for item in listed)
     if isinstance(listed, str | Setting) or not are_settings:
-        raise InputError(f'settings: {settings!r} given; pass {{"proxy.k": 5}} or ["proxy.k=5"]')
+        raise InputError(f'settings: {settings!r:.80} does not name settings; pass {{"proxy.k": 5}} or ["proxy.k=5"]')
     return [parse_setting(item, flag) if isinstance(item, str) else item for item in listed]
 
 
@@ -59,7 +59,7 @@ def parse_setting(text: str, flag: str = "--set") -> Setting:
     """
     path, sign, value = text.partition("=")
     if not sign or not path.strip():
-        raise InputError(f"{flag} {text}: does not have the form key=value; pass, for example, proxy.k=5")
+        raise InputError(f"{flag} {text} does not have the form key=value; pass, for example, proxy.k=5")
     try:
         return Setting(path.strip(), strict_yaml.load(value))
     except InputError as error:
@@ -107,7 +107,7 @@ def named(section: object, where: str) -> tuple[str, OptionValues]:
         and all(isinstance(k, str) for k in section)
     ):
         return str(section["name"]), without(OptionValues(**section), ("name",))
-    raise InputError(f"{where}: {as_yaml(section)} given; pass a name, or a mapping with a 'name'")
+    raise InputError(f"{where} is {as_yaml(section)}; pass a name, or a mapping with a 'name'")
 
 
 def expand_loss(values: Mapping[str, object]) -> dict[str, object]:

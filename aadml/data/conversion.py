@@ -117,7 +117,7 @@ def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     kind, _, shares = rule.partition(":")
     if kind != "random":
         raise InputError(
-            f"--split {rule}: is not a random division; write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2"
+            f"--split {rule} is not a random division; write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2"
         )
     labels = [() if label == UNLABELLED else (content.class_names[label],) for label in content.labels]
     splits = tuple(divide(labels, content.ids, shares_of(shares), seed))

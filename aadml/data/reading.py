@@ -71,7 +71,7 @@ def open_data(
         return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
     if not place.exists():
         shown = repr(str(place)) if "\0" in str(place) else place
-        raise InputError(f"{shown}: no such file or folder; check the path")
+        raise InputError(f"{shown}: does not exist; check the path")
     name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
     if name == FEATURE_FILE:
         _refuse_unused(place, "a feature file has", chosen | names)
@@ -103,7 +103,7 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
     """
     views = () if views is None else views
     if not isinstance(views, Mapping | list | tuple) or not all(isinstance(text, str) for text in views):
-        raise InputError(f'views: {views!r:.80} given; pass {{"flow": VIEW}} or ["flow=VIEW"]')
+        raise InputError(f'views: {views!r:.80} does not name views; pass {{"flow": VIEW}} or ["flow=VIEW"]')
     pairs = list(views.items()) if isinstance(views, Mapping) else [_pair(text) for text in views]
     view_of: dict[str, str] = {}
     for name, view in [("audio", audio), ("visual", visual), ("text", text), *pairs]:
@@ -157,7 +157,7 @@ def _best(path: Path, kind: str, keys: Sequence[str]) -> str:
     best = max(shares, key=lambda name: shares[name])
     if shares[best] == 0:
         names = ", ".join(sorted(keys)[:20]) or "nothing"
-        raise InputError(f"{path}: {wrong_kind_hint(path) or f'has no known layout; it holds {names}; {_known()}'}")
+        raise InputError(f"{path}: {wrong_kind_hint(path) or f'has no known layout (it holds {names}); {_known()}'}")
     return best
 
 

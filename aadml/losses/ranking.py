@@ -51,7 +51,7 @@ def ranking(
     costs = {"hinge_then_mean": _hinge_then_mean, "mean_then_hinge": _mean_then_hinge}
     if full_reduce in costs:
         return summed(comparison, dissimilarities(comparison, score), partial(costs[full_reduce], margin=margin))
-    raise InputError(f"loss.full_reduce: '{full_reduce}' given; choose {' or '.join(get_args(FullReduce))}")
+    raise InputError(f"loss.full_reduce is '{full_reduce}'; choose {' or '.join(get_args(FullReduce))}")
 
 
 def _hinge_then_mean(rows: Rows, margin: float) -> Costs:

@@ -64,7 +64,7 @@ def triplet_weighted(
         steepest = _highest(cosine.square(), comparison.negatives)
         cost = (_polynomial(POSITIVE, cosine, cosine.square()) + _polynomial(NEGATIVE, nearest, steepest)).relu()
     else:
-        raise InputError(f"loss.variant: '{variant}' given; choose code or paper")
+        raise InputError(f"loss.variant is '{variant}'; choose code or paper")
     return Terms(masked_sum(cost, counting), counted((cost > 0) & counting), counted(pairs))
 
 

@@ -93,13 +93,13 @@ class Context:
         if self.classes and self.unlabelled and of_all:
             raise InputError(
                 f"{method} needs one class per clip, but {self.unlabelled} training or validation clips have no label; "
-                "omit these clips (--set unlabelled=drop), or choose few-labels or pairs (--method), which learn from "
-                "unlabelled clips too"
+                "omit these clips (--set unlabelled=drop), or choose the method few-labels or pairs, which learns from "
+                "unlabeled clips too"
             )
         if not self.classes:
             raise InputError(
-                f"{method} needs one class per clip, but the clips have no class or several classes; choose pairs, "
-                "clip, cca, kcca, dcca, bic-net or dcil (--method), or keep the first of several labels "
+                f"{method} needs one class per clip, but the clips have no class or several classes; choose the method "
+                "pairs, clip, cca, kcca, dcca, bic-net or dcil, or keep the first of several labels "
                 "(`aadml convert IN OUT --first-label`)"
             )
         return self.classes

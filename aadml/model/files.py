@@ -124,7 +124,7 @@ def _read_checked(folder: Path) -> tuple[ModelRecord, bytes]:
 
 def _why_not_a_model(folder: Path) -> str:
     if not folder.exists():
-        return "no such folder; pass a run of `aadml train`, or a saved model"
+        return "does not exist; pass a run of `aadml train`, or a saved model"
     if not folder.is_dir():
         return "is a file, not a folder; pass the folder of a run or a model"
     if (folder / "manifest.json").is_file():

@@ -112,7 +112,7 @@ class Model:
             (10,)
         """
         if not items:
-            raise InputError(f"embed: no items given; pass a modality of the model: {', '.join(self.modalities)}")
+            raise InputError(f"embed: no items were passed; pass items of {' or '.join(self.modalities)}")
         embedded = {name: self._embedded(name, values) for name, values in items.items()}
         return next(iter(embedded.values())) if len(embedded) == 1 else embedded
 
@@ -151,7 +151,7 @@ class Model:
         (rows, back), (items, _) = to_rows(queries, "queries"), to_rows(gallery, "gallery")
         if not 1 <= k <= len(items):
             raise InputError(
-                f"k: {k} given, but the gallery has {len(items)} items; pass a whole number from 1 to {len(items)}"
+                f"k is {k}, but the gallery has {len(items)} items; pass a whole number from 1 to {len(items)}"
             )
         scores = self._scores(rows, items)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
@@ -245,8 +245,8 @@ class Model:
         expected = self.facts.dimensions[modality]
         if not expected:
             media = {"text": "captions", "audio": "paths of sound files"}.get(modality, "paths of videos")
-            raise InputError(f"{modality}: features given, but this model reads {media}; pass {media}")
+            raise InputError(f"{modality}: features were passed, but this model reads {media}; pass {media}")
         if features.shape[1] != expected:
             raise InputError(
-                f"{modality}: {features.shape[1]} dimensions given; pass features with {expected} dimensions"
+                f"{modality}: the features have {features.shape[1]} dimensions; pass features of {expected} dimensions"
             )

@@ -124,9 +124,7 @@ class NeighborPositives:
             InputError: the message contains the largest possible k.
         """
         if self.options.positives != "all" and self.options.k >= count:
-            raise InputError(
-                f"neighbors.k: {self.options.k} given, but there are {count} clips; pass at most {count - 1}"
-            )
+            raise InputError(f"neighbors.k is {self.options.k}, but there are {count} clips; pass at most {count - 1}")
 
     def refresh(
         self,

@@ -112,7 +112,7 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
     elif reduction == "per-anchor":
         total = total / max(int(counts.anchors), 1)
     elif reduction != "sum":
-        raise InputError(f"loss.reduction: '{reduction}' given; choose from {', '.join(get_args(Reduction))}")
+        raise InputError(f"loss.reduction is '{reduction}'; choose from {', '.join(get_args(Reduction))}")
     return total if terms.penalty is None else total + terms.penalty
 
 

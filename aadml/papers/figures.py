@@ -80,7 +80,7 @@ def epoch_figures(group: Group) -> Figures:
                     continue
                 lines += _over_seeds(band, name, split, title)
                 if split != "valid":
-                    bands[f"{name}, {split}{' (diagnosis)' * (split == 'test')}"] = band
+                    bands[f"{name}, {split}{' (not used)' * (split == 'test')}"] = band
                 elif title == "MAP":
                     selection[name] = band
     panels = {"loss": loss, "MAP": score, "validation MAP, which selects the epoch": selection}
@@ -88,7 +88,8 @@ def epoch_figures(group: Group) -> Figures:
         title: drawn(bands_over, bands, x="epoch", y=title.split(",")[0]) for title, bands in panels.items() if bands
     }
     named = ("loss", "split", "figure", "epoch", "value")
-    return figures, Table(named, tuple(lines), f"Loss and MAP by epoch; test is a diagnosis. {group.about}")
+    about = f"Loss and MAP by epoch. Test curves were not used for any choice. {group.about}"
+    return figures, Table(named, tuple(lines), about)
 
 
 def _over_seeds(band: Band, *names: str) -> list[tuple[Cell, ...]]:

@@ -27,7 +27,7 @@ _FIGURES = {
     ),
     "figure-5": (
         epoch_figures,
-        "Test curves are a diagnosis: they are logged during training and not used for any choice. The scored epoch is "
+        "Test curves are logged during training and not used for any choice. The scored epoch is "
         "that of the best validation MAP. Losses are computed without dropout and proxies, so that the splits can be "
         "compared.",
     ),

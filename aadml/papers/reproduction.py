@@ -81,7 +81,7 @@ def reproduce(
     possible: Collection[str] = PAPER.data_sets if paper == "paper" else DATASETS
     for name in data:
         if name not in possible:
-            raise InputError(f"reproduce {paper}: uses {' and '.join(possible)}, not {name}; leave out --{name}")
+            raise InputError(f"reproduce {paper} uses {' and '.join(possible)}, not {name}; leave out --{name}")
     plan = ReproductionPlan(
         folder=Path(output) if output else Path("reproductions") / (f"{paper}-quick" if quick else paper),
         workers=workers, shard=shards, merge=merge, work=work, note=on_note or log, command=command,
@@ -91,7 +91,7 @@ def reproduce(
     refuse_foreign(plan.folder)
     if paper == "paper":
         if not data:
-            raise InputError("reproduce paper: no data given; pass --vegas F.h5, --ave G.h5, or both options")
+            raise InputError("reproduce paper: no data were passed; pass --vegas F.h5, --ave G.h5, or both options")
         return reproduce_paper(data, only, plan)
     if only:
         raise InputError(f"reproduce {paper}: the paper is not divided into parts; leave out --only")

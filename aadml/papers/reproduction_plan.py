@@ -18,8 +18,8 @@ STEPS = 60
 LEAST_EPOCHS = {"3cmlf": 3}
 """Method -> number of its stages; every stage needs at least one epoch."""
 NOTE = (
-    f"SHORTENED (--quick): every training stops after {STEPS} steps, or after one epoch if an epoch has more steps, "
-    "which is a fraction of the paper's schedule. The results show only that all parts run."
+    f"SHORTENED (--quick): every training run stops after {STEPS} steps, or after one epoch if an epoch has more "
+    "steps, which is a fraction of the paper's schedule. The results show only that all parts run."
 )
 Confirm = Callable[[Forecast], None]
 """Function that is called with the forecast before training; it may raise InputError."""

@@ -28,7 +28,7 @@ COMPARED = (
     "published code."
 )
 SELECTED = (
-    f"{SELECTION} is the best test MAP of any logged epoch, a diagnosis that was not used for any choice. Methods "
+    f"{SELECTION} is the best test MAP of any logged epoch, which was not used for any choice. Methods "
     "without epochs have no such value."
 )
 

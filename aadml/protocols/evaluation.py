@@ -49,7 +49,7 @@ def prepare_subject(subject: Subject, name: str, split: str) -> tuple[Subject, S
     for key, part in zip(name.split("+"), parts, strict=True):
         for needed in part.needs:
             if not len(subject.splits[needed]):
-                raise InputError(f"{key}: needs {needed} clips, but the data have none; choose another protocol")
+                raise InputError(f"protocol {key} needs {needed} clips, but there are none; choose another protocol")
         subject = part.before(subject, split) if part.before is not None else subject
     return subject, parts
 

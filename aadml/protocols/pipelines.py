@@ -116,9 +116,9 @@ class CommandPipeline(_EncoderPipeline):
         try:
             words = shlex.split(self.command)
         except ValueError as error:
-            raise InputError(f"--command {self.command}: cannot be parsed ({error}); check the quotes") from error
+            raise InputError(f"--command {self.command} cannot be parsed ({error}); check the quotes") from error
         if not words or not all(any(name in word for word in words) for name in ("{input}", "{output}")):
-            raise InputError(f"--command {self.command}: lacks {{input}} or {{output}}; write both into the command")
+            raise InputError(f"--command {self.command} lacks {{input}} or {{output}}; write both into the command")
         return words
 
     def _run(self, words: Sequence[str]) -> None:

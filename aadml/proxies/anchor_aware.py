@@ -180,11 +180,11 @@ def degeneracy(options: OptionValues) -> str | None:
     """
     chosen = completed(AnchorAware, options, "proxy")
     if chosen.aa_mix == 0:
-        return "aa_mix 0: this is training without Anchor-Aware proxies"
+        return "proxy.aa_mix is 0, so training does not use the anchor-aware proxies"
     if chosen.reading == "R1":
-        return "reading R1: attention returns an affine map of the anchor; graph, k and query have no effect"
+        return "reading R1 makes attention an affine map of the anchor, so graph, k and query have no effect"
     if chosen.reading == "R5":
-        return "reading R5: every clip attends to the whole batch; proxies depend on its composition"
+        return "in reading R5, every clip attends to the whole batch, so proxies depend on the composition of the batch"
     if reaches_no_encoder(chosen):
-        return "reading R3 with k 1, detached neighbors, no residual: the metric loss does not reach the encoders"
+        return "in reading R3 with one detached neighbor and no residual, the metric loss does not train the encoders"
     return None

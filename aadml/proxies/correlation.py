@@ -170,7 +170,7 @@ class CorrelationGraph:
         if self.options.k >= largest:
             source = "training set" if labels is None else "largest class"
             raise InputError(
-                f"proxy.k: {self.options.k} given, but the {source} has {largest} clips; pass at most {largest - 1}"
+                f"proxy.k is {self.options.k}, but the {source} has {largest} clips; pass at most {largest - 1}"
             )
 
 

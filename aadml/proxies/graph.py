@@ -182,12 +182,12 @@ def _check(bank: Views, queries: Views, k: int, same_rows: bool) -> None:
         )
     if same_rows and counts != [len(queries[0])]:
         raise InputError(
-            f"graph: {len(queries[0])} queries given for {counts[0]} bank rows; pass one query per bank row"
+            f"graph: there are {len(queries[0])} queries for {counts[0]} bank rows; pass one query per bank row"
         )
     if not all(map(_is_finite, bank)) or (queries is not bank and not all(map(_is_finite, queries))):
         raise InputError(
-            "graph: the vectors contain NaN or infinity, as after a diverged training; pass finite vectors, or lower "
-            "training.learning_rate"
+            "graph: the vectors contain NaN or infinity, as after training that diverged; pass finite vectors, or "
+            "lower training.learning_rate"
         )
 
 

@@ -125,16 +125,16 @@ def _summary(
             for name, scores in record.directions.items()
         ),
     ]
-    verdict = _verdict(record)
+    verdict, rule = _verdict(record), evaluation.relevance
     remarks = [
         *([verdict] if failed else []),
         f"Protocol {evaluation.protocol}: every item is embedded on its own, and every query ranks the whole gallery, "
         f"including its own clip{_without_partner(record)}. Items are compared by {evaluation.similarity}, and ties "
         f"count by exact expectation (tie rate {evaluation.tie_rate:.2%}).",
-        *([] if evaluation.relevance == LABEL.name else [f"Relevant is {RELEVANCE_IN_WORDS[evaluation.relevance]}."]),
-        *([] if evaluation.sample is None else [f"This is {in_words(evaluation.sample)}."]),
+        *([] if rule == LABEL.name else [f"A relevant result is {RELEVANCE_IN_WORDS[rule]}."]),
+        *([] if evaluation.sample is None else [f"The queries are {in_words(evaluation.sample)}."]),
         *([] if facts.selected_epoch is None else [_epoch(facts)]),
-        "The scores are those of one training: intervals are over test sets, without variation over seeds.",
+        "The scores are those of one training run. Intervals are over test sets, not over seeds.",
         f"Audit for leaks: {model.audit or 'not audited; run aadml audit RUN'}.",
         *notes,
     ]
@@ -158,24 +158,26 @@ def _verdict(record: EvaluationRecord) -> str:
     """Return a sentence that compares the results with a random order."""
     unsure = [name for name, scores in record.directions.items() if scores.map_interval[0] <= scores.chance]
     if not unsure:
-        return "Better than chance in every direction: the 95 % intervals over test sets lie above chance."
-    if all(scores.map_interval[1] < scores.chance for scores in record.directions.values()):
-        return "Worse than chance in every direction: the 95 % intervals over test sets lie below chance."
-    if len(unsure) == len(record.directions):
         return (
-            "Cannot be distinguished from chance: the 95 % intervals over test sets include chance in every direction."
+            "The scores are better than chance in every direction: the 95 % intervals over test sets lie above chance."
         )
+    if all(scores.map_interval[1] < scores.chance for scores in record.directions.values()):
+        return (
+            "The scores are worse than chance in every direction: the 95 % intervals over test sets lie below chance."
+        )
+    if len(unsure) == len(record.directions):
+        return "The scores cannot be distinguished from chance: every 95 % interval over test sets includes chance."
     several = len(unsure) > 1
     named = f"{', '.join(unsure[:-1])} and {unsure[-1]}" if several else unsure[0]
     return (
-        f"Better than chance, but not in the direction{'s' * several} {named}, whose 95 % "
+        f"The scores are better than chance, but not in the direction{'s' * several} {named}, whose 95 % "
         f"{'intervals include' if several else 'interval includes'} chance."
     )
 
 
 def _epoch(facts: Facts) -> str:
     chosen = "the last epoch" if facts.training.select == "last" else "chosen on the validation clips, never on test"
-    return f"Weights of epoch {facts.selected_epoch} of {facts.training.epochs}, {chosen}."
+    return f"The weights are those of epoch {facts.selected_epoch} of {facts.training.epochs}, {chosen}."
 
 
 def _scores(evaluation: Evaluation) -> Table:

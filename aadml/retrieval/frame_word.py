@@ -101,7 +101,7 @@ def frame_word_scores(queries: Tensor, gallery: Tensor, *, budget: int = BUDGET)
     """
     query, other = _Sequences(*unpack(queries)), _Sequences(*unpack(gallery))
     if query.side == other.side:
-        raise InputError(f"frame-word: cannot compare {query.side} with {other.side}; pass frames and words")
+        raise InputError(f"frame-word cannot compare {query.side} with {other.side}; pass frames and words")
     if query.side == "frames":
         return _scores(query, other, budget)
     return _scores(other, query, budget).T.contiguous()

@@ -56,8 +56,8 @@ def read_judgments(path: str | Path) -> Judgments:
         grade = _grade(row[2]) if len(row) == len(HEADER) else None
         if grade is None:
             raise InputError(
-                f"{path}: line {number} is not a judgment; a CSV begins with query,item,grade, and each line of qrels "
-                "holds a query, 0, an item and a grade"
+                f"{path}: line {number} is not a judgment; write a CSV that begins with query,item,grade, or qrels "
+                "with a query, 0, an item and a grade in each line"
             )
         query, item, _ = row
         if item in grades.setdefault(query, {}):

@@ -60,9 +60,7 @@ def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:
     metrics = tuple(dict.fromkeys(listed(names)))
     for name in metrics:
         if _single_metrics(name, (1, 2)) != [name]:
-            raise InputError(
-                f"metric {name}: needs a cutoff; add the cutoff, as in {FAMILIES.get(name, (name,))[0]}@10"
-            )
+            raise InputError(f"metric {name} needs a cutoff; add the cutoff, as in {FAMILIES.get(name, (name,))[0]}@10")
     return metrics
 
 

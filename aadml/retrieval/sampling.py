@@ -45,7 +45,7 @@ def drawn(ways: Sequence[Sides], direction: Direction, queries: int) -> Indices:
     rows = np.sort(np.concatenate([way.queries for way in ways]))
     if not FEWEST <= queries <= len(rows):
         raise InputError(
-            f"queries: {queries} is given; pass a number from {FEWEST} to {len(rows)}, the number of queries of "
+            f"queries is {queries}; pass a number from {FEWEST} to {len(rows)}, the number of queries of "
             f"{'-'.join(direction)}, or omit queries to use all"
         )
     return np.sort(np.random.default_rng(SEED).choice(rows, queries, replace=False))

@@ -77,7 +77,7 @@ def _keys(scores: Scores) -> Scores:
     magnitude = bits & _MAGNITUDE[bits.itemsize]
     peak = magnitude.max().view(scores.dtype)
     if not np.isfinite(peak):
-        raise InputError("scores: contain NaN or infinity; pass finite scores")
+        raise InputError("the scores contain NaN or infinity; pass finite scores")
     if peak > 1:  # exact, except for scores 2**1000 times smaller
         return _keys(np.ldexp(scores.astype(np.float64), -int(np.frexp(peak)[1])))
     bits += magnitude

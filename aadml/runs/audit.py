@@ -60,7 +60,7 @@ def audit(
     count = sum(subject is not None for subject in (run, encoder, command))
     if count != 1:
         raise InputError(
-            f"audit: {count} runs or encoders given; "
+            f"audit: {count} runs or encoders were passed; "
             "pass exactly one of RUN, --encoder MODULE:FUNCTION and --command (the last two with --data)"
         )
     if retrain and (run is None or data is not None):
@@ -69,7 +69,7 @@ def audit(
         raise InputError(f"audit: protocol {protocol} applies only to a run or model; leave out --protocol")
     if isinstance(data, Clips):
         if split != "test":
-            raise InputError(f"audit: split '{split}' given, but all of the Clips are scored; leave out split")
+            raise InputError(f"audit: split is '{split}', but all of the Clips are scored; leave out split")
         data = Splits.only_test(data)
     if run is not None:
         from aadml.runs.run_audit import audit_model, audit_run
@@ -97,7 +97,7 @@ def _function(encoder: str | Function | None, data: str | Path | Splits) -> Func
     if encoder is not None and not isinstance(encoder, str):
         return FunctionPipeline(encoder)
     if not is_place(encoder):
-        raise InputError(f"--encoder {encoder}: is not the name of a function; pass module:function")
+        raise InputError(f"--encoder {encoder} is not the name of a function; pass module:function")
     if not isinstance(data, Splits):
         search_beside(Path(data))
     return FunctionPipeline(imported_with_consent(str(encoder), "encoder"))

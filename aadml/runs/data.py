@@ -189,7 +189,8 @@ def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
             raise InputError(f"modalities: {place} has no {name}; choose from {', '.join(modalities)}")
     if len(set(names)) < 2:
         raise InputError(
-            f"modalities: {', '.join(names) or 'none'} given; choose at least two of {', '.join(modalities)} of {place}"
+            f"modalities: [{', '.join(names)}] does not name two modalities; "
+            f"choose at least two of {', '.join(modalities)} of {place}"
         )
     omitted = [name for name in modalities if name not in names]
     notes = [f"the key modalities leaves out these modalities of the data: {', '.join(omitted)}"] if omitted else []
@@ -205,7 +206,7 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
     scored = next((part for part in (splits.test, splits.valid, splits.train) if len(part)), splits.train)
     rule = scored.relevant if name is None else chosen_relevance(name)
     check_relevance(rule, scored, splits.name or "the data")
-    notes = () if rule is LABEL else (f"relevant is {rule.words}",)
+    notes = () if rule is LABEL else (f"a relevant result is {rule.words}",)
     return each_split(splits, lambda part: part if name is None else replace(part, relevance=rule), *notes)
 
 
@@ -329,7 +330,7 @@ def read(
         (1577, ('audio', 'visual'))
     """
     if seed < 0:
-        raise InputError(f"seed: {seed} given; pass a whole number of at least 0")
+        raise InputError(f"seed is {seed}; pass a whole number of at least 0")
     if is_captioned(path):
         if view := next((option for option in (layout, views) if option), None):
             raise InputError(

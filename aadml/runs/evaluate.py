@@ -102,17 +102,16 @@ def evaluate(
     note = on_note or (lambda message: None)
     if exclude_partner and disjoint:
         raise InputError(
-            "evaluate: exclude_partner and disjoint given; disjoint separates partners, so pass only disjoint"
+            "evaluate: exclude_partner and disjoint cannot be combined, because disjoint separates partners; pass only "
+            "disjoint"
         )
     options = Options(
         similarity=similarity, extra=listed(metrics), queries=queries,
         gallery="without-partner" if exclude_partner else "disjoint" if disjoint else "full",
     )  # fmt: skip
     if (model is None) == (embeddings is None):
-        count = "neither a model nor" if model is None else "both a model and"
-        raise InputError(
-            f"evaluate: {count} embeddings given; pass either a model (a run, a model folder) or embeddings"
-        )
+        problem = "neither a model nor embeddings were" if model is None else "both a model and embeddings were"
+        raise InputError(f"evaluate: {problem} passed; pass either a model (a run, a model folder) or embeddings")
     if data is not None and model is None:
         raise InputError("evaluate: data applies only to a model; leave out data")
     if allow_other_features and (model is None or data is None):
@@ -130,9 +129,9 @@ def evaluate(
         run, split = Path(model), split or "test"
         return evaluate_under_each(run, [protocol], split=split, options=options, rules=rules, on_note=note)[0]
     if data is None:
-        raise InputError("evaluate: a model in memory needs data; pass data=")
+        raise InputError("evaluate: a model in memory needs data; pass the argument data")
     if isinstance(data, Clips) and split is not None:
-        raise InputError(f"evaluate: split '{split}' given, but all of the Clips are scored; leave out split")
+        raise InputError(f"evaluate: split is '{split}', but all of the Clips are scored; leave out split")
     source = Splits.only_test(data) if isinstance(data, Clips) else data
     evaluation = score_model(
         model, source, split=split or "test", protocol=protocol, options=options, rules=rules,
@@ -161,5 +160,5 @@ def _of_embeddings(
         vectors = replace(vectors, relevance=chosen_relevance(relevance))
         check_relevance(vectors.relevant, vectors, "the embeddings")
     if protocol:
-        note(f"protocol {protocol}: describes how the embeddings were made; they are scored unchanged")
+        note(f"protocol {protocol} describes how the embeddings were made; they are scored unchanged")
     return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))

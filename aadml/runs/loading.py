@@ -96,7 +96,7 @@ def load_trained(manifest: RunManifest, device: str = "auto") -> Model:
     folder = manifest.folder
     if FACTS not in manifest.files:
         command = f"aadml train --resume {quote(str(folder))}"
-        raise InputError(f"{folder}: the training was not finished; continue it with `{command}`")
+        raise InputError(f"{folder}: training was not finished; continue it with `{command}`")
     manifest.read(FACTS)  # the manifest must agree with the checksums of the model
     model = load_model(folder, chosen_device(device, "load"))
     if not manifest.is_finished:

@@ -70,7 +70,7 @@ class RunManifest:
         """
         path = self.folder / name
         if name not in self.files:
-            raise InputError(f"{path}: no such file in this run; its training was not finished, so resume the training")
+            raise InputError(f"{path}: does not exist, because training was not finished; resume this run")
         data = _bytes_of(path)
         self.files[name].check(data, path)
         return data
@@ -139,7 +139,7 @@ def _bytes_of(path: Path) -> bytes:
 
 def _why_not_a_run(folder: Path) -> str:
     if not folder.exists():
-        return "no such folder; create a run with `aadml train`"
+        return "does not exist; create a run with `aadml train`"
     if not folder.is_dir():
         return "is a file, not a folder; pass the folder of a run"
     return f"is not a run folder (no {MANIFEST} in it); create a run with `aadml train`"

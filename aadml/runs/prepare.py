@@ -83,7 +83,7 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
         )
     if not method.takes_statistics and config.inputs.scaling not in ("none", "l2"):
         raise InputError(
-            f"inputs.scaling: {config.inputs.scaling} given, but {config.method} fits no statistics; use none or l2"
+            f"inputs.scaling is {config.inputs.scaling}, but {config.method} fits no statistics; use none or l2"
         )
     return Model(method, fit_scaling(splits.train, config.inputs), facts)
 

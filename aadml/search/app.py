@@ -60,7 +60,7 @@ class Service:
         ]
         alone = not any(encoder.can_query(m, to) for m in MODALITIES for to in index.modalities if m != to)
         untrained = (
-            "no model, so each modality is searched by itself"
+            "the index has no model, so each modality is searched by itself"
             if alone
             else "towers of a pretrained model, not trained here"
         )
@@ -132,7 +132,7 @@ def _query(request: Request) -> tuple[str, Modality, int, str | None]:
     values = request.query_params
     k = _number(values.get("k", "12"))
     if not 1 <= k <= MOST_HITS:
-        raise HTTPException(400, f"k: {k} given; pass a whole number from 1 to {MOST_HITS}")
+        raise HTTPException(400, f"k is {k}; pass a whole number from 1 to {MOST_HITS}")
     return values.get("kind", ""), _modality(values.get("to")), k, values.get("where") or None
 
 

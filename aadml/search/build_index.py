@@ -137,9 +137,9 @@ def build(
 def _refuse_paths(source: str | Path, calibrate: str | Path | None, path: Path) -> None:
     """Raise InputError if a file to read does not exist, or the index to write is a folder."""
     if not is_readable(source):
-        raise InputError(f"{source}: no such file or folder; pass a feature file, a manifest or a folder of media")
+        raise InputError(f"{source}: does not exist; pass a feature file, a manifest or a folder of media")
     if calibrate is not None and not is_readable(calibrate):
-        raise InputError(f"calibrate: {calibrate}: no such file; pass a feature file with validation clips")
+        raise InputError(f"calibrate: {calibrate} does not exist; pass a feature file with validation clips")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; pass the path of the index file to write")
 

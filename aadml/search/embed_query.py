@@ -33,8 +33,8 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
     """
     passed = {name: value for name, value in inputs.items() if value is not None}
     if len(passed) != 1:
-        named = ", ".join(passed) or "none"
-        raise InputError(f"query: {named} given; pass exactly one of audio, visual, clip and text")
+        problem = f"{' and '.join(passed)} were passed together" if passed else "nothing was passed"
+        raise InputError(f"query: {problem}; pass exactly one of audio, visual, clip and text")
     ((kind, value),) = passed.items()
     if kind != "clip":
         check(encoder, kind, to)

@@ -278,9 +278,9 @@ def _are_posteriors(queries: ValidationQueries, gallery: Gallery, modalities: Se
 
 def summary(calibration: Calibration) -> str:
     """Return a line on the probabilities of one kind of query and the threshold."""
-    threshold = f"no threshold, since a precision of {calibration.precision:g} is not reached"
+    threshold = f"there is no threshold, because a precision of {calibration.precision:g} is not reached"
     if calibration.threshold is not None and calibration.reached is not None:
-        threshold = f"above {calibration.threshold:.2f}, {calibration.reached[0]:.0%} of best hits fit"
+        threshold = f"above {calibration.threshold:.2f}, {calibration.reached[0]:.0%} of the best hits fit"
     return (
         f"{'+'.join(calibration.asked)} to {calibration.to}: probabilities from {calibration.clips} validation clips "
         f"(calibration error {calibration.error:.3f}); {threshold}"

@@ -298,7 +298,7 @@ class Index:
         if k < 1:
             raise InputError(f"k: {k} is not a positive whole number; pass at least 1")
         if not isinstance(vectors, Mapping) or not all(isinstance(v, Tensor) and v.ndim == 2 for v in vectors.values()):
-            raise InputError(f"vectors: {type(vectors).__name__} given; pass {{modality: tensor}} with tensors (1, e)")
+            raise InputError(f"vectors has type {type(vectors).__name__}; pass {{modality: tensor (1, e)}}")
         with self._reading():
             numbers, gallery = self._gallery(to)
             rows = None if where is None else self._rows(to, (where, tuple(parameters)))

@@ -92,7 +92,7 @@ def connect(path: Path) -> sqlite3.Connection:
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: is not a file; pass the file of an index")
     if not path.is_file():
-        raise InputError(f"{path}: no such index; build it by `aadml index SOURCE -o {quote(str(path))}`")
+        raise InputError(f"{path}: does not exist; build the index by `aadml index SOURCE -o {quote(str(path))}`")
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
     lone = mode == "ro" and not path.with_name(f"{path.name}-wal").exists()
     address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * lone}"

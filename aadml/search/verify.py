@@ -42,7 +42,7 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
     place = Path(path)
     try:
         if not place.exists():
-            raise InputError(f"{place}: no such file or folder; pass a run, a model, a file of aadml or a ledger")
+            raise InputError(f"{place}: does not exist; pass a run, a model, a file of aadml or a ledger")
         if not place.is_file():
             return damages_of_ledger(place) if (place / RECORDS).is_file() else verify_folder(place)
         with place.open("rb") as file:

@@ -93,7 +93,7 @@ def compare(
     names = _wanted(methods, losses)
     if config is not None and not names[1]:
         raise InputError(
-            f"--config {config}: applies only to losses, as each method has a config of its own; pass --losses as well"
+            f"--config {config} applies only to losses, as each method has a config of its own; pass --losses as well"
         )
     place = data_location(data) if data else _sample(note)
     shared = RowSettings(
@@ -133,18 +133,18 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
         plain.append(name.removeprefix(prefix))
         if prefix not in ("", AnchorAware.prefix):
             raise InputError(
-                f"--losses {name}: names a loss with another proxy; pass {plain[-1]}, because every "
+                f"--losses {name} names a loss with another proxy; pass {plain[-1]}, because every "
                 "loss is run with and without AA proxies"
             )
     method_rows = rows_of.chosen(methods, rows_of.method_names(), rows_of.known_methods(), "method or config")
     loss_rows = rows_of.chosen(plain, rows_of.loss_names(), JoinedRegistry(LOSSES, RECIPES), "loss")
     if not (method_rows or loss_rows):
         raise InputError(
-            "compare: no methods and no losses given; pass --methods all, --losses all, or names of methods or losses"
+            "compare: there are no methods and no losses; pass --methods all, --losses all, or names of both"
         )
     if audio_text := rows_of.sound_only(method_rows):
         raise InputError(
-            f"--methods {audio_text[0]}: trains on captioned sound, but compare trains on feature files; "
+            f"--methods {audio_text[0]} needs captioned sound, but compare trains on feature files; "
             "leave out this method"
         )
     return method_rows, loss_rows
@@ -152,7 +152,7 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
 
 def _sample(note: Note) -> str:
     path = sample_features(note)
-    note(f"no --data given: comparing on the sample clips, {path}")
+    note(f"no --data was given, so the rows are compared on the sample clips: {path}")
     return str(path)
 
 

@@ -83,7 +83,7 @@ def _keep_to(folder: Path, data: str) -> None:
     """
     drawn = data.startswith(SYNTHETIC)
     if not drawn and not Path(data).exists():
-        raise InputError(f"{data}: no such file or folder; check the path of the data")
+        raise InputError(f"{data}: does not exist; check the path of the data")
     path, sha256 = folder / DATA, _fingerprint(Path(data))
     noted = _noted(path)
     if path.exists() and not noted:

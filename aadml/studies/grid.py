@@ -33,7 +33,7 @@ class Axis:
         if self.key == "seed":
             raise InputError("--over seed: every cell is run with all seeds; pass the number of seeds as --seeds")
         if not self.values:
-            raise InputError(f"--over {self.key}: no values given; pass at least one value")
+            raise InputError(f"--over {self.key}: there are no values; pass at least one value")
         texts = [repr(value) for value in self.values]
         if repeated := next((text for text in texts if texts.count(text) > 1), ""):
             raise InputError(f"--over {self.key}: the value {repeated} is repeated; pass each value once")
@@ -130,7 +130,7 @@ def parse_axis(text: str) -> Axis:
     key, sign, listed = (part.strip() for part in text.partition("="))
     if not sign or not key or not listed:
         raise InputError(
-            f"--over {text}: does not have the form key=values; pass, for example, proxy.k=1..7 or "
+            f"--over {text} does not have the form key=values; pass, for example, proxy.k=1..7 or "
             "loss=triplet,aa-triplet"
         )
     try:
@@ -155,7 +155,7 @@ def points(base: Config, axes: Sequence[Axis], again: Overrides) -> list[Point]:
     """
     keys = [axis.key for axis in axes]
     if len(set(keys)) != len(keys):
-        raise InputError(f"--over: {max(keys, key=keys.count)} given twice; pass all of its values in one --over")
+        raise InputError(f"--over: {max(keys, key=keys.count)} is given twice; pass all of its values in one --over")
     crossed = itertools.product(*(axis.values for axis in axes))
     settings = [Overrides(dict(zip(keys, values, strict=True))) for values in crossed]
     return [Point(values, (again | values).applied(base)) for values in settings]

@@ -178,15 +178,14 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     ]
     chance += f" ({', '.join(of_metrics)})" if of_metrics else ""
     rules = sorted({other.relevance for other in records} - {LABEL.name})
-    relevant = "".join(f"relevant is {RELEVANCE_IN_WORDS[rule]} ({rule}), " for rule in rules)
+    relevant = "".join(f"relevance {rule} ({RELEVANCE_IN_WORDS[rule]}), " for rule in rules)
     ties = max(run.record.tie_rate for cell in scores.values() for run in cell.runs.values())
     shared = [note for note in environment.data.notes if all(note in other.data.notes for other in environments)]
-    noted = "".join(f"; {note.rstrip('.')}" for note in shared)
+    noted = "".join(f" {note[:1].upper()}{note[1:].rstrip('.')}." for note in shared)
     return (
         f"MAP on the {record.split} split of {Path(environment.data.name).name} ({clips} clips), "
         f"{relevant}protocol {record.protocol}, chance {chance}, tie rate at most {ties:.3f}; "
-        f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-        f"{noted}."
+        f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}.{noted}"
     )
 
 

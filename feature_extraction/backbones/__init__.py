@@ -180,7 +180,7 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:
         raise InputError(
-            f"--{modality} {name}: computes features of {built.modality}; pass an extractor of {modality} features"
+            f"--{modality} {name} computes features of {built.modality}; pass an extractor of {modality} features"
         )
     # the name with which the extractor can be built again
     return built if built.name in EXTRACTORS[modality] else replace(built, name=name)

@@ -36,7 +36,7 @@ class Crnn(nn.Module):
         super().__init__()
         if dimension % 2 or channels % 4:
             raise ValueError(
-                f"dimension {dimension} and channels {channels} are given; "
+                f"dimension is {dimension} and channels is {channels}; "
                 "pass an even dimension and a number of channels that is divisible by 4"
             )
         sizes = [1, *(int(share * channels) for share, _ in _BLOCKS)]

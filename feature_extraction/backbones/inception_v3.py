@@ -246,7 +246,7 @@ def _reduction(reduction: str, eight_bit: bool) -> tuple[Reduction | None, dict[
     """Return the reduction that needs no fit, and the provenance of its matrices."""
     if eight_bit and reduction == "none":
         raise InputError(
-            "inception-v3.eight_bit: true is given, but only whitened values can be quantized; "
+            "inception-v3.eight_bit is true, but only whitened values can be quantized; "
             "choose reduction own-pca or youtube-8m"
         )
     if reduction != "youtube-8m":

@@ -196,7 +196,7 @@ def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[st
     if weights == "untrained":
         if "pca" in variant:
             raise InputError(
-                f"vggish.variant: {variant} is given, but AudioSet's PCA belongs to the published weights; "
+                f"vggish.variant is {variant}, but AudioSet's PCA belongs to the published weights; "
                 "choose pre-activation or post-relu for untrained weights"
             )
         return seeded(VGGish), {"weights": "untrained"}, {}, {}

@@ -235,7 +235,9 @@ class FeatureFile:
         for modality in self.present:
             lacking = int((~self.has(modality)).sum())
             if lacking:
-                notes.append(f"{lacking} of {len(self.ids)} clips have no {modality}: masked, not left out")
+                notes.append(
+                    f"{lacking} of {len(self.ids)} clips have no {modality}; these clips are masked, not left out"
+                )
         if self.texts is not None:
             several = int((np.bincount(self.texts.rows) > 1).sum())
             notes.append(f"{several} of {len(self.ids)} clips have several texts, {len(self.texts.rows)} in all")

@@ -49,7 +49,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     try:
         status = Path(place).stat()
     except FileNotFoundError as error:
-        raise InputError(f"{place}: no such file; check the path") from error
+        raise InputError(f"{place}: does not exist; check the path") from error
     except OSError as error:
         raise InputError(f"{place}: cannot be read ({error.strerror}); check the path and its permissions") from error
     if not stat.S_ISREG(status.st_mode):
@@ -79,7 +79,7 @@ def _opened(place: str) -> Iterator[h5py.File]:
         with h5py.File(place, "r") as file:
             if CHECKSUMS in file.attrs:
                 raise DamagedFileError(
-                    f"{place}: is damaged: its checksums are missing (the file was truncated, or another program "
+                    f"{place}: is damaged, as its checksums are missing (the file was truncated, or another program "
                     "changed the file); restore the file from a copy, or create it again"
                 )
             yield file

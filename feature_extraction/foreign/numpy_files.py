@@ -121,5 +121,5 @@ def _regular(path: str | os.PathLike[str]) -> Path:
     place = Path(path)
     if "\0" in str(place) or not place.is_file():
         name = repr(str(place)) if "\0" in str(place) else str(place)
-        raise InputError(f"{name}: no such file; check the path")
+        raise InputError(f"{name}: does not exist; check the path")
     return place

@@ -83,7 +83,7 @@ def chosen_device(device: str, where: str) -> torch.device:
     if kind == "cuda" and count and (number in ("", "0") or (number.isdigit() and int(number) < count)):
         return torch.device(device)
     possible = f"auto, cpu, cuda:0 to cuda:{count - 1}" if count else "auto, cpu (this machine has no CUDA device)"
-    raise InputError(f"{where}.device: {device} is given; choose from {possible}")
+    raise InputError(f"{where}.device is {device}; choose from {possible}")
 
 
 def uses_bfloat16(precision: str, device: torch.device) -> bool:

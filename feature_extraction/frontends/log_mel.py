@@ -116,7 +116,7 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
     samples = waveform if isinstance(waveform, np.ndarray) else waveform.detach().cpu().numpy()
     if samples.ndim not in (1, 2) or samples.dtype not in (np.float32, np.float64):
         raise InputError(
-            f"log-mel: {samples.dtype} samples of shape {samples.shape} are given; pass floats (b, s) or (s,)"
+            f"log-mel: the samples are {samples.dtype} of shape {samples.shape}; pass floats (b, s) or (s,)"
         )
     frames = _frames(samples if samples.ndim == 2 else samples[None], settings)
     bands = np.empty((*frames.shape[:2], settings.bands), dtype=samples.dtype)

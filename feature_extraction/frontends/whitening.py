@@ -97,7 +97,7 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
         count += len(block)
     if count < max(2, dimension):
         raise InputError(
-            f"PCA to {dimension} dimensions: {count:,} training frames are given; pass at least {max(2, dimension):,} "
+            f"PCA to {dimension} dimensions: there are {count:,} training frames; pass at least {max(2, dimension):,} "
             "(more training clips), or use all 2048 dimensions (reduction none)"
         )
     if dimension > len(mean):

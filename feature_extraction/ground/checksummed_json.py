@@ -36,12 +36,12 @@ class FileSum:
         """
         if len(data) != self.size:
             raise DamagedFileError(
-                f"{place}: is damaged: the file has {len(data)} bytes, but {self.size} were written; "
+                f"{place}: is damaged, as it has {len(data)} bytes, but {self.size} were written; "
                 "restore the file from a copy"
             )
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise DamagedFileError(
-                f"{place}: is damaged or changed: its SHA-256 differs from that of the written content; "
+                f"{place}: is damaged or changed, as its SHA-256 differs from that of the written content; "
                 "restore the file from a copy"
             )
 
@@ -66,11 +66,11 @@ def unseal(data: bytes, place: Path) -> JsonObject:
         checksum = content.pop(CHECKSUM)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise DamagedFileError(
-            f"{place}: is damaged: its content is not a JSON object with a checksum; restore the file from a copy"
+            f"{place}: is damaged, as its content is not a JSON object with a checksum; restore the file from a copy"
         ) from error
     if checksum != _digest(content):
         raise DamagedFileError(
-            f"{place}: is damaged or changed: its checksum does not match its content; restore the file from a copy"
+            f"{place}: is damaged or changed, as its checksum does not match its content; restore the file from a copy"
         )
     assert isinstance(content, dict)
     return content

@@ -33,10 +33,12 @@ def parse_object(text: str | bytes, place: str | Path) -> dict[str, Json]:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(
-            f"{place}: is damaged: its content is not JSON ({error}); restore the file from a copy"
+            f"{place}: is damaged, as its content is not JSON ({error}); restore the file from a copy"
         ) from error
     if not isinstance(content, dict):
-        raise DamagedFileError(f"{place}: is damaged: its content is not a JSON object; restore the file from a copy")
+        raise DamagedFileError(
+            f"{place}: is damaged, as its content is not a JSON object; restore the file from a copy"
+        )
     return content
 
 
@@ -83,7 +85,7 @@ def typed(content: object, key: str, kind: type[T]) -> T:
     value = inner(content, key)
     if isinstance(value, kind):
         return value
-    raise InputError(f"{key}: {str(value)[:40]!r} given, but its type must be {kind.__name__}")
+    raise InputError(f"{key} is {str(value)[:40]!r}, but it must be of type {kind.__name__}")
 
 
 def read_as(kind: Callable[..., T], content: object, place: str | Path) -> T:

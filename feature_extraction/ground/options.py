@@ -264,7 +264,7 @@ def without_removed(entry: Callable[..., object], given: OptionValues, where: st
     for key in removed.keys() & vars(given).keys():
         if as_yaml(value := getattr(given, key)) != as_yaml(removed[key]):
             raise InputError(
-                f"{where}.{key}: {as_yaml(value)} given, but this option of {name or _name_of(entry)} was removed,"
+                f"{where}.{key} is {as_yaml(value)}, but this option of {name or _name_of(entry)} was removed,"
                 f" and its value is now always {as_yaml(removed[key])}; leave the option out, or use an earlier version"
                 " of aadml"
             )
@@ -309,5 +309,5 @@ def as_yaml(value: object) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
-        text = f"a {type(value).__name__}"
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

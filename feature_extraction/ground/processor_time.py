@@ -32,4 +32,4 @@ def require_seconds(name: str, seconds: float) -> None:
         seconds: limit to check.
     """
     if not 0 < seconds <= _MOST_SECONDS:
-        raise InputError(f"{name}: {seconds:g} s given; pass a number above zero, and at most {_MOST_SECONDS:,.0f} s")
+        raise InputError(f"{name} is {seconds:g} s; pass a number above zero, and at most {_MOST_SECONDS:,.0f} s")

@@ -62,8 +62,8 @@ def checked(kind: Any, value: object, key: str) -> Any:
         return _parsed(kind, value)
     except (ValueError, TypeError, RecursionError) as error:  # pydantic's ValidationError is a ValueError
         items = _as_list(kind, value)
-        hint = f"; write a list as {as_yaml(items)}" if items else ""
-        raise InputError(f"{key}: {as_yaml(value)} given; pass {possible(kind)}{hint}") from error
+        hint = f", written as {as_yaml(items)}" if items else ""
+        raise InputError(f"{key} is {as_yaml(value)}; pass {possible(kind)}{hint}") from error
 
 
 def _as_list(kind: Any, value: object) -> list[object]:

@@ -32,12 +32,10 @@ def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | L
     if blocks == "all":  # all parts of a block are used, although some attention modules do not call their parts
         return list(dict.fromkeys([*starts, *(module for block in rows for module in block.modules())]))
     if not rows:
-        raise InputError(
-            f"blocks: {blocks} is given, but this network has no blocks; choose all, or freeze the network"
-        )
+        raise InputError(f"blocks is {blocks}, but this network has no blocks; choose all, or freeze the network")
     if blocks > len(rows):
         raise InputError(
-            f"blocks: {blocks} is given, but the number of blocks of this network is {len(rows)}; "
+            f"blocks is {blocks}, but the number of blocks of this network is {len(rows)}; "
             f"choose 0 to {len(rows)}, or all"
         )
     last = max(ends[block] for block in rows)

@@ -112,7 +112,7 @@ def choose_extractors(
     if recipe is not None:
         if any(names.get(modality) for modality in DEFAULTS):
             raise InputError(
-                "extract: --audio or --visual given, but --recipe sets both extractors; leave --audio and --visual out"
+                "extract: --recipe sets both extractors, so --audio and --visual cannot be passed; leave both out"
             )
         named = lookup(RECIPES, recipe, "recipe of features")
         both = {**names, "audio": named.audio, "visual": named.visual}
@@ -121,7 +121,7 @@ def choose_extractors(
     if options is not None and not (
         isinstance(options, Mapping) and all(isinstance(v, Mapping) for v in options.values())
     ):
-        raise InputError(f'options: {options!r} given; pass options by modality, such as {{"audio": {{"hop": 0.5}}}}')
+        raise InputError(f'options: {options!r:.80} has no modalities; pass, for example, {{"audio": {{"hop": 0.5}}}}')
     settings = {modality: dict(values) for modality, values in (options or {}).items()}
     chosen = named_extractors(names) or _default_extractors(names, manifest)
     for modality in sorted(set(settings) - set(chosen)):

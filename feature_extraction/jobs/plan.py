@@ -55,10 +55,13 @@ class ExtractionPlan:
         """Raise InputError for a plan that cannot be executed."""
         index, count = self.shard
         if not 0 <= index < count:
-            raise InputError(f"shard {index}/{count} given; pass I/N with I from 0 to N-1")
+            raise InputError(f"shard is {index}/{count}; pass I/N with I from 0 to N-1")
         if not self.extractors or len({each.modality for each in self.extractors}) != len(self.extractors):
-            names = ", ".join(f"{each.modality} {each.name}" for each in self.extractors) or "none"
-            raise InputError(f"extractors: {names} given; pass at least one extractor, and at most one per modality")
+            names = ", ".join(f"{each.modality} {each.name}" for each in self.extractors)
+            raise InputError(
+                f"extractors: [{names}] is empty or names a modality twice; pass at least one extractor, and at most "
+                "one per modality"
+            )
         _ = self.pending  # raises InputError for a fit that cannot be merged
         if "text" in self.by_modality and self.manifest.rows and "text" not in self.manifest.rows[0].media:
             raise InputError(
@@ -66,7 +69,7 @@ class ExtractionPlan:
             )
         require_seconds("time limit", self.time_limit)
         if self.workers is not None and self.workers < 1:
-            raise InputError(f"workers: {self.workers} given; pass a number above zero")
+            raise InputError(f"the number of workers is {self.workers}; pass a number above zero")
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

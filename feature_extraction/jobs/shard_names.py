@@ -19,7 +19,7 @@ def read_shard(text: str) -> tuple[int, int]:
     index, slash, count = text.partition("/")
     if not slash or not index.isdecimal() or not count.isdecimal() or not int(index) < int(count):
         raise InputError(
-            f"--shard {text}: is not a shard; pass I/N with I from 0 to N-1, "
+            f"--shard {text} is not a shard; pass I/N with I from 0 to N-1, "
             "for example 0/4 for the first of four shards"
         )
     return int(index), int(count)
@@ -67,13 +67,13 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
         InputError: a name is not a file and has no shards.
     """
     if wrong := [name for name in names if not isinstance(name, str | os.PathLike)]:
-        raise InputError(f"paths: {wrong[0]!r} given; pass paths of feature files")
+        raise InputError(f"paths: {wrong[0]!r:.80} is not a path; pass paths of feature files")
     paths: list[Path] = []
     for name in map(Path, names or (output,)):
         shards = [name] if names and name.exists() else named_shards(name)
         if not shards:
             raise InputError(
-                f"{name}: there is no such file, and there are no shards {name.stem}.0-of-N{name.suffix} beside it; "
+                f"{name}: does not exist, and there are no shards {name.stem}.0-of-N{name.suffix} beside it; "
                 "check the path"
             )
         paths += shards

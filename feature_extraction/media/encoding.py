@@ -67,10 +67,10 @@ def encode(
         InputError: neither pictures nor sound are passed, or the encoder does not accept the rate.
     """
     if pictures is None and sound is None:
-        raise InputError(f"{path.name}: neither pictures nor sound are given; pass pictures, sound or both")
+        raise InputError(f"{path.name}: there are neither pictures nor sound; pass pictures, sound or both")
     if encoding.rates and rate not in encoding.rates:
         raise InputError(
-            f"{encoding.audio}: sound of {rate} Hz is given; pass sound of one of the rates {encoding.rates}"
+            f"{encoding.audio}: the sound has a rate of {rate} Hz; pass sound of one of the rates {encoding.rates}"
         )
     with av.open(str(path), "w", format=encoding.container, options=dict(encoding.options)) as container:
         streams: list[tuple[Any, Iterator[Any]]] = []

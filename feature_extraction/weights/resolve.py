@@ -45,7 +45,7 @@ def load_weights(choice: str, default: str) -> ResolvedWeights:
         path = weights_path(name)
     elif not path.exists():
         raise InputError(
-            f"weights {choice}: is neither a file nor the name of a published file; "
+            f"weights {choice} is neither a file nor the name of a published file; "
             f"pass a file, a folder with one weight file, auto, untrained, or one of {', '.join(WEIGHTS)}"
         )
     path = _in_folder(path, WEIGHTS[default].file) if path.is_dir() else path
@@ -61,7 +61,7 @@ def _in_folder(folder: Path, published: str) -> Path:
     if (folder / published).is_file():
         return folder / published
     if (folder / "saved_model.pb").is_file():
-        raise InputError(f"weights {folder}: is a TensorFlow SavedModel; pass --audio vggish-hub for such a network")
+        raise InputError(f"weights {folder} is a TensorFlow SavedModel; pass --audio vggish-hub for such a network")
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix in _ENDINGS)
     if len(files) != 1:
         names = ", ".join(file.name for file in files) or "none"

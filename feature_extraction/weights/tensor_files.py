@@ -85,7 +85,7 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
         InputError: the file does not exist, has another format, is damaged, or holds more than tensors.
     """
     if not path.is_file():
-        raise InputError(f"{path}: no such weight file; pass a .safetensors, .pth, .npz or TensorFlow checkpoint")
+        raise InputError(f"{path}: is not a file; pass a .safetensors, .pth, .npz or TensorFlow checkpoint")
     if path.suffix == ".safetensors":
         return _safetensors(path)
     if cache is not None and cache.is_file():

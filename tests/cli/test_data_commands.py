@@ -153,7 +153,7 @@ def test_embeddings_without_a_split_are_trained_on_after_one_was_drawn(tmp_path)
     trained = call("train", "--data", tmp_path / "f.h5", "--method", "cca", "--runs", tmp_path / "runs", "--set",
                    "method.dimension=2")  # fmt: skip
     assert trained.exit_code == 0
-    with pytest.raises(InputError, match="--split half: is not a random division; write random"):
+    with pytest.raises(InputError, match="--split half is not a random division; write random"):
         call("convert", tmp_path / "e.npz", tmp_path / "g.h5", "--split", "half")
 
 
@@ -167,13 +167,13 @@ def test_a_flat_folder_becomes_features_whose_pairs_are_trained_on(tmp_path):
     assert (found["clips"], found["classes"]) == (10, {})
     shown = call("inspect", tmp_path / "f.h5")
     assert shown.exit_code == 0
-    assert "warning: the clips have no labels: only a query's own partner is relevant" in shown.stderr
+    assert "warning: the clips have no labels, so only a query's own partner is relevant" in shown.stderr
     call("convert", tmp_path / "f.h5", tmp_path / "g.h5")
     assert (tmp_path / "g.h5").read_bytes() == (tmp_path / "f.h5").read_bytes()
     trained = call("train", "--data", tmp_path / "f.h5", "--runs", tmp_path / "runs", "--epochs", 1, "--criterion",
                    "map", "--json")  # fmt: skip
     assert "the clips do not have exactly one class each, so config 'pairs' is used" in trained.stderr
-    assert "relevant is the query's own partner only" in trained.stderr
+    assert "a relevant result is the query's own partner only" in trained.stderr
     assert '"relevance": "own"' in trained.stdout
 
 

@@ -50,7 +50,7 @@ def test_a_table_for_people_with_classes(aadml, embeddings_file):
     )
     assert code == 0, err
     assert out.startswith("protocol bank, split train, similarity cosine\n")
-    assert "aadml: protocol bank: describes how the embeddings were made; they are scored unchanged\n" in err
+    assert "aadml: protocol bank describes how the embeddings were made; they are scored unchanged\n" in err
     assert "chance level of MAP" in out
     assert out.count("chance\n") == 2
 
@@ -59,7 +59,7 @@ def test_a_table_for_people_with_classes(aadml, embeddings_file):
     ("arguments", "message"),
     [
         ((), "pass either a run or model folder, or --embeddings FILE"),
-        (("--embeddings", "absent.npz"), "absent.npz: no such file"),
+        (("--embeddings", "absent.npz"), "absent.npz: does not exist"),
         (("--embeddings", "FILE", "--split", "valid"), "no clips of the split 'valid'; choose from test, train"),
         (("--embeddings", "FILE", "--metric", "runing"), "did you mean 'running'"),
         (("--embeddings", "FILE", "--similarity", "l2"), "no similarity 'l2'"),

@@ -139,8 +139,8 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
         (["--set", "visual.frames_per_second=fast"], "frames_per_second"),
         (["--set", "visual.frames_per_second=0"], "frames_per_second"),
         (["--time-limit", "0"], "above zero"),
-        (["--time-limit", "nan"], "time limit: nan s given"),
-        (["--max-seconds", "nan"], "max seconds: nan s given"),
+        (["--time-limit", "nan"], "time limit is nan s"),
+        (["--max-seconds", "nan"], "max seconds is nan s"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_status_two(aadml, clips, tmp_path, arguments, message):
@@ -154,7 +154,7 @@ def test_wrong_usage_is_one_line_and_exit_status_two(aadml, clips, tmp_path, arg
 @pytest.mark.parametrize(
     ("size", "message"),
     [
-        pytest.param(4_000, "results are saved: free some space and run the same command again", id="ledger"),
+        pytest.param(4_000, "results are saved; free some space and run the same command again", id="ledger"),
         pytest.param(
             50_000, "f.h5: cannot be written (File too large); choose another place, or free", id="feature file"
         ),

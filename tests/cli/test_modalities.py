@@ -171,7 +171,7 @@ def test_a_modality_that_some_clips_lack_is_masked_and_counted_through_every_com
     path = tmp_path / "holes.h5"
     code, _, err = aadml("convert", tmp_path / "holes.npz", path, "--audio", "sound", "--view", "flow=motion")
     assert code == 0, err
-    assert f"{105 - sum(here.values())} of 105 clips have no flow: masked, not left out" in err
+    assert f"{105 - sum(here.values())} of 105 clips have no flow; these clips are masked, not left out" in err
     found = json.loads(aadml("inspect", path, "--json")[1])
     assert found["present"] == {"flow": here}
     assert found["clips"] == 105

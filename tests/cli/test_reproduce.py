@@ -105,7 +105,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     assert "AVE has 1,955 clips of 15 classes, so the values of the paper come from other data" in page
     for name in ("table-3.md", "table-3.tex", "report.html"):
         assert "random numbers (synthetic), not features of recordings" in (out / name).read_text()
-    assert "(diagnosis)" in page
+    assert "(not used)" in page
     assert said.strip().splitlines()[-1] == str(out / "report.html")
     before = results(out)
     code, _, err = aadml(*arguments)
@@ -123,7 +123,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
         (["--ave", "AVE", "--only", "tabel-3"], "did you mean 'table-3'"),
         (["--ave", "AVE", "--shard", "2/2"], "--shard 2/2"),
         (["--ave", "AVE", "--shard", "0/2", "--merge"], "pass only one option"),
-        (["--ave", "absent.h5"], "no such file"),
+        (["--ave", "absent.h5"], "does not exist"),
         (["--ave", "AVE", "--set", "netwrk.hidden=[3]"], "no row has this key"),
     ],
 )

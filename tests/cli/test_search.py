@@ -26,9 +26,12 @@ def test_from_features_to_hits(aadml, features, small_run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--to", "visual"], "none given; pass exactly one of"),
-        (["--audio", "a.wav", "--visual", "b.png", "--to", "visual"], "audio, visual given; pass exactly one"),
-        (["--audio", "no such.wav", "--to", "audio"], "no such.wav: no such file"),
+        (["--to", "visual"], "nothing was passed; pass exactly one of"),
+        (
+            ["--audio", "a.wav", "--visual", "b.png", "--to", "visual"],
+            "audio and visual were passed together; pass exactly one",
+        ),
+        (["--audio", "no such.wav", "--to", "audio"], "no such.wav: does not exist"),
         (["--text", "rain", "--to", "visual"], "does not read words"),
         (["--audio", "a.wav", "--to", "visual"], "built without a model"),
         (["--audio", "a.wav"], "--to is missing; choose from audio, visual"),

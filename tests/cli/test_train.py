@@ -99,7 +99,7 @@ def bad(name, tmp_path):
     path = tmp_path / "bad.h5"
     whole = content()
     if name == "a missing file":
-        return tmp_path / "nothing.h5", [], "no such file"
+        return tmp_path / "nothing.h5", [], "does not exist"
     if name == "a folder":
         return tmp_path, [], "layout"
     if name == "no HDF5 at all":
@@ -323,10 +323,10 @@ def test_an_empty_argument_is_not_left_to_its_default(aadml, tmp_path, monkeypat
     ("settings", "said"),
     [
         (["--loss", "aa-triplet", "--k", 1000],
-         "proxy.k: 1000 given, but the largest class has 20 clips; pass at most 19"),
+         "proxy.k is 1000, but the largest class has 20 clips; pass at most 19"),
         (["--criterion", "recall@16"], "metric recall@16: the gallery holds 15 items; use a cutoff up to 15, or map"),
         (["--config", "pairs", "--set", "neighbors.positives=own", "--set", "neighbors.k=60"],
-         "neighbors.k: 60 given, but there are 60 clips; pass at most 59"),
+         "neighbors.k is 60, but there are 60 clips; pass at most 59"),
     ],
 )  # fmt: skip
 def test_what_the_clips_cannot_give_is_refused_before_there_is_a_run(aadml, features, tmp_path, settings, said):
@@ -337,4 +337,7 @@ def test_what_the_clips_cannot_give_is_refused_before_there_is_a_run(aadml, feat
 
 def test_one_modality_alone_is_refused(aadml, features, tmp_path):
     code, _, err = aadml("train", "--data", features, "--modalities", "audio", "--runs", tmp_path / "runs")
-    assert (code, err) == (2, f"modalities: audio given; choose at least two of audio, visual of {features}")
+    assert (code, err) == (
+        2,
+        f"modalities: [audio] does not name two modalities; choose at least two of audio, visual of {features}",
+    )

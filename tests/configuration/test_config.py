@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -19,7 +21,8 @@ def config(*settings, base="aadml", **flags):
 def test_every_shipped_config_resolves_and_says_what_it_is(path):
     resolved = resolve(open_config(path).values)
     assert resolved.training.epochs >= 1
-    assert path.read_text(encoding="utf-8").startswith("# ")
+    first = path.read_text(encoding="utf-8").splitlines()[0]  # the description in `aadml list configs`
+    assert re.fullmatch(r"# .+\.", first), "the first line is not a whole sentence"
 
 
 @pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)

@@ -18,5 +18,5 @@ def test_a_folder_is_no_config(tmp_path):
 
 
 def test_a_setting_is_refused_under_the_flag_that_gave_it():
-    with pytest.raises(InputError, match=r"^--baseline loss: does not have the form key=value"):
+    with pytest.raises(InputError, match=r"^--baseline loss does not have the form key=value"):
         setting_pairs(["loss"], "--baseline")

@@ -102,9 +102,9 @@ def test_files_that_are_no_configs_are_refused_with_their_line(raw, words, tmp_p
 def test_a_wrong_value_is_named_with_file_line_and_key_unless_it_was_set_elsewhere(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("method: aadml\ntraining:\n  epochs: 3\n  batch: -5\n")
-    with pytest.raises(InputError, match=r"mine.yaml, line 4: training.batch: -5 given; pass a whole number from 1 to"):
+    with pytest.raises(InputError, match=r"mine.yaml, line 4: training.batch is -5; pass a whole number from 1 to"):
         assemble(config=str(path))
-    with pytest.raises(InputError, match=r"^training.batch: 0 given"):
+    with pytest.raises(InputError, match=r"^training.batch is 0"):
         assemble(config=str(path), settings=["training.batch=0"])
     assert assemble(config=str(path), settings=["training.batch=7"])["training"]["batch"] == 7
 

@@ -101,7 +101,7 @@ def test_wrong_options_of_sound_and_captions_are_refused_in_one_line(method):
 def test_a_list_that_is_not_written_as_one_is_shown_as_it_is_written(given, written):
     with pytest.raises(InputError) as refused:
         full("aadml", **{"network.hidden": given})
-    assert str(refused.value).endswith(f"; write a list as {written}")
+    assert str(refused.value).endswith(f", written as {written}")
 
 
 @pytest.mark.parametrize("given", [0, "x", "32,x", -1, True, pytest.param("[" * 100_000, id="nested")])

@@ -192,7 +192,7 @@ def test_refuses_a_comparison_without_what_it_needs(field):
 
 
 def test_refuses_other_forms_phases_and_widths():
-    with pytest.raises(InputError, match=r"loss.form: .*one of triplet, contrastive, n-pair"):
+    with pytest.raises(InputError, match=r"loss.form is .*one of triplet, contrastive, n-pair"):
         checked_options(Daml, OptionValues(form="angular"), "loss")
     with pytest.raises(InputError, match="no phase 'warmup'"):
         daml().enter("warmup")

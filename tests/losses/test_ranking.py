@@ -77,5 +77,5 @@ def test_a_batch_of_one_clip_costs_nothing():
 
 
 def test_another_order_is_refused(draw):
-    with pytest.raises(InputError, match="'mean' given; choose hinge_then_mean or mean_then_hinge"):
+    with pytest.raises(InputError, match="is 'mean'; choose hinge_then_mean or mean_then_hinge"):
         ranking(draw("ids", 0), full_reduce="mean")

@@ -81,7 +81,7 @@ def test_in_the_paper_the_square_is_of_the_most_extreme_negative():
 
 
 def test_another_variant_is_refused(draw):
-    with pytest.raises(InputError, match="'mine' given; choose code or paper"):
+    with pytest.raises(InputError, match="is 'mine'; choose code or paper"):
         triplet_weighted(draw("ids", 0), variant="mine")
 
 

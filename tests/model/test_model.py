@@ -24,9 +24,7 @@ def test_top_k_is_the_stable_order_of_the_similarity(model, clips):
     best = model.top_k(queries, gallery, k=4)
     assert np.array_equal(best.indices, np.argsort(-scores, axis=1, kind="stable")[:, :4])
     assert np.array_equal(best.scores, np.take_along_axis(scores, best.indices, 1))
-    with pytest.raises(
-        InputError, match="k: 190 given, but the gallery has 189 items; pass a whole number from 1 to 189"
-    ):
+    with pytest.raises(InputError, match="k is 190, but the gallery has 189 items; pass a whole number from 1 to 189"):
         model.top_k(queries, gallery, k=190)
 
 

@@ -165,7 +165,7 @@ def test_on_the_side_both_neighbors_are_positives_of_either_modality_and_nobody_
 
 @pytest.mark.parametrize("positives", ["own", "either", "agreeing"])
 def test_as_many_neighbors_as_there_are_clips_are_refused_but_where_all_count(positives):
-    with pytest.raises(InputError, match=f"neighbors.k: {COUNT} given, but there are {COUNT} clips"):
+    with pytest.raises(InputError, match=f"neighbors.k is {COUNT}, but there are {COUNT} clips"):
         refreshed(positives=positives, k=COUNT)
     refreshed(positives="all", k=COUNT, weights="affine")
 

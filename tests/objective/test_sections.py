@@ -34,7 +34,7 @@ def test_a_wrong_name_is_refused(kind, name, options, message):
 
 
 def test_values_are_checked_where_a_config_is_resolved():
-    with pytest.raises(InputError, match=r"loss\.margin: -1 given"):
+    with pytest.raises(InputError, match=r"loss\.margin is -1"):
         LossSection("triplet", OptionValues(margin=-1)).completed(check=True)
 
 

@@ -32,7 +32,7 @@ def test_the_numbers_by_epoch_are_those_of_the_logs():
         for epoch in (1, 2)
     ]
     assert list(drawings) == ["loss", "MAP", "validation MAP, which selects the epoch"]
-    for title, names in (("loss", ("train", "test (diagnosis)")), ("MAP", ("train", "test (diagnosis)"))):
+    for title, names in (("loss", ("train", "test (not used)")), ("MAP", ("train", "test (not used)"))):
         assert all(f"{loss}, {name}" in drawings[title] for name in names)
     assert "test" not in drawings["validation MAP, which selects the epoch"]
 

@@ -212,13 +212,13 @@ def test_a_bank_in_another_precision_follows_the_batch():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reading": "R7"}, r'proxy.reading: "R7" given; pass one of R1, R3, R5, R6'),
+        ({"reading": "R7"}, r'proxy.reading is "R7"; pass one of R1, R3, R5, R6'),
         ({"query": "partners"}, "one of self, partner"),
         ({"residual": "sum"}, "proxy.residual"),
         ({"aa_mix": -0.1}, "proxy.aa_mix"),
         ({"aa_on": "anchors"}, "one of all, anchor, reference"),
-        ({"k": 0}, "proxy.k: 0 given"),
-        ({"k": 2.5}, "proxy.k: 2.5 given; pass a whole number from 1"),
+        ({"k": 0}, "proxy.k is 0"),
+        ({"k": 2.5}, "proxy.k is 2.5; pass a whole number from 1"),
         ({"space": "inputs"}, "one of embedding, input"),
         ({"heads": 4}, "4 heads do not divide 6 dimensions; choose from 1, 2, 3, 6, or auto"),
         ({"space": "input", "graph_modality": "cross"}, "proxy.graph_modality: cross"),
@@ -255,7 +255,7 @@ def test_a_removed_option_is_accepted_at_the_value_that_is_implemented_alone(nam
     assert checked_options(AnchorAware, OptionValues(**{name: kept}), "proxy") == checked_options(
         AnchorAware, OptionValues(), "proxy"
     )
-    with pytest.raises(InputError, match=rf"proxy\.{name}: .* given, but this option of anchor-aware was removed"):
+    with pytest.raises(InputError, match=rf"proxy\.{name} is .*, but this option of anchor-aware was removed"):
         checked_options(AnchorAware, OptionValues(**{name: other}), "proxy", name="anchor-aware")
 
 
@@ -268,9 +268,9 @@ def test_misspelt_options_are_answered_with_the_nearest():
     ("options", "words"),
     [
         ({"reading": "R1"}, "affine map of the anchor"),
-        ({"reading": "R3", "k": 1, "residual": "none", "aa_mix": 1.0}, "does not reach the encoders"),
+        ({"reading": "R3", "k": 1, "residual": "none", "aa_mix": 1.0}, "does not train the encoders"),
         ({"reading": "R5"}, "whole batch"),
-        ({"aa_mix": 0.0}, "without Anchor-Aware proxies"),
+        ({"aa_mix": 0.0}, "does not use the anchor-aware proxies"),
     ],
 )
 def test_degenerate_options_have_a_sentence(options, words):

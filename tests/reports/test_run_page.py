@@ -25,14 +25,14 @@ def verdict(**intervals):
 @pytest.mark.parametrize(
     ("intervals", "words"),
     [
-        ({"ab": (0.6, 0.7), "ba": (0.6, 0.7)}, "Better than chance in every direction"),
+        ({"ab": (0.6, 0.7), "ba": (0.6, 0.7)}, "The scores are better than chance in every direction"),
         ({"ab": (0.6, 0.7), "ba": (0.4, 0.7)}, "not in the direction ba, whose 95 % interval includes chance"),
         (
             {"ab": (0.6, 0.7), "ba": (0.4, 0.7), "ac": (0.4, 0.7), "ca": (0.3, 0.7)},
             "not in the directions ba, ac and ca, whose 95 % intervals include chance",
         ),
-        ({"ab": (0.4, 0.7), "ba": (0.3, 0.4)}, "Cannot be distinguished from chance"),
-        ({"ab": (0.2, 0.4), "ba": (0.3, 0.4)}, "Worse than chance in every direction"),
+        ({"ab": (0.4, 0.7), "ba": (0.3, 0.4)}, "The scores cannot be distinguished from chance"),
+        ({"ab": (0.2, 0.4), "ba": (0.3, 0.4)}, "The scores are worse than chance in every direction"),
     ],
 )
 def test_the_verdict_follows_the_intervals(intervals, words):

@@ -114,7 +114,7 @@ def test_what_is_missing_is_named(tmp_path):
     np.savez(tmp_path / "e.npz", audio=AUDIO, label=np.arange(4))
     with pytest.raises(InputError, match="has audio, label; store at least two"):
         read_embeddings(tmp_path / "e.npz")
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="does not exist"):
         read_embeddings(tmp_path / "absent.npz")
     with pytest.raises(InputError, match="is a folder"):
         read_embeddings(tmp_path)

@@ -56,7 +56,7 @@ def test_the_same_queries_are_drawn_again():
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 61])
 def test_refuses_more_queries_than_there_are_and_less_than_two(count):
-    with pytest.raises(InputError, match=f"queries: {count} is given; pass a number from 2 to 60"):
+    with pytest.raises(InputError, match=f"queries is {count}; pass a number from 2 to 60"):
         evaluate(embeddings(), queries=count)
 
 
@@ -124,7 +124,7 @@ def test_the_command_keeps_a_sample_beside_the_run_under_a_name_of_its_own(run):
     assert running["directions"]["audio-visual"]["queries"] == 10
     result = CliRunner().invoke(cli, ["evaluate", folder, "--queries", "31"])
     assert isinstance(result.exception, InputError)
-    assert "queries: 31 is given" in str(result.exception)
+    assert "queries is 31" in str(result.exception)
 
 
 @pytest.mark.slow

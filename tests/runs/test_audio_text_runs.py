@@ -95,7 +95,7 @@ def test_modalities_that_captioned_sound_does_not_have_are_refused(manifest):
     assert loaded("[audio, text]").train.modalities == ("audio", "text")
     with pytest.raises(InputError, match="has no visual; choose from audio, text"):
         loaded("[audio, visual]")
-    with pytest.raises(InputError, match="text given; choose at least two"):
+    with pytest.raises(InputError, match=r"\[text\] does not name two modalities; choose at least two"):
         loaded("[text]")
 
 

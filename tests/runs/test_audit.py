@@ -106,7 +106,7 @@ def test_an_encoder_is_a_function_or_the_name_of_one_beside_the_data(other_file,
     (tmp_path / "encoder_of_this_test.py").write_text("def same(features, labels):\n    return features\n")
     aadml.audit(encoder="encoder_of_this_test:same", data=other_file())
     assert asked[0].function({"audio": 1}, None) == {"audio": 1}
-    with pytest.raises(InputError, match="--encoder same: is not the name of a function; pass module:function"):
+    with pytest.raises(InputError, match="--encoder same is not the name of a function; pass module:function"):
         aadml.audit(encoder="same", data=other_file())
 
 
@@ -154,5 +154,5 @@ def test_a_stored_score_is_that_of_the_model_within_a_thousandth(random_run, mon
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 0.0])
 def test_a_time_limit_that_no_clock_can_hold_is_refused(seconds):
-    with pytest.raises(InputError, match=r"time limit: .* given; pass a number above zero"):
+    with pytest.raises(InputError, match=r"time limit is .*; pass a number above zero"):
         aadml.audit(data="synthetic:ave", command="true", time_limit=seconds)

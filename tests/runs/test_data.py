@@ -71,7 +71,9 @@ def test_modalities_are_kept_by_name_and_it_is_said_which_were_left_out(tmp_path
     assert some.notes == (*splits.notes, "the key modalities leaves out these modalities of the data: audio")
     with pytest.raises(InputError, match=r"modalities: .*f\.h5 has no text; choose from audio, visual, flow"):
         data.with_modalities(splits, ["audio", "text"])
-    with pytest.raises(InputError, match=r"modalities: visual, visual given; choose at least two"):
+    with pytest.raises(
+        InputError, match=r"modalities: \[visual, visual\] does not name two modalities; choose at least two"
+    ):
         data.with_modalities(splits, ["visual", "visual"])
 
 

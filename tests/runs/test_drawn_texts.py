@@ -103,7 +103,7 @@ def test_a_session_says_what_is_drawn_and_scores_every_text(features, tmp_path):
             {"method": "cca"},
             "texts: drawn changes the texts in each epoch, but cca does not train in epochs; use first or all",
         ),
-        ({"method": "clip", "settings": {"texts": "drwan"}}, 'texts: "drwan" given; pass one of first, drawn, all'),
+        ({"method": "clip", "settings": {"texts": "drwan"}}, 'texts is "drwan"; pass one of first, drawn, all'),
         (
             {"config": "pairs", "settings": {"neighbors.positives": "own", "neighbors.space": "dcca"}},
             "but pairs determines neighbors by a teacher",
@@ -181,7 +181,7 @@ def test_captions_of_sound_in_memory_are_drawn_as_those_of_its_place(manifest):
     ("settings", "refusal"),
     [
         ({"unlabelled": "drop"}, r"unlabelled: captioned sound has no classes .a clip's own captions are relevant."),
-        ({"modalities": ["audio"]}, "modalities: audio given; choose at least two"),
+        ({"modalities": ["audio"]}, "modalities: .audio. does not name two modalities; choose at least two"),
     ],
 )
 def test_what_captioned_sound_cannot_follow_is_refused(manifest, settings, refusal):

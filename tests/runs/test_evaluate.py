@@ -23,7 +23,7 @@ def test_clips_are_scored_whole():
     found, as_test = (aadml.evaluate(model, data=data) for data in (later, aadml.Splits(none, none, later)))
     assert (found.split, found.map_mean) == ("all", as_test.map_mean)
     assert found.record().directions.keys() == {"audio-visual", "visual-audio"}
-    with pytest.raises(InputError, match="split 'test' given, but all of the Clips are scored; leave out split"):
+    with pytest.raises(InputError, match="split is 'test', but all of the Clips are scored; leave out split"):
         aadml.evaluate(model, data=later, split="test")
 
 
@@ -33,7 +33,7 @@ def test_evaluate_wants_one_thing_to_score_and_one_gallery(random_model, random_
             aadml.evaluate(**given)
     with pytest.raises(InputError, match="a model in memory needs data"):
         aadml.evaluate(random_model)
-    with pytest.raises(InputError, match="exclude_partner and disjoint given"):
+    with pytest.raises(InputError, match="exclude_partner and disjoint cannot be combined"):
         aadml.evaluate(random_model, data=other_file(), exclude_partner=True, disjoint=True)
     whole = aadml.evaluate(random_model, data=other_file(), split="train")
     without = aadml.evaluate(random_model, data=other_file(), split="train", exclude_partner=True)

@@ -34,7 +34,7 @@ def test_a_file_that_decides_the_config_is_read_once(monkeypatch, tmp_path):
 def test_of_several_processes_none_makes_the_sample_clips(monkeypatch, tmp_path):
     monkeypatch.setattr(launch, "started", lambda: True)
     monkeypatch.setattr("aadml.runs.fit.with_sample_data", lambda *_: pytest.fail("clips were made"))
-    with pytest.raises(InputError, match="no such file"):  # what is named is looked for, however many they are
+    with pytest.raises(InputError, match="does not exist"):  # what is named is looked for, however many they are
         aadml.fit(tmp_path / "absent.h5", epochs=1)
     with pytest.raises(InputError, match="sample clips cannot be rendered by several processes; pass data"):
         aadml.fit(epochs=1)

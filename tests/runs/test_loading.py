@@ -53,7 +53,7 @@ def test_what_is_no_run_says_what_it_is(random_model, tmp_path):
     (tmp_path / "empty").mkdir()
     for place, said in (
         (saved, "is a model without its run; pass --data"),
-        (tmp_path / "nowhere", "no such folder; create a run with `aadml train`"),
+        (tmp_path / "nowhere", "does not exist; create a run with `aadml train`"),
         (saved / "model.json", "is a file, not a folder"),
         (tmp_path / "empty", f"not a run folder .no {MANIFEST} in it."),
     ):
@@ -69,10 +69,10 @@ def test_a_run_that_was_stopped_holds_no_model_and_no_evaluation(tmp_path):
     assert not is_finished(tmp_path / "run")
     shutil.copytree(tmp_path / "run", tmp_path / "my run")
     for folder, written in (("run", f"{tmp_path}/run"), ("my run", f"'{tmp_path}/my run'")):
-        wanted = f"the training was not finished; continue it with `aadml train --resume {written}`"
+        wanted = f"training was not finished; continue it with `aadml train --resume {written}`"
         with pytest.raises(InputError, match=re.escape(wanted)):
             aadml.load(tmp_path / folder)
-    with pytest.raises(InputError, match=r"evaluation\.json: no such file in this run; its training was not finished"):
+    with pytest.raises(InputError, match=r"evaluation\.json: does not exist, because training was not finished"):
         read_evaluation(tmp_path / "run")
     with pytest.raises(InputError, match=r"config\.yaml"):
         aadml.resume(tmp_path / "run")

@@ -74,7 +74,7 @@ def test_a_method_of_pairs_trains_and_is_scored_without_labels(unlabelled, name)
 
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_a_method_of_classes_refuses_in_one_line_and_says_what_to_take(unlabelled, name):
-    with pytest.raises(InputError, match=r"one class per clip.*choose pairs, clip, cca") as caught:
+    with pytest.raises(InputError, match=r"one class per clip.*choose the method pairs, clip, cca") as caught:
         aadml.fit(unlabelled, method=name, epochs=1)
     assert "\n" not in str(caught.value)
 
@@ -91,7 +91,7 @@ def test_losses_of_pairs_train_without_a_further_word(unlabelled, loss):
 @pytest.mark.slow
 def test_a_run_without_labels_is_scored_audited_and_reported(unlabelled, tmp_path):
     model = aadml.fit(unlabelled, settings=SMALL, runs=tmp_path / "runs")
-    assert "Relevant is the query's own partner only." in model.card()
+    assert "A relevant result is the query's own partner only." in model.card()
     assert "classes: none" in model.card()
     again = aadml.evaluate(model.folder, metrics=["recall@3"]).record()
     assert again.relevance == "own"

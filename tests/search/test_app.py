@@ -35,7 +35,7 @@ def test_facts(site):
     assert found["items"] == 35
     assert found["questions"] == [["audio", "audio"], ["visual", "visual"], ["clip", "audio"], ["clip", "visual"]]
     assert found["columns"][:3] == ["id", "split", "label"]
-    assert found["model"] == "no model, so each modality is searched by itself"
+    assert found["model"] == "the index has no model, so each modality is searched by itself"
     assert found["example"] == "label = 'dog'"
     assert found["most_bytes"] == 200_000
 

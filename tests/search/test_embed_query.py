@@ -12,9 +12,9 @@ from aadml.search import Index, embed_query
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ({}, "none given; pass exactly one of"),
-        ({"audio": "a.wav", "visual": "b.jpg"}, "audio, visual given; pass exactly one"),
-        ({"audio": "no such.wav"}, "no such file"),
+        ({}, "nothing was passed; pass exactly one of"),
+        ({"audio": "a.wav", "visual": "b.jpg"}, "audio and visual were passed together; pass exactly one"),
+        ({"audio": "no such.wav"}, "does not exist"),
         ({"audio": [1.0, 2.0]}, "one row of 6"),
         ({"audio": np.zeros((2, 6))}, "one row of 6"),
         ({"audio": np.zeros(6), "k": 0}, "not a positive whole number"),

@@ -115,12 +115,12 @@ def test_an_index_has_labels_if_any_item_has_one(tmp_path, labelled, has_labels)
 def test_a_removed_index_answers_nothing(features, tmp_path):
     index = Index.build(features, tmp_path / "i")
     (tmp_path / "i").unlink()
-    with pytest.raises(InputError, match="no such index"):
+    with pytest.raises(InputError, match="does not exist; build the index"):
         index.search(audio=content().features["audio"][0], to="audio")
 
 
 def test_a_missing_calibration_file_is_refused_before_work(features, tmp_path):
-    with pytest.raises(InputError, match="no such file; pass a feature file with validation clips"):
+    with pytest.raises(InputError, match="does not exist; pass a feature file with validation clips"):
         aadml.index(features, tmp_path / "i", calibrate="/nope.h5")
     assert [path.name for path in tmp_path.iterdir()] == []
 

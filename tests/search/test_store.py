@@ -94,7 +94,7 @@ def test_what_is_no_index_is_refused(tmp_path, index):
     for name in ("text", "empty", "other"):
         with pytest.raises(InputError, match=r"cannot be read as an index|is not an index"):
             connect(tmp_path / name)
-    with pytest.raises(InputError, match="no such index"):
+    with pytest.raises(InputError, match="does not exist; build the index"):
         connect(tmp_path / "none")
     with closing(sqlite3.connect(index)) as database:
         database.execute("PRAGMA user_version = 9")

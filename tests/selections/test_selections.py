@@ -141,7 +141,7 @@ OF_ONE_POSITIVE = {
 
 @pytest.mark.parametrize("name", OF_ONE_POSITIVE)
 def test_selections_of_one_positive_refuse_all(name):
-    with pytest.raises(InputError, match=r"selection.positive: .*was removed"):
+    with pytest.raises(InputError, match=r"selection.positive is .*was removed"):
         checked_options(SELECTIONS[name], OptionValues(positive="all"), "selection")
 
 
@@ -154,7 +154,7 @@ def test_a_removed_positive_is_accepted_at_its_value(name, kept):
 
 
 def test_another_positive_is_refused_with_what_there_is():
-    with pytest.raises(InputError, match='"nearest" given; pass one of all, random, own, hardest'):
+    with pytest.raises(InputError, match='is "nearest"; pass one of all, random, own, hardest'):
         checked_options(SELECTIONS["hardest"], OptionValues(positive="nearest"), "selection")
 
 

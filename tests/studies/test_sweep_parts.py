@@ -24,7 +24,7 @@ def test_a_figure_is_beside_the_cost():
     assert shown.index("MAP mean") < shown.index('<div class="drawings"><div><svg>') < shown.index("<h3>Cost</h3>")
 
 
-@pytest.mark.parametrize(("seeds", "ending"), [((0,), "; 1 seed;"), ((0, 1), "; mean ± sd over 2 seeds;")])
+@pytest.mark.parametrize(("seeds", "ending"), [((0,), "; 1 seed."), ((0, 1), "; mean ± sd over 2 seeds.")])
 def test_the_caption_of_a_study_names_data_protocol_and_seeds(base, tmp_path, seeds, ending):
     cells = cells_of(points(resolve(base), [], Overrides()))
     scores = collected(cells, seeds, tmp_path, list(sweep(jobs_of(cells, seeds, tmp_path), workers=0)))

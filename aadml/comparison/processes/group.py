@@ -260,4 +260,4 @@ def _answered() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise ProcessLost("a process of the training ended, or does not respond") from error
+        raise ProcessLost("a process of the training run ended or does not respond") from error

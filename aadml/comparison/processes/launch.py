@@ -77,7 +77,7 @@ def _first_in_store() -> bool:
 
 def _stopped(number: int, frame: FrameType | None) -> None:
     _ignore_stop()
-    raise ProcessLost("a process of the training ended, or the job was stopped")
+    raise ProcessLost("a process of the training run ended, or the job was stopped")
 
 
 def _ignore_stop() -> None:

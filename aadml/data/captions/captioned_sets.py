@@ -91,7 +91,7 @@ def _parts(place: Path) -> dict[str, CaptionedPart]:
     if place.is_file() and place.suffix == ".csv":
         return _of_manifest(place)
     if not place.is_dir():
-        problem = "is not a folder or manifest" if place.exists() else "no such file or folder"
+        problem = "is not a folder or manifest" if place.exists() else "does not exist"
         raise InputError(f"{place}: {problem}; pass a folder or a manifest of captioned sound")
     packs = dict(_packs(place))
     if packs:

@@ -207,13 +207,13 @@ def _rows_in_time(timeline: Timeline) -> RowsInTime:
 def _label_warnings(content: FeatureFile) -> list[str]:
     if not content.class_names:
         return [
-            "the clips have no labels: only a query's own partner is relevant, and only methods for pairs can train"
+            "the clips have no labels, so only a query's own partner is relevant, and only methods for pairs can train"
         ]
     if content.all_labels is not None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
-        return [f"{several} clips have several labels: methods that train on classes leave them out"]
+        return [f"{several} clips have several labels; methods that train on classes leave these clips out"]
     without = int((content.labels == UNLABELLED).sum())
-    warning = f"{without} clips have no label: few-labels and pairs train on these clips, other methods leave them out"
+    warning = f"{without} clips have no label; only the methods few-labels and pairs train on these clips"
     return [warning] if without else []
 
 

@@ -74,8 +74,8 @@ def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) 
     for name, count in counts.items():
         if count != counts[first]:
             raise InputError(
-                f"{path}: '{first}' has {counts[first]} rows, but '{name}' has {count} rows; "
-                "row i of both must be the same clip"
+                f"{path}: '{first}' has {counts[first]} rows, but '{name}' has {count} rows; store the same clip in "
+                "row i of both"
             )
 
 

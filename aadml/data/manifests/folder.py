@@ -30,8 +30,8 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     tops = {folders[0] for folders in folders_of.values() if folders}
     divided = {"train", "test"} <= tops <= set(_SPLIT_FOLDERS)
     class_of = {f: folders[int(divided) :][:1] for f, folders in folders_of.items() if folders or not divided}
-    labelled = any(class_of.values()) and not no_labels
-    files = [file for file, labels in class_of.items() if labels or not labelled]
+    labeled = any(class_of.values()) and not no_labels
+    files = [file for file, labels in class_of.items() if labels or not labeled]
     if not files:
         raise InputError("; ".join([f"{source}: holds no media", *left_aside(source), "add sound or video files"]))
     equal = equal_files(files)
@@ -39,7 +39,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
         ListedClip(
             id=name,
             media=file,
-            labels=tuple(map(utf8, class_of[file])) if labelled else (),
+            labels=tuple(map(utf8, class_of[file])) if labeled else (),
             split=_SPLIT_FOLDERS[folders_of[file][0]] if divided else "",
             source=equal.get(file, ""),
         )

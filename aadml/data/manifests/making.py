@@ -91,7 +91,7 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
     if str(source) in MANIFESTS and not source.exists():
         raise InputError(f"manifest: '{source}' is the name of a data set; pass its folder as well")
     if not source.exists():
-        raise InputError(f"{source}: no such file or folder; check the path")
+        raise InputError(f"{source}: does not exist; check the path")
     if (source / "manifest.csv").is_file() and _is_manifest(source / "manifest.csv"):
         raise InputError(f"{source}: holds manifest.csv, which is a manifest already; pass it to `aadml extract`")
     return "folder" if source.is_dir() else "table", source

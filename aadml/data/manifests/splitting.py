@@ -35,7 +35,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         shares = shares_of(value)
         labels = [entry.labels for entry in listing.entries]
         splits = divide(labels, _groups(listing.entries, by), shares, seed)
-        how = f"drawn at random, seed {seed}{f', no {by} divided' if by else ''}"
+        how = f"drawn at random (seed {seed}{f', no {by} is divided' if by else ''})"
         reached = _shares([splits.count(split) / len(splits) for split in SPLITS])
         how += f"; shares of {_shares(shares)} were wanted, and {reached} were reached"
     elif kind == "column" and value:
@@ -44,7 +44,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         return _checked(listing, by)
     else:
         raise InputError(
-            f"--split {rule}: is not a division; write random:TRAIN/VALID/TEST, as in {DEFAULT}, or column:NAME"
+            f"--split {rule} is not a division; write random:TRAIN/VALID/TEST, as in {DEFAULT}, or column:NAME"
         )
     entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
     return _checked(replace(listing, entries=entries, notes=(*listing.notes, f"the split is {how}")), by)

@@ -67,7 +67,7 @@ def table(
         labels = _labels(known[label], separator) if label else ()
         visual = files[1] if len(files) > 1 else None
         clips.append(ListedClip(known.get("id", ""), files[0], labels, ALIASES.get(split, split), "", cells, visual))
-    _check(clips, [line for line, _ in rows], named="id" in roles, labelled=label is not None, place=str(source))
+    _check(clips, [line for line, _ in rows], named="id" in roles, labeled=label is not None, place=str(source))
     if first_label:
         clips = [replace(clip, labels=clip.labels[:1]) for clip in clips]
     files = [clip.media for clip in clips]
@@ -77,7 +77,7 @@ def table(
         replace(clip, id=name, source=equal.get(clip.media, str(clip.media) if counts[clip.media] > 1 else ""))
         for name, clip in zip(ids, clips, strict=True)
     )
-    return Listing(entries, tuple(_notes(clips, names, labelled=not no_labels)))
+    return Listing(entries, tuple(_notes(clips, names, labeled=not no_labels)))
 
 
 def read_table(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
@@ -128,7 +128,7 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
         new, equals, old = (word.strip() for word in part.partition("="))
         if not equals or not new or not old:
             raise InputError(
-                f"--columns {part}: does not have the form NEW=COLUMN; write, for example, media=filename,label=class"
+                f"--columns {part} does not have the form NEW=COLUMN; write, for example, media=filename,label=class"
             )
         if old not in names:
             raise InputError(f"{place}: has no column '{old}'; {suggestion(old, known)}")
@@ -151,7 +151,7 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
         guesses = {role: _guess(role, known) for role in _GUESSES}
         advice = ",".join(f"{role}={name}" for role, name in guesses.items() if name)
         raise InputError(
-            f"{place}: has no column 'media'; its columns are {', '.join(known)}; "
+            f"{place}: has no column 'media' (its columns are {', '.join(known)}); "
             f"choose from these columns: --columns {advice if guesses['media'] else 'media=COLUMN,label=COLUMN'}"
         )
     return names
@@ -162,7 +162,7 @@ def _guess(role: str, header: Iterable[str]) -> str | None:
     return next((name for name in header if name.lower().replace(" ", "_") in _GUESSES[role]), None)
 
 
-def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, labelled: bool, place: str) -> None:
+def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, labeled: bool, place: str) -> None:
     rows = list(zip(lines, clips, strict=True))
     foreign = [
         line for line, clip in rows if not is_utf8("".join((clip.id, *clip.labels, clip.split, *clip.columns.values())))
@@ -172,11 +172,9 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
     empty = [line for line, clip in rows if Path() in clip.files]
     if empty:
         raise InputError(f"{place}: has no media file in {_lines(empty)}; fill in the cells")
-    bare = [line for line, clip in rows if labelled and not clip.labels]
+    bare = [line for line, clip in rows if labeled and not clip.labels]
     if bare:
-        raise InputError(
-            f"{place}: has no label in {_lines(bare)}; fill in the cells, or leave all labels out: --no-labels"
-        )
+        raise InputError(f"{place}: has no label in {_lines(bare)}; fill in the cells, or pass --no-labels")
     lines_of: dict[str | Path, list[int]] = defaultdict(list)
     for line, clip in rows:
         lines_of[clip.id if named else clip.media].append(line)
@@ -197,18 +195,18 @@ def is_utf8(text: str) -> bool:
     return not any("\udc80" <= character <= "\udcff" for character in text)
 
 
-def _notes(clips: Sequence[ListedClip], names: Mapping[str, str], *, labelled: bool) -> list[str]:
+def _notes(clips: Sequence[ListedClip], names: Mapping[str, str], *, labeled: bool) -> list[str]:
     several = sum(len(clip.labels) > 1 for clip in clips)
     notes = [f"column '{old}' is read as '{new}'" for old, new in names.items() if old != new]
     guess = _guess("label", names.values())
-    if labelled and guess and not {"label", "labels"} & set(names.values()):
+    if labeled and guess and not {"label", "labels"} & set(names.values()):
         notes.append(
             f"no column is named label, so the clips have no labels; if it is '{guess}', pass --columns label={guess}"
         )
     if several:
         notes.append(
-            f"{several} clips have several labels: they are kept, extracted and embedded, but methods do not train on "
-            "several labels yet; --first-label keeps the first"
+            f"{several} clips have several labels, which are kept; methods do not train on such clips yet, unless "
+            "--first-label keeps only the first label"
         )
     return notes
 

@@ -114,7 +114,7 @@ class _PrefetchWorker:
             while kind == READY:  # the first message of a process
                 if not self.connection.poll(_BATCH_SECONDS):
                     raise ProcessLost(
-                        f"a process that decodes for the training returned no batch within {_BATCH_SECONDS:g} s"
+                        f"a process that decodes for training returned no batch within {_BATCH_SECONDS:g} s"
                     )
                 kind, value = self.connection.recv()
         except (EOFError, OSError) as error:
@@ -131,7 +131,7 @@ class _PrefetchWorker:
 
     def _lost(self) -> ProcessLost:
         self.process.join(_DEATH_SECONDS)
-        return ProcessLost(f"a process that decodes for the training ended ({ending(self.process.exitcode)})")
+        return ProcessLost(f"a process that decodes for training ended ({ending(self.process.exitcode)})")
 
 
 def _decode(decoders: Mapping[Modality, Decoder], task: Task, report: Callable[[Any], None]) -> Decoded:

@@ -41,7 +41,7 @@ class VectorCache:
         except FileNotFoundError:
             return {}
         except (OSError, SafetensorError, KeyError, ValueError) as error:
-            _log.warning("%s: cannot be read, its vectors are computed again (%s)", self.path, error)
+            _log.warning("%s: cannot be read (%s), so its vectors are computed again", self.path, error)
             return {}
 
     def add(self, vectors: Mapping[bytes, Tensor]) -> None:

@@ -58,8 +58,8 @@ def without_unlabelled(splits: Splits) -> Splits:
         part = splits[name]
         if part.unlabelled and part.class_names:
             note = f"{part.unlabelled} {name} clips without a label are left out"
-            labelled = part.select((part.labels != UNLABELLED).nonzero()[:, 0])
-            splits = replace(splits.having(name, labelled), notes=(*splits.notes, note))
+            labeled = part.select((part.labels != UNLABELLED).nonzero()[:, 0])
+            splits = replace(splits.having(name, labeled), notes=(*splits.notes, note))
     return splits
 
 

@@ -129,7 +129,7 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
     assert isinstance(width, int)
     if options.heads == "none" and width != options.dimension:
         raise InputError(
-            f"method.dimension: {options.dimension} given, but without heads the dimension of the {modality} network "
+            f"method.dimension is {options.dimension}, but without heads the dimension of the {modality} network "
             f"is needed; pass {width}"
         )
     sizes = (width, hidden, options.dimension)
@@ -143,8 +143,7 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
     if isinstance(network, HubInput):
         if network.modality == "audio" and loading.log_mel == "device":
             raise InputError(
-                "method.log_mel: device is given, but a network of `transformers` computes its own input; omit "
-                "method.log_mel"
+                "method.log_mel is device, but a network of `transformers` computes its own input; omit method.log_mel"
             )
         return network.prepared(features, loading)
     if isinstance(features, Captions):

@@ -97,7 +97,7 @@ def canonical(first: Tensor, second: Tensor, cross: Tensor, dimension: int) -> C
     """
     possible = min(cross.shape)
     if not 1 <= dimension <= possible:
-        raise InputError(f"method.dimension: {dimension} given; pass a whole number from 1 to {possible}")
+        raise InputError(f"method.dimension is {dimension}; pass a whole number from 1 to {possible}")
     root_first, root_second = inverse_square_root(first), inverse_square_root(second)
     left, correlations, right = torch.linalg.svd(root_first @ cross @ root_second, full_matrices=False)
     projections = root_first @ left[:, :dimension], root_second @ right[:dimension].T

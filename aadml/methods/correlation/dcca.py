@@ -111,7 +111,7 @@ class CorrelationLearner(Learner):
         outputs, dimension = options.outputs, options.dimension
         if dimension > outputs:
             raise InputError(
-                f"method.dimension: {dimension} given, but the encoders have only {outputs} outputs; lower "
+                f"method.dimension is {dimension}, but the encoders have only {outputs} outputs; lower "
                 "method.dimension, or raise method.outputs"
             )
         self.names = tuple(hidden)
@@ -230,6 +230,6 @@ def _encoder(dimension: int, hidden: tuple[int, ...], outputs: int, dropout: flo
 def _check_batch(settings: Training, outputs: int, method: str) -> None:
     if settings.batch <= outputs:
         raise InputError(
-            f"training.batch: {settings.batch} given, but {method} needs a batch well above its {outputs} outputs to "
+            f"training.batch is {settings.batch}, but {method} needs a batch well above its {outputs} outputs to "
             f"estimate their covariance; choose for example {4 * outputs}"
         )

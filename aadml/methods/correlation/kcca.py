@@ -122,7 +122,7 @@ def _fit(
     limit = min(first.shape[1], second.shape[1])
     if dimension > limit:
         raise InputError(
-            f"method.dimension: {dimension} given, but the clips span {limit} directions; pass at most {limit}"
+            f"method.dimension is {dimension}, but the clips span {limit} directions; pass at most {limit}"
         )
     covariances = _regularized(first, ridge), _regularized(second, ridge)
     solution = canonical(*covariances, cross_covariance(first, second), dimension)

@@ -43,9 +43,7 @@ class ClusterSolution(nn.Module):
     def __init__(self, sizes: Mapping[Modality, int], dimension: int) -> None:
         super().__init__()
         if not 1 <= dimension <= min(sizes.values()):
-            raise InputError(
-                f"method.dimension: {dimension} given; pass a whole number from 1 to {min(sizes.values())}"
-            )
+            raise InputError(f"method.dimension is {dimension}; pass a whole number from 1 to {min(sizes.values())}")
         self.dimension = dimension
         for modality, size in sizes.items():
             self.register_buffer(f"mean_{modality}", torch.zeros(size, dtype=torch.float64))

@@ -82,8 +82,8 @@ class InstanceLearner(Learner):
         """Check that the classifier has a row for every training clip."""
         if len(train) > self.classifier.out_features:
             raise InputError(
-                f"dcil: {len(train)} training clips given, but the method was built for {self.classifier.out_features} "
-                f"clips; set clips to {len(train)} in the Context"
+                f"dcil: there are {len(train)} training clips, but the method was built for "
+                f"{self.classifier.out_features} clips; set clips to {len(train)} in the Context"
             )
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

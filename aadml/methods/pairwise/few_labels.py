@@ -93,7 +93,7 @@ class FewLabelsLearner(Learner):
         """Determine the labeled clips, duplicates, and the neighbors of every clip."""
         self._train, self._rows = train, (train.labels != UNLABELLED).nonzero()[:, 0]
         if not len(self._rows):
-            raise InputError("few-labels: no training clip has a label; choose the method pairs (--method pairs)")
+            raise InputError("few-labels: no training clip has a label; choose the method pairs")
         if self.pair_weight:
             self.matching.refresh(train, self._on_sphere_all)
 

@@ -38,8 +38,8 @@ def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
     """
     if group.count() > 1:
         raise InputError(
-            "neighbors.space: dcca trains its teacher in one process, but this training has several processes; choose "
-            "embedding"
+            "neighbors.space: dcca trains its teacher in one process, but this training run has several processes; "
+            "choose embedding"
         )
     device = train.labels.device
     context = Context({m: train.dimension(m) for m in train.modalities}, 0, seed, device)

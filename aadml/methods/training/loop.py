@@ -93,7 +93,7 @@ class _Loop:
         """
         if self.settings.criterion != AUTO and not self.learner.takes_criterion:
             raise InputError(
-                f"training.criterion: {self.settings.criterion} given, but the stages of this method have different "
+                f"training.criterion is {self.settings.criterion}, but the stages of this method have different "
                 "scores; choose auto"
             )
         stages = self.learner.stages(self.settings.epochs)
@@ -260,7 +260,8 @@ class _Loop:
     def _stop_at_nan(self, loss: float) -> None:
         if _of_first(self.session.best()) is None:
             raise InputError(f"training: the loss became {loss} in the first epoch; {ADVICE}")
-        self.session.warn(f"the loss became {loss} in epoch {self.progress.epochs_done + 1}: training ended; {ADVICE}")
+        epoch = self.progress.epochs_done + 1
+        self.session.warn(f"the loss became {loss} in epoch {epoch}, so training ended; {ADVICE}")
 
     def _checkpoint(self) -> Checkpoint:
         tensors = {f"learner.{k}": v for k, v in self.learner.state_dict().items()} | self.optimization.state()
@@ -272,7 +273,7 @@ class _Loop:
         weights = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
         self.learner.load_state_dict(weights)
         self.optimization.load({k: v for k, v in checkpoint.tensors.items() if not k.startswith("learner.")})
-        self.progress = read_as(_Progress, checkpoint.facts, "the state of the training")
+        self.progress = read_as(_Progress, checkpoint.facts, "the state of the training run")
 
 
 def _load_best(learner: Learner, session: Session) -> None:

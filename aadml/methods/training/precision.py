@@ -32,7 +32,7 @@ def resolved(precision: Precision, learner: Learner) -> Literal["float32", "bflo
     """
     layers = _of_kind(Linear, learner)
     if precision == "bfloat16" and (learner.in_bfloat16 == "no" or not layers):
-        raise InputError("training.precision: bfloat16 given, but this method needs float32; choose float32 or auto")
+        raise InputError("training.precision is bfloat16, but this method needs float32; choose float32 or auto")
     if precision != "auto":
         return precision
     widest = max((min(layer.in_features, layer.out_features) for layer in layers), default=0)

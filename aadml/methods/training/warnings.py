@@ -82,7 +82,6 @@ def share_warning(share: float) -> str | None:
     if not share < NEGLIGIBLE_SHARE:
         return None
     return (
-        f"less than {NEGLIGIBLE_SHARE:.0%} of the metric loss's gradient reaches the encoders, and the rest stays "
-        "in the proxies, so only the label loss trains the encoders; try proxy.live=true, "
-        "a residual, or proxy.aa_mix below 1"
+        f"less than {NEGLIGIBLE_SHARE:.0%} of the metric loss's gradient reaches the encoders, so only the label loss "
+        "trains them; try proxy.live=true, a residual, or proxy.aa_mix below 1"
     )

@@ -65,8 +65,8 @@
     if (!found.hits.length) return "Nothing here: no clip meets the filter.";
     if (found.nothing_fits) {
       const { threshold, precision } = found.calibration;
-      return `Nothing here fits. No hit reaches the threshold ${percent(threshold)} (above it, ${percent(precision)} of best hits fit). `
-        + `The nearest are shown. (${many})`;
+      return `Nothing here fits. No hit reaches the threshold ${percent(threshold)} (above it, ${percent(precision)} of the best hits fit). `
+        + `The nearest clips are shown. (${many})`;
     }
     return found.calibration ? many : `${many}; no probabilities: ${found.uncalibrated}`;
   };
@@ -96,7 +96,7 @@
     figure.append(make("p", "loading preview ...", "absent note"));
     const id = make("span", `${hit.rank}. ${hit.id}`, "id");
     const chance = hit.probability === null ? `score ${hit.score.toFixed(4)}`
-      : `fits with ${percent(hit.probability)} (score ${hit.score.toFixed(4)})`;
+      : `probability ${percent(hit.probability)} (score ${hit.score.toFixed(4)})`;
     const when = hit.moment ? `best at ${hit.moment.seconds.toFixed(1)} s` : "";
     item.append(figure, id, make("p", [chance, hit.label, when].filter(Boolean).join(" · "), "facts"));
     const columns = Object.entries(hit.columns);

@@ -117,7 +117,7 @@ def test_a_killed_process_ends_the_job_in_one_line_and_the_run_goes_on_to_the_sa
     [
         (["train", "--data", "synthetic:ave", "--method", "acmr"], "acmr: cannot train in several processes"),
         (["train", "--data", "nowhere.h5"], "nowhere.h5"),
-        (["doctor"], "doctor: was started by torchrun, but runs in one process; start the command without torchrun"),
+        (["doctor"], "doctor was started by torchrun, but runs in one process; start the command without torchrun"),
     ],
 )
 def test_what_several_processes_cannot_do_is_refused_in_one_line(tmp_path, arguments, reason):
@@ -159,7 +159,7 @@ def test_a_wait_that_takes_too_long_names_the_processes(tmp_path, job):
         "except ProcessLost as lost:\n"
         "    print(lost)\n"
     )
-    assert next(out for _, out, _ in job(program)) == "a process of the training ended, or does not respond\n"
+    assert next(out for _, out, _ in job(program)) == "a process of the training run ended or does not respond\n"
 
 
 @pytest.mark.slow

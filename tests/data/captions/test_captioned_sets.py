@@ -160,7 +160,7 @@ def test_a_manifest_with_caption_columns_is_read(tmp_path):
 
 
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path, clotho):
-    cases = {tmp_path / "absent": "no such file", tmp_path / "empty": "has no captions of the split train"}
+    cases = {tmp_path / "absent": "does not exist", tmp_path / "empty": "has no captions of the split train"}
     (tmp_path / "empty").mkdir()
     for path, message in cases.items():
         with pytest.raises(InputError, match=message):

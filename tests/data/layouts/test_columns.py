@@ -132,7 +132,7 @@ def test_arrays_of_other_names_are_modalities_where_they_are_named_and_else_said
     assert (found.features["pose"][~there] == 0).all()
     assert (found.features["pose"][there] == 1).all()
     assert any("left out: rest" in note for note in found.notes())
-    assert any("21 of 105 clips have no pose: masked" in note for note in found.notes())
+    assert any("21 of 105 clips have no pose; these clips are masked" in note for note in found.notes())
     assert content.features["audio"].shape == found.features["audio"].shape
 
 

@@ -102,5 +102,5 @@ def test_an_empty_folder_and_a_lone_name_are_refused(tmp_path):
         manifest(tmp_path)
     with pytest.raises(InputError, match="is the name of a data set; pass its folder as well"):
         manifest("ave")
-    with pytest.raises(InputError, match="no such file or folder"):
+    with pytest.raises(InputError, match="does not exist"):
         manifest(tmp_path / "none")

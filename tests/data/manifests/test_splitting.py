@@ -10,7 +10,8 @@ def test_without_a_split_the_default_shares_are_drawn_and_said(media):
     path = manifest(plain(media, "media,label"), on_note=notes.append)
     assert Counter(row.split for row in rows_of(path)) == {"train": 28, "valid": 4, "test": 8}
     assert (
-        "the split is drawn at random, seed 0; shares of 0.7/0.1/0.2 were wanted, and 0.7/0.1/0.2 were reached" in notes
+        "the split is drawn at random (seed 0); shares of 0.7/0.1/0.2 were wanted, and 0.7/0.1/0.2 were reached"
+        in notes
     )
 
 
@@ -39,7 +40,8 @@ def test_speakers_are_never_divided_and_the_shares_are_said(media):
     counts = Counter(row.split for row in rows_of(path))
     reached = "/".join(f"{counts[split] / 40:.3g}" for split in ("train", "valid", "test"))
     assert any(
-        f"no speaker divided; shares of 0.6/0.2/0.2 were wanted, and {reached} were reached" in note for note in notes
+        f"no speaker is divided); shares of 0.6/0.2/0.2 were wanted, and {reached} were reached" in note
+        for note in notes
     )
     assert all(
         abs(counts[split] / 40 - share) < 0.1 for split, share in [("train", 0.6), ("valid", 0.2), ("test", 0.2)]

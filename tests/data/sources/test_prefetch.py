@@ -67,7 +67,7 @@ def test_batches_are_equal_a_broken_file_is_named_once_and_a_killed_process_in_o
         assert len(warned) == 2  # once a source
         processes = [worker.process for worker in ahead._workers.values()]
         os.kill(processes[1].pid, signal.SIGKILL)
-        with pytest.raises(ProcessLost, match=r"^a process that decodes for the training ended \(SIGKILL\)$"):
+        with pytest.raises(ProcessLost, match=r"^a process that decodes for training ended \(SIGKILL\)$"):
             batches(ahead, mels, windows)
     assert len(processes) == 2
     assert not any(process.is_alive() for process in processes)

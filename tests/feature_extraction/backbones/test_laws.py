@@ -168,7 +168,7 @@ def test_the_default_and_the_borders_of_an_option_are_possible(name, key):
 def test_what_is_just_outside_is_refused_in_one_line_with_option_and_range(name, key):
     option = options(name)[key]
     for value in values(option)[1]:
-        with pytest.raises(InputError, match=rf"^{name}\.{key}: .* given; pass {re.escape(option.possible)}") as caught:
+        with pytest.raises(InputError, match=rf"^{name}\.{key} is .*; pass {re.escape(option.possible)}") as caught:
             extractor(name, MODALITY[name], {key: value})
         assert "\n" not in str(caught.value)
 

@@ -181,8 +181,8 @@ def test_untrained_weights_are_the_same_every_time_and_disturb_no_other_randomne
     ("options", "message"),
     [
         ({"variant": "relu"}, "pass one of pre-activation, post-relu, pca, pca-8bit$"),
-        ({"patch_hop": 0.48}, "vggish.patch_hop: 0.48 given, but this option of vggish was removed"),
-        ({"pca": "pca.npz"}, 'vggish.pca: "pca.npz" given, but this option of vggish was removed'),
+        ({"patch_hop": 0.48}, "vggish.patch_hop is 0.48, but this option of vggish was removed"),
+        ({"pca": "pca.npz"}, 'vggish.pca is "pca.npz", but this option of vggish was removed'),
         ({"weights": "untrained", "variant": "pca"}, "PCA belongs to the published weights"),
         ({"weights": "nowhere.pth"}, "is neither a file nor the name of a published file"),
         ({"weights": "untrained", "device": "abacus"}, "choose from auto, cpu"),

@@ -64,7 +64,7 @@ def test_refuses_what_is_not_a_feature_file(tmp_path):
         ("other.h5", "is not a feature file"),
         ("new.h5", "version 3, but this program reads versions 1 and 2"),
         ("cut.h5", "cannot be read as HDF5"),
-        ("none.h5", "no such file"),
+        ("none.h5", "does not exist"),
         ("", "is a folder"),
     ]:
         with pytest.raises(InputError, match=message):

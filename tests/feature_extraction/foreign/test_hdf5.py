@@ -310,7 +310,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     for path, message in [
         (tmp_path / "pipe.h5", "is not a file but a device or a pipe"),
         (tmp_path, "is a folder"),
-        (tmp_path / "none.h5", "no such file"),
+        (tmp_path / "none.h5", "does not exist"),
         (tmp_path / "pipe.h5" / "below", "cannot be read"),
         (f"{tmp_path}/a\0b", "holds a zero byte"),
     ]:

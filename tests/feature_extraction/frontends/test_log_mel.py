@@ -219,7 +219,7 @@ def test_reflection_beyond_the_ends_is_another_padding_than_zeros():
 
 
 def test_integers_are_refused_by_name():
-    with pytest.raises(InputError, match=r"int16 samples of shape \(16000,\) are given"):
+    with pytest.raises(InputError, match=r"the samples are int16 of shape \(16000,\)"):
         log_mel(torch.zeros(16_000, dtype=torch.int16), VGGISH)
 
 

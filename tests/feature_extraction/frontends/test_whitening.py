@@ -52,7 +52,7 @@ def test_training_rows_come_out_uncorrelated_with_unit_variance():
 
 
 def test_too_few_training_frames_are_an_error_that_suggests_all_dimensions():
-    with pytest.raises(InputError, match=r"1,023 training frames are given; pass at least 1,024 .*use all 2048"):
+    with pytest.raises(InputError, match=r"there are 1,023 training frames; pass at least 1,024 .*use all 2048"):
         fit_whitening([np.zeros((1000, 1100)), np.zeros((23, 1100))], 1024)
 
 

@@ -64,7 +64,7 @@ def test_a_partial_read_verifies_its_blocks_alone(tmp_path):
     path.write_bytes(data)
     with CheckedReader(path) as reader:
         assert reader.readinto(bytearray(2 * BLOCK)) == 2 * BLOCK
-        with pytest.raises(InputError, match="is damaged: bytes 131,072 to 196,607"):
+        with pytest.raises(InputError, match="is damaged, as bytes 131,072 to 196,607"):
             reader.readinto(bytearray(1))
         assert "is damaged" in reader.failure
 

@@ -131,9 +131,9 @@ def test_keys_lead_to_what_is_nested():
 def test_a_value_of_another_type_is_refused_by_its_key():
     assert typed(RECORD, "name", str) == "a"
     assert number(3) == 3.0
-    with pytest.raises(InputError, match=r"^name: "):
+    with pytest.raises(InputError, match=r"^name is "):
         typed(RECORD, "name", int)
-    with pytest.raises(InputError, match=r"^nothing: "):
+    with pytest.raises(InputError, match=r"^nothing is "):
         typed(RECORD, "nothing", int)
     with pytest.raises(TypeError, match="not a number"):
         number("3")

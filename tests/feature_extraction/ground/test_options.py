@@ -80,7 +80,7 @@ def test_values_are_completed_in_the_order_of_the_schema():
         ({"size": 3, "sahre": 1}, r"here\.sahre: entry has no such option; did you mean 'share'\?"),
         (
             {"size": 3, "old": 2},
-            r"here\.old: 2 given, but this option of entry was removed, and its value is now always 1",
+            r"here\.old is 2, but this option of entry was removed, and its value is now always 1",
         ),
     ],
 )
@@ -112,5 +112,5 @@ def test_sentences_are_read_from_args_and_attributes():
 
 def test_values_are_shortened_to_one_line():
     assert as_yaml([1, "ö"]) == '[1, "ö"]'
-    assert as_yaml(object()) == "a object"
+    assert as_yaml(object()) == "a value of type object"
     assert len(as_yaml("x" * 100)) == LONGEST

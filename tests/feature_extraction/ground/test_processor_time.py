@@ -30,5 +30,5 @@ def test_a_process_ends_at_its_limit_and_runs_on_once_the_limit_is_removed():
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e308])
 def test_a_limit_that_no_clock_can_hold_is_refused(seconds):
     require_seconds("limit", 1e6)
-    with pytest.raises(InputError, match=r"^limit: .* s given; pass a number above zero, and at most 1,000,000 s$"):
+    with pytest.raises(InputError, match=r"^limit is .* s; pass a number above zero, and at most 1,000,000 s$"):
         require_seconds("limit", seconds)

@@ -36,14 +36,14 @@ def test_values_are_converted_to_their_type(kind, value, expected):
 @pytest.mark.parametrize(
     ("kind", "value", "message"),
     [
-        (float, "3", '^key: "3" given; pass a number$'),
-        (Count, True, "^key: true given; pass a whole number from 1 to 9$"),
-        (Count, 10, "^key: 10 given; pass a whole number from 1 to 9$"),
-        (float, float("nan"), "^key: NaN given; pass a number$"),
-        (tuple[int, ...], 32, r"; write a list as \[32\]$"),
-        (tuple[int, ...], "32, 16", r"; write a list as \[32, 16\]$"),
+        (float, "3", '^key is "3"; pass a number$'),
+        (Count, True, "^key is true; pass a whole number from 1 to 9$"),
+        (Count, 10, "^key is 10; pass a whole number from 1 to 9$"),
+        (float, float("nan"), "^key is NaN; pass a number$"),
+        (tuple[int, ...], 32, r", written as \[32\]$"),
+        (tuple[int, ...], "32, 16", r", written as \[32, 16\]$"),
         (Annotated[tuple[int, ...], Len(3, 3)], "32,16", "pass a list of 3, each a whole number$"),
-        (str, object(), "^key: a object given; pass text$"),
+        (str, object(), "^key is a value of type object; pass text$"),
     ],
 )
 def test_impossible_values_are_refused_with_the_possible_ones(kind, value, message):
@@ -54,7 +54,7 @@ def test_impossible_values_are_refused_with_the_possible_ones(kind, value, messa
 def test_options_are_checked_and_completed():
     assert vars(checked_options(Section, OptionValues(count=2), "s")) == {"count": 2, "share": 0.5}
     assert built(Section, OptionValues(count=2, share=1), "s") == Section(count=2, share=1.0)
-    with pytest.raises(InputError, match=r"^s\.count: 0 given"):
+    with pytest.raises(InputError, match=r"^s\.count is 0"):
         built(Section, OptionValues(count=0), "s")
-    with pytest.raises(InputError, match=r"^count: 0 given"):
+    with pytest.raises(InputError, match=r"^count is 0"):
         checked_options(Section, OptionValues(count=0), "")

@@ -66,7 +66,7 @@ def test_more_blocks_move_more_numbers_and_nothing_else_has_a_gradient(tower, na
 def test_more_blocks_than_there_are_are_refused(tower):
     found, run = tower("bert", "text")
     with pytest.raises(
-        InputError, match=r"blocks: 3 is given, but the number of blocks of this network is 2; choose 0 to 2, or all"
+        InputError, match=r"blocks is 3, but the number of blocks of this network is 2; choose 0 to 2, or all"
     ):
         trained_parts(found.run.network, run, 3)
 

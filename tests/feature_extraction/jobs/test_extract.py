@@ -42,7 +42,7 @@ def test_a_silent_video_and_a_sound_without_picture_are_kept_masked_and_named(wh
         ("mute", "audio"): "no-audio",
         ("blind", "visual"): "no-video",
     }
-    assert "1 of 10 clips have no audio: masked, not left out" in content.notes()
+    assert "1 of 10 clips have no audio; these clips are masked, not left out" in content.notes()
 
 
 @pytest.mark.slow
@@ -234,11 +234,11 @@ def test_refuses_jobs_that_make_no_sense(small):
     for output, options, message in [
         ("notes.txt", {}, "exists, is not a feature file"),
         ("", {}, "is a folder"),
-        ("f.h5", {"shard": (2, 2)}, "2/2 given; pass I/N with I from 0 to N-1"),
-        ("f.h5", {"time_limit": 0.0}, "time limit: 0 s given"),
-        ("f.h5", {"time_limit": float("nan")}, "time limit: nan s given"),
-        ("f.h5", {"time_limit": float("inf")}, "time limit: inf s given"),
-        ("f.h5", {"workers": 0}, "workers: 0 given; pass a number above zero"),
+        ("f.h5", {"shard": (2, 2)}, "shard is 2/2; pass I/N with I from 0 to N-1"),
+        ("f.h5", {"time_limit": 0.0}, "time limit is 0 s"),
+        ("f.h5", {"time_limit": float("nan")}, "time limit is nan s"),
+        ("f.h5", {"time_limit": float("inf")}, "time limit is inf s"),
+        ("f.h5", {"workers": 0}, "the number of workers is 0; pass a number above zero"),
         ("f.h5", {"extractors": (AUDIO, AUDIO)}, "at most one per modality"),
         ("f.h5", {"extractors": ()}, "at most one per modality"),
         ("notes.txt/f.h5", {}, "cannot be written"),

@@ -52,7 +52,7 @@ def test_settings_change_with_whatever_determines_the_values(changed):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"extractors": (AUDIO,), "shard": (2, 2)}, "shard 2/2"),
+        ({"extractors": (AUDIO,), "shard": (2, 2)}, "shard is 2/2"),
         ({"extractors": ()}, "at most one per modality"),
         ({"extractors": (AUDIO, AUDIO)}, "at most one per modality"),
         ({"extractors": (TEXT,), "manifest": replace(MANIFEST, rows=(replace(ROWS[0], media={}),))}, "has no text"),

@@ -34,9 +34,9 @@ def test_a_file_may_hold_pictures_or_sound_alone(tmp_path, arrays):
 
 
 def test_nothing_to_encode_and_a_rate_that_the_encoder_lacks_are_errors(tmp_path, arrays):
-    with pytest.raises(InputError, match="neither pictures nor sound are given"):
+    with pytest.raises(InputError, match="there are neither pictures nor sound"):
         encode(tmp_path / "a.webm", WEBM)
-    with pytest.raises(InputError, match="libopus: sound of 44100 Hz is given"):
+    with pytest.raises(InputError, match="libopus: the sound has a rate of 44100 Hz"):
         encode(tmp_path / "a.webm", WEBM, sound=arrays[1], rate=44_100)
 
 

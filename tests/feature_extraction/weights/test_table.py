@@ -203,7 +203,7 @@ def test_ones_own_file_is_read_as_it_is_and_told_by_its_checksum(server, tmp_pat
     assert (found.sha256, found.name) == (digest, "own.pth")
     assert found.published is None
     assert (weights_folder() / "converted" / f"{digest}.safetensors").is_file()
-    with pytest.raises(InputError, match=r"weights mine.pth: is neither a file nor the name of a published file"):
+    with pytest.raises(InputError, match=r"weights mine.pth is neither a file nor the name of a published file"):
         load_weights("mine.pth", "vggish")
 
 

@@ -69,8 +69,8 @@ def test_other_content_is_refused_by_what_it_is(tmp_path):
     for file, message in (
         ("list.pth", "holds a list; pass a state dict"),
         ("empty.pth", r"holds no tensors \(its keys are epoch\)"),
-        ("absent.pth", "no such weight file"),
-        (".", "no such weight file"),
+        ("absent.pth", "is not a file"),
+        (".", "is not a file"),
     ):
         with pytest.raises(InputError, match=message):
             read_tensors(tmp_path / file)

@@ -161,7 +161,7 @@ def test_critics_learn_to_tell_the_modalities_apart():
 
 
 def test_no_bits_are_refused():
-    with pytest.raises(InputError, match="dimension: 0 given; pass a whole number from 1"):
+    with pytest.raises(InputError, match="dimension is 0; pass a whole number from 1"):
         checked_options(METHODS["agah"], OptionValues(dimension=0), "method")
 
 

@@ -164,5 +164,5 @@ def test_the_epoch_may_be_chosen_by_map(tones, context):
 
 @pytest.mark.parametrize("options", [{"strategy": "hard"}, {"score_rate": "half"}, {"choose": "luck"}])
 def test_unknown_choices_are_refused(context, options):
-    with pytest.raises(InputError, match=f"method.{next(iter(options))}: .* one of"):
+    with pytest.raises(InputError, match=f"method.{next(iter(options))} is .* one of"):
         made("xie", context, TRAINING, **SMALL | options)

@@ -136,10 +136,10 @@ def test_equal_seeds_give_equal_weights(tones, context, towers):
     [
         (
             {"heads": "none", "dimension": 8},
-            r"dimension: 8 given, but without heads .* audio network is needed; pass 12",
+            r"dimension is 8, but without heads .* audio network is needed; pass 12",
         ),
-        ({"blocks": 9}, r"blocks: 9 is given, but the number of blocks of this network is 4; choose 0 to 4"),
-        ({"blocks": "some"}, r"blocks: \"some\" given; pass a whole number .* or one of all"),
+        ({"blocks": 9}, r"blocks is 9, but the number of blocks of this network is 4; choose 0 to 4"),
+        ({"blocks": "some"}, r"blocks is \"some\"; pass a whole number .* or one of all"),
         ({"audio": "hg:clap"}, r"one of cnn10, cnn14, resnet38 or hf:MODEL\[@revision\]\[#pooling\]"),
         ({"text": "hf:"}, r"one of bert, word2vec or hf:MODEL"),
         ({"audio": "hf:absent"}, "neither a folder nor a name"),
@@ -152,7 +152,7 @@ def test_what_cannot_be_built_is_said(context, towers, options, message):
 
 
 def test_networks_that_prepare_their_own_sound_refuse_spectrograms_of_the_device(tones, context, towers):
-    with pytest.raises(InputError, match="log_mel: device is given, but a network of `transformers`"):
+    with pytest.raises(InputError, match="log_mel is device, but a network of `transformers`"):
         fitted(tones, context, towers | {"log_mel": "device"})
 
 

@@ -100,8 +100,8 @@ def test_attention_and_shared_layers_are_one_for_all_modalities():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"width": 7}, "width: 7 given; pass a whole number from 8"),
-        ({"dimension": 0}, "dimension: 0 given; pass a whole number from 1"),
+        ({"width": 7}, "width is 7; pass a whole number from 8"),
+        ({"dimension": 0}, "dimension is 0; pass a whole number from 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):

@@ -43,7 +43,7 @@ def test_epochs_are_divided_among_two_stages():
     assert [(s.name, s.epochs, s.start_from_best) for s in stages] == [("semi-hard", 3, True), ("hard", 7, True)]
     assert [s.name for s in built(first_share=0.0).learner.stages(10)] == ["hard"]
     assert [s.name for s in built(first_share=1.0).learner.stages(10)] == ["semi-hard"]
-    with pytest.raises(InputError, match=r"first_share: 2.0 given; pass a number from 0"):
+    with pytest.raises(InputError, match=r"first_share is 2.0; pass a number from 0"):
         checked_options(METHODS["tlca"], OptionValues(first_share=2.0), "method")
 
 

@@ -46,7 +46,7 @@ def test_the_teacher_is_trained_first_and_the_students_start_from_the_best_one()
     ]
     assert stages[1].start_from_best
     assert [s.name for s in built(teacher_share=0.0).learner.stages(10)] == ["students"]
-    with pytest.raises(InputError, match=r"teacher_share: 1.0 given; pass a number from 0"):
+    with pytest.raises(InputError, match=r"teacher_share is 1.0; pass a number from 0"):
         checked_options(METHODS["video-adviser-lite"], OptionValues(teacher_share=1.0), "method")
 
 

@@ -91,8 +91,8 @@ def test_the_cosine_of_embeddings_is_the_mean_of_both_cosines():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dimension": 12}, "dimension: 12 given; .* that 8 divides"),
-        ({"tokens": 0}, "tokens: 0 given; pass a whole number from 1"),
+        ({"dimension": 12}, "dimension is 12; .* that 8 divides"),
+        ({"tokens": 0}, "tokens is 0; pass a whole number from 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):

@@ -71,7 +71,7 @@ def test_labels_play_no_part():
 
 
 def test_impossible_options_and_features_are_refused():
-    with pytest.raises(InputError, match=r"temperature: 0.0 given; pass a number from 0\.01 to 1"):
+    with pytest.raises(InputError, match=r"temperature is 0.0; pass a number from 0\.01 to 1"):
         checked_options(METHODS["clip"], OptionValues(temperature=0.0), "method")
     with pytest.raises(InputError, match="a whole number from 1"):
         checked_options(METHODS["clip"], OptionValues(dimension=0), "method")

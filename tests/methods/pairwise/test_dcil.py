@@ -81,13 +81,13 @@ def test_the_second_stage_starts_from_the_best_weights_of_the_first():
 def test_what_cannot_be_is_refused():
     with pytest.raises(InputError, match="one class per training clip"):
         built(Context({"audio": 5, "visual": 7}, 3))
-    with pytest.raises(InputError, match=r"instance_share: 2.0 given"):
+    with pytest.raises(InputError, match=r"instance_share is 2.0"):
         checked_options(METHODS["dcil"], OptionValues(instance_share=2.0), "method")
-    with pytest.raises(InputError, match=r"15 training clips given, but .* built for 12"):
+    with pytest.raises(InputError, match=r"there are 15 training clips, but .* built for 12"):
         built(settings=Training(epochs=2)).fit(clips(15), clips())
 
 
 def test_more_training_clips_than_it_was_built_for_are_refused():
     built().learner.before_epoch(clips(11), Epoch("instance", 0, 1))
-    with pytest.raises(InputError, match=r"13 training clips given, but .* built for 12"):
+    with pytest.raises(InputError, match=r"there are 13 training clips, but .* built for 12"):
         built().learner.before_epoch(clips(13), Epoch("instance", 0, 1))

@@ -112,5 +112,5 @@ def test_options_that_do_not_go_together_are_refused(options, message):
 
 
 def test_more_neighbors_than_clips_are_refused():
-    with pytest.raises(InputError, match=r"neighbors\.k: 9 given, .* at most 8"):
+    with pytest.raises(InputError, match=r"neighbors\.k is 9, .* at most 8"):
         cost(learner(neighbors=NeighborOptions(positives="own", k=9)), clips())

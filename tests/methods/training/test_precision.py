@@ -120,14 +120,14 @@ def test_auto_begins_at_the_layer_that_the_measurements_name():
 def test_methods_either_take_bfloat16_or_refuse_it_in_one_line(features, method):
     learner = learner_of(features, method)
     if learner.in_bfloat16 == "no":
-        with pytest.raises(InputError, match=r"training\.precision: bfloat16 given, but this method needs float32"):
+        with pytest.raises(InputError, match=r"training\.precision is bfloat16, but this method needs float32"):
             resolved("bfloat16", learner)
     else:
         assert resolved("bfloat16", learner) == "bfloat16"
 
 
 def test_an_unknown_precision_is_refused_in_one_line():
-    with pytest.raises(InputError, match=r"^training\.precision: .*float16.*bfloat16") as refusal:
+    with pytest.raises(InputError, match=r"^training\.precision is .*float16.*bfloat16") as refusal:
         resolve(open_config("aadml").values | {"training": {"precision": "float16"}})
     assert "\n" not in str(refusal.value)
 

@@ -32,7 +32,7 @@ def test_vectors_are_standard_normal():
 
 
 def test_what_it_cannot_do_is_refused():
-    with pytest.raises(InputError, match="dimension: 0 given"):
+    with pytest.raises(InputError, match="dimension is 0"):
         checked_options(METHODS["random"], OptionValues(dimension=0), "method")
     with pytest.raises(InputError, match="needs vectors"):
         METHODS["random"](CONTEXT, Training()).embed(object(), "audio")

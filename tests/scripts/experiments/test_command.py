@@ -189,7 +189,7 @@ def test_a_failed_run_is_written_down_and_the_others_go_on(toy, tmp_path, monkey
     [([], "no data; give --data F.h5"),
      (["--data", "toy.h5", "--only", "stage-9"], "no stage 'stage-9'"),
      (["--data", "toy.h5", "--data", "other/toy.h5"], "two files are called toy"),
-     (["--data", "absent.h5"], "absent.h5: no such file")],
+     (["--data", "absent.h5"], "absent.h5: does not exist")],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(toy, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
@@ -225,7 +225,7 @@ def test_controls_that_are_the_chosen_training_are_said_before_it_begins(untrain
     call(tmp_path, toy, only="stage-1", work=untrained)
     notes = []
     call(tmp_path, toy, only="stage-3", seeds=1, work=untrained, on_note=notes.append)
-    said = "affine map of the anchor is the same training as the chosen AA, not run: reading R1: attention returns"
+    said = "affine map of the anchor is the same training as the chosen AA, not run: reading R1 makes attention"
     assert any(said in note for note in notes)
     assert "aa-triplet, affine map of the anchor" not in {row["method"] for row in ledger(tmp_path)["stage-3.csv"]}
     assert len(ledger(tmp_path)["stage-3.csv"]) == 6

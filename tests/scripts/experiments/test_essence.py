@@ -83,7 +83,7 @@ def test_a_proxy_without_gradient_leaves_no_metric_loss(base, changes, none):
     assert (essence(config) == alone) == none
     assert (np.abs(trained(config) - trained(alone)).max() < 1e-6) == none
     assert (NONE in same_training(config)) == none
-    assert (degeneracy(config.section("proxy").options) or "").endswith("does not reach the encoders") == none
+    assert (degeneracy(config.section("proxy").options) or "").endswith("does not train the encoders") == none
 
 
 def test_the_affine_map_that_doubles_the_anchor_is_no_identity(base):

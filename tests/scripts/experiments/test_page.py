@@ -268,8 +268,8 @@ def test_a_control_that_is_the_chosen_training_itself_answers_its_question(tmp_p
     for stage, row in zip(("stage-1b", "stage-1c"), rows, strict=True):
         ledger.add(stage, [row], {})
     page = page_of(tmp_path)
-    assert "| H4 | Is it the graph? | the same training as AA, not run: reading R1: attention returns an affine" in page
-    assert "aa-triplet, affine map of the anchor: the same training as the chosen AA, not run (reading R1:" in page
+    assert "| H4 | Is it the graph? | the same training as AA, not run: reading R1 makes attention an affine" in page
+    assert "aa-triplet, affine map of the anchor: the same training as the chosen AA, not run (reading R1 makes" in page
     assert re.search(r"\| H3 \| Is it attention\? \| not run \|", page)
     assert "(10 seeds; AA is reading R1)" in page
     assert "Under R5 the values of a proxy are" in page

@@ -46,12 +46,6 @@ from aadml.cli.trust import trust_option
     show_default=True,
     help="Share of best hits above the 'nothing fits' threshold that are relevant.",
 )
-@click.option(
-    "--approximate",
-    type=float,
-    metavar="RECALL",
-    help="Approximate search of 100,000 clips or more, with this recall of the ten best hits.  [default: exact]",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @trust_option
 def command(source: str, output: str, as_json: bool, **options: Any) -> None:

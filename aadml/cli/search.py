@@ -20,7 +20,6 @@ MODALITIES = click.Choice(["audio", "visual", "text"])
 @click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="Number of hits.")
 @click.option("--where", metavar="SQL", help="Filter, such as \"label = 'dog' AND seconds > 3\".")
 @click.option("--model", type=click.Path(), metavar="RUN", help="Folder of the model, if it was moved.")
-@click.option("--exact", is_flag=True, help="Exact search in an index built with --approximate.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--export", type=click.Path(), metavar="NAME", help="Write the vectors as NAME.MODALITY.npy instead.")
 @click.option(
@@ -63,8 +62,6 @@ def _table(results: Any) -> str:
         f"{'-'.join(results.asked)} to {results.to}: {len(results.hits)} of {results.among:,} clips, by "
         f"{results.similarity}"
     ]
-    if results.looked_at is not None and results.looked_at < results.among:
-        lines.append(f"approximate: {results.looked_at:,} clips were compared; --exact compares all clips")
     calibration = results.calibration
     if calibration is None:
         lines.append(f"no probabilities: {results.uncalibrated}")

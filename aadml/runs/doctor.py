@@ -13,7 +13,6 @@ from aadml.runs.environment import installed_version
 EXTRAS = {
     "tfhub": ("tensorflow", "tensorflow-hub"),
     "hub": ("transformers", "tokenizers", "pillow"),
-    "faiss": ("faiss-cpu",),
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),
     "serve": ("starlette", "uvicorn"),

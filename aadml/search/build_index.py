@@ -32,7 +32,6 @@ from aadml.search.encoders import (
 from aadml.search.facts import IndexFacts, SourceRecord, StateRecord, located, near, read_facts
 from aadml.search.fit_calibration import calibrate_index, check_widths, other_clips
 from aadml.search.items import digests_of
-from aadml.search.ivf import approximate_index
 from aadml.search.raw_media import of_raw_media
 from aadml.search.sources import IndexSource, Work, accepted, is_media, is_readable, of_features, of_media
 from aadml.search.store import connect, only_writer, reading
@@ -65,7 +64,6 @@ def build(
     workers: int | None = None,
     calibrate: str | Path | None = None,
     precision: float = 0.9,
-    approximate: float | None = None,
     trust_code: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -92,8 +90,6 @@ def build(
         calibrate: a feature file with validation clips for fitting probabilities; by default `source`.
         precision: share of best hits above the threshold that fit. If no hit reaches the threshold, a search reports
             that nothing fits.
-        approximate: recall@10 of approximate search in a large index (see `aadml.search.ivf`). None searches exactly,
-            or keeps the recall of the index.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         progress: called with a description of the work ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
@@ -103,9 +99,8 @@ def build(
             the index.
     """
     path, extraction = Path(output), _Extraction({"audio": audio, "visual": visual}, options, weights)
-    for name, share in (("precision", precision), ("approximate", approximate)):
-        if share is not None and not 0 < share < 1:
-            raise InputError(f"{name}: {share:g} is not between 0 and 1; pass a share above 0 and below 1")
+    if not 0 < precision < 1:
+        raise InputError(f"precision: {precision:g} is not between 0 and 1; pass a share above 0 and below 1")
     of_media = is_media(source)
     _refuse_idle(extraction, allow_other_features, has_model=model is not None, of_media=of_media)
     _refuse_paths(source, calibrate, path)
@@ -128,7 +123,6 @@ def build(
             facts = IndexFacts(origin, encoder.record(path.parent), StateRecord(1, encoder.similarity))
         changes = write(path, replace(facts, source=origin), clips, encoder, digests)
         calibrate_index(path, calibrate, encoder, precision, on_note)
-        approximate_index(path, approximate, encoder, on_note)
         if not of_media:
             shutil.rmtree(folder, ignore_errors=True)  # contains only the lock
     return changes

@@ -1,8 +1,8 @@
 """Checksums of the content of an index, written in the transaction of each change.
 
 The table `checksum` holds a SHA-256 for each block of 256 items or vectors, for the moments of each item, and for the
-facts (schema, `meta`, cells, number of blocks). Facts and vectors are verified when an index is opened, all other
-blocks when they are read. An index of version 1 has no checksums and is read unverified.
+facts (schema, `meta`, the cells that earlier versions wrote, number of blocks). Facts and vectors are verified when an
+index is opened, all other blocks when they are read. An index of version 1 has no checksums and is read unverified.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Facts of an index: its source, its encoder, its state, its calibrations and its cells, each a row of `meta`."""
+"""Facts of an index: its source, its encoder, its state and its calibrations, each a row of `meta`."""
 
 import json
 import os
@@ -14,6 +14,7 @@ from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_a
 
 OF_INDEX = "the index"
 """Value of `data` for a calibration by validation clips of the index itself."""
+_REMOVED = "approximate"  # fact of earlier versions on cells for approximate search
 
 
 @dataclass(frozen=True)
@@ -91,14 +92,6 @@ class CalibrationRecord:
 
 
 @dataclass(frozen=True)
-class CellsRecord:
-    """Requested recall of approximate search, and the generation of the index that the cells belong to."""
-
-    recall: float
-    generation: int
-
-
-@dataclass(frozen=True)
 class IndexFacts:
     """Facts of an index by name.
 
@@ -107,14 +100,12 @@ class IndexFacts:
         encoder: encoder of items and queries.
         state: latest change and similarity.
         calibration: calibrations of the probabilities.
-        approximate: cells of approximate search; None if searches are exact.
     """
 
     source: SourceRecord
     encoder: ModelReference | PlainRecord
     state: StateRecord
     calibration: CalibrationRecord = field(default_factory=CalibrationRecord)
-    approximate: CellsRecord | None = None
 
 
 def read_facts(database: sqlite3.Connection, path: Path) -> IndexFacts:
@@ -124,7 +115,8 @@ def read_facts(database: sqlite3.Connection, path: Path) -> IndexFacts:
         InputError: the facts are damaged.
     """
     try:
-        content = {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM meta")}
+        rows = database.execute("SELECT name, value FROM meta WHERE name != ?", (_REMOVED,))
+        content = {name: json.loads(value) for name, value in rows}
     except (TypeError, ValueError) as error:
         raise DamagedFileError(f"{path}: its facts are damaged ({error}); build the index again") from error
     return read_as(IndexFacts, content, path)
@@ -135,7 +127,6 @@ def write_facts(database: sqlite3.Connection, facts: IndexFacts) -> None:
     rows = [
         (name, json.dumps({key: value for key, value in record.items() if value is not None}))
         for name, record in asdict(facts).items()
-        if record is not None
     ]
     database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 

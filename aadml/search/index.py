@@ -31,7 +31,6 @@ from aadml.search.facts import IndexFacts, located, read_facts
 from aadml.search.filters import SECONDS, Value, matching, searchable_columns
 from aadml.search.fit_calibration import Query, read_calibrations, why_uncalibrated
 from aadml.search.items import Galleries, galleries_of, items_of
-from aadml.search.ivf import Cells, read_cells
 from aadml.search.results import Found, Hit
 from aadml.search.store import Item, connect, reading
 from aadml.search.updates import Changes
@@ -53,7 +52,6 @@ class _State:
         items: verification of the items.
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
-        cells: cells of approximate search, by modality.
         filters: rows of a gallery that meet a condition, for the latest conditions.
     """
 
@@ -62,7 +60,6 @@ class _State:
     items: ItemChecks
     galleries: Galleries
     calibrations: dict[Query, Calibration]
-    cells: dict[Modality, Cells]
     filters: dict[tuple[Modality, Where], NDArray[np.int64]] = field(default_factory=dict)
 
 
@@ -77,8 +74,7 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     facts = read_facts(database, path)
     galleries = galleries_of(database, facts.state.similarity)
     calibrations = read_calibrations(facts.calibration, path)
-    cells = read_cells(database, facts, galleries, path)
-    return _State(version, facts, ItemChecks(database), galleries, calibrations, cells)
+    return _State(version, facts, ItemChecks(database), galleries, calibrations)
 
 
 def _version(database: sqlite3.Connection) -> int:
@@ -95,7 +91,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 class Index:
-    """An index of clips. A search reads the latest state of the file, and is exact unless the index has cells.
+    """An index of clips. A search is exact and reads the latest state of the file.
 
     Args:
         path: path of the index.
@@ -244,7 +240,6 @@ class Index:
         k: int = 10,
         where: str | None = None,
         parameters: Sequence[Value] = (),
-        exact: bool = False,
     ) -> Found:
         """Return the k items that fit a query best.
 
@@ -257,7 +252,6 @@ class Index:
             k: number of items.
             where: an SQL condition on the columns of the items, such as "label = 'dog'".
             parameters: a value for each `?` in the condition.
-            exact: score every item, even if the index has cells.
 
         Raises:
             InputError: there is no query or more than one, a modality cannot be searched, a file cannot be read, or the
@@ -267,7 +261,7 @@ class Index:
         target = self._target(to)
         with trusting(self._trust_code), named_in(self.path):
             vectors = embed_query(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
-        return self.nearest(vectors, target, k=k, where=where, parameters=parameters, exact=exact)
+        return self.nearest(vectors, target, k=k, where=where, parameters=parameters)
 
     @checked_call
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
@@ -292,7 +286,6 @@ class Index:
         k: int = 10,
         where: str | None = None,
         parameters: Sequence[Value] = (),
-        exact: bool = False,
     ) -> Found:
         """Return the k items whose vectors are nearest to a query, which has one vector (1, e) per modality."""
         if k < 1:
@@ -308,8 +301,7 @@ class Index:
                     f"the query has {queries.shape[1]} dimensions, but the items of the index have "
                     f"{gallery.vectors.shape[1]}; pass features of the extractor of the index"
                 )
-            probed = self._probed(to, queries, int(k)) if rows is None and not exact else rows
-            places, scores = gallery.best(queries, int(k), probed)
+            places, scores = gallery.best(queries, int(k), rows)
             nearest = numbers[places].tolist()
             self._state.items.check(nearest)
             items = list(items_of(self._database, nearest))
@@ -322,9 +314,8 @@ class Index:
             Hit(item, number, float(score), chance, self._places(item), moment)
             for item, number, score, chance, moment in zip(items, nearest, scores, chances, moments, strict=True)
         )
-        looked_at = among if probed is None else len(probed)
         reason = "" if calibration else why_uncalibrated(self._state.facts.calibration)
-        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, calibration, looked_at, reason)
+        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, calibration, reason)
 
     @checked_call
     def item(self, number: int) -> tuple[Item, dict[str, str]]:
@@ -376,12 +367,6 @@ class Index:
             numbers = matching(self._database, *where, seconds=self.filter_seconds)
             cache[to, where] = np.flatnonzero(np.isin(self._gallery(to)[0], numbers)).astype(np.int64)
         return cache[to, where]
-
-    def _probed(self, to: Modality, queries: Tensor, k: int) -> NDArray[np.int64] | None:
-        """Return the items of the cells near the queries; None if there are no cells, or fewer than k such items."""
-        cells = self._state.cells.get(to)
-        rows = None if cells is None else cells.candidates(queries)
-        return None if rows is None or len(rows) < k else rows
 
     def _gallery(self, modality: Modality) -> tuple[NDArray[np.int64], Gallery]:
         if modality not in self._state.galleries:

@@ -47,7 +47,6 @@ class Found:
         among: number of items that were searched.
         similarity: similarity of the vectors, by name.
         calibration: calibration of the probabilities; None if there are no probabilities.
-        looked_at: number of items that were scored; fewer than `among` if the search was approximate.
         uncalibrated: reason why there are no probabilities, in a few words; empty if there are probabilities.
     """
 
@@ -57,7 +56,6 @@ class Found:
     among: int
     similarity: str
     calibration: Calibration | None = None
-    looked_at: int | None = None
     uncalibrated: str = ""
 
     @property
@@ -73,11 +71,11 @@ class Found:
         return {**self.facts_to_json(), "hits": hits}
 
     def facts_to_json(self) -> JsonObject:
-        """Return the facts of the search as JSON values, without the hits."""
+        """Return the facts of the search as JSON values, without the hits; `looked_at` equals `among`."""
         by = self.calibration
         calibration = None if by is None else {"threshold": by.threshold, "precision": by.precision, "clips": by.clips}
         return {
-            "asked": list(self.asked), "to": self.to, "among": self.among, "looked_at": self.looked_at,
+            "asked": list(self.asked), "to": self.to, "among": self.among, "looked_at": self.among,
             "similarity": self.similarity, "nothing_fits": self.nothing_fits, "calibration": calibration,
         }  # fmt: skip
 

@@ -106,7 +106,7 @@ MEDIA_SETTINGS = ["visual.frames_per_second=2", "audio.unknown=1", "audio=3", "v
 
 GOOD: dict[str, list[str]] = {
     "allow_other_features": [],
-    "approximate": ["0.9"], "audio": ["audio"], "ave": ["features.h5"], "vegas": ["features.h5"],
+    "audio": ["audio"], "ave": ["features.h5"], "vegas": ["features.h5"],
     "audiocaps": ["folder"],
     "clotho": ["folder"], "baseline": ["none", "triplet", "aadml"], "calibrate": ["features.h5", "media.h5"],
     "class_names": ["text.txt"], "classes": ["15", "28"], "clip": ["clip.mp4"], "clips": ["1", "2"],

@@ -76,9 +76,7 @@ def test_of_an_index_whose_model_names_the_extractors(tmp_path):
         build(tmp_path / "m.csv", tmp_path / "i", model="run", audio="vggish")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["-k", "3"], ["--where", "label='a'"], ["--to", "audio"], ["--exact"], ["--json"]]
-)
+@pytest.mark.parametrize("arguments", [["-k", "3"], ["--where", "label='a'"], ["--to", "audio"], ["--json"]])
 def test_of_search_beside_export(aadml, features, tmp_path, arguments):
     assert aadml("index", features, "-o", tmp_path / "i")[0] == 0
     code, _, err = aadml("search", tmp_path / "i", "--export", tmp_path / "v", *arguments)

@@ -10,7 +10,7 @@ import torch
 import aadml
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.search import Index, checksums
-from aadml.search.store import change, create
+from aadml.search.store import change, create, writing
 from tests.search.small_index import COLUMNS, FACTS, entry, read
 
 
@@ -169,3 +169,18 @@ def test_an_index_of_the_second_edition_is_read_unverified_and_updated(index):
     change(index, FACTS, COLUMNS, ["a"], [entry("d", 4.0)])
     assert read(index) == (["b", "c", "d"], [2, 3, 4])
     np.testing.assert_equal(len(Index(index)), 3)
+
+
+def test_an_index_with_cells_of_an_earlier_version_is_searched_exactly_and_updated(index):
+    with writing(index) as database:
+        database.execute("""INSERT INTO meta VALUES ('approximate', '{"recall": 0.9, "generation": 1}')""")
+        database.execute("CREATE TABLE cells (modality TEXT PRIMARY KEY, facts TEXT, centers BLOB, own BLOB)")
+        database.execute("INSERT INTO cells VALUES ('audio', '{}', x'00', x'00')")
+    with Index(index) as opened:
+        found = opened.nearest({"audio": torch.ones(1, 3)}, "audio", k=3)
+    assert ([hit.id for hit in found.hits], found.among) == (["a", "b", "c"], 3)
+    change(index, FACTS, COLUMNS, ["a"], [entry("d", 4.0)])
+    assert read(index) == (["b", "c", "d"], [2, 3, 4])
+    assert aadml.verify(index) == []
+    changed(index, "UPDATE cells SET centers = x'01'")
+    assert "its facts" in aadml.verify(index)[0]

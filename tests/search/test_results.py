@@ -14,7 +14,7 @@ def found(probability=None, threshold=None, moment=None):
     item = Item("rain", {"audio": "rain.wav"}, "test", "weather", {"year": "1999"})
     hit = Hit(item, 7, 0.5, probability, {"audio": "rain.wav"}, moment)
     calibration = Calibration(("audio",), "visual", Curve("logistic"), "class", 40, 100, 0.1, 0.1, 0.9, threshold)
-    return Found((hit,), ("audio",), "visual", 100, "cosine", None if probability is None else calibration, 60)
+    return Found((hit,), ("audio",), "visual", 100, "cosine", None if probability is None else calibration)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_nothing_fits_below_the_threshold(probability, threshold, nothing_fits):
 def test_the_json_holds_facts_and_hits():
     content = json.loads(json.dumps(found(0.7, 0.6, Moment(1.5, 0.8)).to_json()))
     assert content == {
-        "asked": ["audio"], "to": "visual", "among": 100, "looked_at": 60, "similarity": "cosine",
+        "asked": ["audio"], "to": "visual", "among": 100, "looked_at": 100, "similarity": "cosine",
         "nothing_fits": False, "calibration": {"threshold": 0.6, "precision": 0.9, "clips": 40},
         "hits": [
             {"rank": 1, "id": "rain", "score": 0.5, "probability": 0.7, "label": "weather", "split": "test",

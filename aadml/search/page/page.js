@@ -60,8 +60,7 @@
 
   const summary = (found) => {
     const name = asked && asked.name ? `${asked.name}: ` : "";
-    const part = found.looked_at < found.among ? ` (${found.looked_at} compared)` : "";
-    const many = `${name}${found.hits.length} of ${found.among} clips${part}, compared by ${found.asked.join(" and ")}`;
+    const many = `${name}${found.hits.length} of ${found.among} clips, compared by ${found.asked.join(" and ")}`;
     if (!found.hits.length) return "Nothing here: no clip meets the filter.";
     if (found.nothing_fits) {
       const { threshold, precision } = found.calibration;

@@ -1,7 +1,7 @@
 """The contract of every method: fit on clips, embed one modality independently of the other modalities."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -103,23 +103,6 @@ class Context:
                 "(`aadml convert IN OUT --first-label`)"
             )
         return self.classes
-
-
-@dataclass(frozen=True)
-class MetricLoss:
-    """Metric loss of a training run, for estimates of its time and memory.
-
-    Attributes:
-        loss: comparison -> terms.
-        directions: (anchors, candidates) of each comparison of a step.
-        features: width f of the penultimate features.
-        batch: number of clips of a step.
-    """
-
-    loss: Callable[..., Any]
-    directions: Sequence[tuple[str, str]]
-    features: int
-    batch: int
 
 
 @dataclass(frozen=True)
@@ -251,10 +234,6 @@ class Method(Embedder):
     def take_prior(self, trained: "Method") -> None:
         """Use the trained model of `prior` in the next `fit`, which otherwise trains that model itself."""
         raise InputError(f"{type(self).__name__} needs no other model trained first; call fit directly")
-
-    def metric_loss(self) -> MetricLoss | None:
-        """Return the metric loss of training; None if the method has none to estimate."""
-        return None
 
     def parameters_count(self) -> int:
         """Return the number of fitted numbers."""

@@ -1,4 +1,4 @@
-"""Warnings before training, on config, data and duration."""
+"""Warnings before training, on config and data."""
 
 from aadml.configuration.config import Config
 from aadml.configuration.unused_options import idle_options
@@ -6,7 +6,6 @@ from aadml.feature_extraction.weights.hub_names import PREFIX
 from aadml.methods.pairwise.teacher import smaller_batch
 from aadml.methods.training.settings import AUTO, Training
 from aadml.proxies.anchor_aware import degeneracy
-from aadml.runs.forecast import forecast
 from aadml.runs.prepare import Prepared
 
 
@@ -15,20 +14,12 @@ def config_warnings(config: Config) -> list[str]:
     return [*_untrained_networks(config), *_degenerate_proxy(config), *idle_options(config)]
 
 
-def training_warnings(prepared: Prepared, *, with_forecast: bool = False) -> list[str]:
-    """Return notes on the data, and warnings on unused clips, options without effect and a missing choice of epoch.
-
-    Args:
-        prepared: the prepared run.
-        with_forecast: whether to run some steps that estimate the duration of long training.
-    """
+def training_warnings(prepared: Prepared) -> list[str]:
+    """Return notes on the data, and warnings on unused clips, options without effect and a missing choice of epoch."""
     notes = [*prepared.splits.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
     neighbors = getattr(prepared.config.sections, "neighbors", None)
     if neighbors and neighbors.space == "dcca" and neighbors.positives != "none":
         notes += smaller_batch(prepared.splits.train.per_epoch)
-    if with_forecast:
-        estimate = forecast(prepared.model.method, prepared.splits.train.per_epoch, len(prepared.model.class_names))
-        notes += [estimate] if estimate else []
     return notes
 
 

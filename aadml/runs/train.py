@@ -89,7 +89,7 @@ def train_run(
         session.history = list(map(without_diagnosis, read_records(store.manifest)))
         model = load_trained(store.manifest, prepared.config.common.device)
     else:
-        for message in training_warnings(prepared, with_forecast=True) if on_note else []:
+        for message in training_warnings(prepared):
             note(message)
         place = priors or store.folder
         train_prior(prepared, scoring, place, callbacks=callbacks, on_note=note)

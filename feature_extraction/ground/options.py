@@ -168,7 +168,11 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
 
 
 def removing(**former: object) -> Callable[[T], T]:
-    """Return a decorator that sets the attribute `removed_options` of a function or class; see `without_removed`."""
+    """Return a decorator that sets the attribute `removed_options` of a function or class; see `without_removed`.
+
+    Args:
+        former: option -> the value that the code implements; `...` if no value changed a result.
+    """
 
     def decorate(entry: T) -> T:
         setattr(entry, _REMOVED, former)
@@ -248,8 +252,8 @@ def completed(entry: Callable[..., object], given: OptionValues, where: str, *, 
 def without_removed(entry: Callable[..., object], given: OptionValues, where: str, *, name: str = "") -> OptionValues:
     """Return options without the options that only earlier versions had.
 
-    An attribute `removed_options` of the entry maps options of files of earlier versions to the value that the entry
-    now implements.
+    An attribute `removed_options` of the entry, or of a group of its options, maps options of files of earlier versions
+    to the value that the entry now implements (see `removing`).
 
     Args:
         entry: function or class of the options.
@@ -260,9 +264,10 @@ def without_removed(entry: Callable[..., object], given: OptionValues, where: st
     Raises:
         InputError: a removed option has another value.
     """
-    removed = getattr(inspect.unwrap(entry), _REMOVED, {})
+    declared = {inspect.unwrap(entry), *(option.owner for option in schema(entry).values())}
+    removed = {key: former for part in declared for key, former in getattr(part, _REMOVED, {}).items()}
     for key in removed.keys() & vars(given).keys():
-        if as_yaml(value := getattr(given, key)) != as_yaml(removed[key]):
+        if removed[key] is not ... and as_yaml(value := getattr(given, key)) != as_yaml(removed[key]):
             raise InputError(
                 f"{where}.{key} is {as_yaml(value)}, but this option of {name or _name_of(entry)} was removed,"
                 f" and its value is now always {as_yaml(removed[key])}; leave the option out, or use an earlier version"

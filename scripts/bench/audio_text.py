@@ -65,8 +65,6 @@ WAITING = {
     "made each time": {"memory_mib": 0, "disk_mib": 0},
     "on disk": {"memory_mib": 0},
     "in memory": {"disk_mib": 0},
-    "ahead, 1 process": {"memory_mib": 0, "disk_mib": 0, "workers": 1},
-    "ahead, 2 processes": {"memory_mib": 0, "disk_mib": 0, "workers": 2},
 }
 
 
@@ -97,7 +95,7 @@ def epoch_of(source, loading, clips):
     from aadml.methods.training import loop as training
     from aadml.methods.training.session import Session
 
-    made, over, waited, marks = training.on_device, training.Prefetch.over, [], []
+    made, steps, waited, marks = training.on_device, training._Loop._steps, [], []
 
     def timed(function, *given):
         began = time.perf_counter()
@@ -106,16 +104,15 @@ def epoch_of(source, loading, clips):
         finally:
             waited.append(time.perf_counter() - began)
 
-    def timed_over(self, batches):
+    def timed_steps(*given):
         waited.clear()
-        marks[:] = [time.process_time()]
-        given = over(self, batches)
-        while (rows := timed(next, given, None)) is not None:
-            yield rows
-        marks.append(time.process_time())
+        began = time.process_time()
+        means = steps(*given)
+        marks[:] = [began, time.process_time()]
+        return means
 
     training.on_device = lambda *given: timed(made, *given)
-    training.Prefetch.over = timed_over
+    training._Loop._steps = timed_steps
     try:
         torch.manual_seed(0)
         narrow = TowerOptions(audio="cnn10", audio_width=4, text_layers=1, text_dimension=64, dimension=64, hidden=64)
@@ -129,7 +126,7 @@ def epoch_of(source, loading, clips):
         session = Session()
         fitted.fit(given, given.select(torch.arange(0)), session)
     finally:
-        training.on_device, training.Prefetch.over = made, over
+        training.on_device, training._Loop._steps = made, steps
     return sum(waited), marks[1] - marks[0], session.history[-1]["seconds"]
 
 

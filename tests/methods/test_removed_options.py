@@ -47,6 +47,17 @@ def test_a_removed_option_is_accepted_only_at_the_value_that_is_implemented(meth
         assemble(method=method, settings={key: other})
 
 
+@pytest.mark.parametrize("method", ["audio-text", "3cmlf", "xie"])
+@pytest.mark.parametrize(("key", "former"), [("workers", 2), ("log_mel", "device")])
+def test_a_removed_option_that_changed_no_result_is_accepted_at_any_value(method, key, former):
+    assert assemble(method=method, settings={f"method.{key}": former}) == assemble(method=method)
+
+
+def test_a_removed_option_of_a_section_is_no_option_of_the_method():
+    with pytest.raises(InputError, match=r"method\.activation: aadml has no such option"):
+        assemble(method="aadml", settings={"method.activation": "tanh"})
+
+
 @pytest.mark.parametrize("loss", ["daml-triplet", "hdml-n-pair"])
 @pytest.mark.parametrize(
     ("key", "kept", "other"),

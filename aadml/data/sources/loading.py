@@ -1,9 +1,9 @@
-"""Options of decoding, and base classes of sources that decode stored files."""
+"""Caches of decoded media, and base classes of sources that decode stored files."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -12,31 +12,23 @@ from torch import Tensor
 
 from aadml.data.sources.array_cache import ArrayCache
 
-LogMelBy = Literal["processor", "device"]
-"""Place of the computation of spectrograms."""
-
 
 @dataclass(frozen=True)
 class Loading:
-    """Caches of decoded media, and the number of processes that decode them.
+    """Caches of decoded media.
 
     Attributes:
         memory: size limit of the cache in memory, in bytes; other media are read from disk or decoded each time.
         disk: cache that outlives a run, by the content of the files; None for no cache.
-        workers: processes that decode for later steps; 0 decodes in this process, between two steps.
-        log_mel: "processor" computes spectrograms once, when sound is decoded. "device" computes them for each batch;
-            then sounds are cached in memory, and nothing is cached on disk.
     """
 
     memory: int = 1 << 30
     disk: ArrayCache | None = None
-    workers: int = 0
-    log_mel: LogMelBy = "processor"
 
     @classmethod
-    def of(cls, *, memory_mib: int, disk_mib: int, workers: int, log_mel: LogMelBy = "processor") -> "Loading":
+    def of(cls, *, memory_mib: int, disk_mib: int) -> "Loading":
         """Return the loading for the options of a method."""
-        return cls(memory_mib << 20, ArrayCache(disk_mib << 20) if disk_mib else None, workers, log_mel)
+        return cls(memory_mib << 20, ArrayCache(disk_mib << 20) if disk_mib else None)
 
 
 class ItemSource:
@@ -57,29 +49,16 @@ class ItemSource:
         return torch.from_numpy(first), torch.from_numpy(place)
 
 
-class Decoder(Protocol):
-    """Decoder of stored files."""
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Reasons why files could not be decoded, by path."""
-
-    def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the arrays of the files with indices `files`; None if decoding fails."""
-
-
 class CachedItems(ItemSource, ABC):
     """Base of sources that make items from decoded files and cache them in memory.
 
     Attributes:
-        loading: caches and processes of decoding.
+        loading: caches of decoded media.
         cached: number of a file -> values made from the file; shared by all sources selected from one source.
-        ahead: number of a file -> array that was decoded ahead for the next batch; shared like `cached`.
     """
 
     loading: Loading
     cached: dict[int, Any]
-    ahead: dict[int, NDArray[Any] | None]
 
     @property
     @abstractmethod
@@ -90,22 +69,10 @@ class CachedItems(ItemSource, ABC):
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
         """Return the arrays of the files with indices `files`; None if decoding fails."""
 
-    @abstractmethod
-    def elsewhere(self) -> Decoder | None:
-        """Return a decoder of the same files for another process, or None if processes would not help."""
-
-    def missing(self, index: Tensor) -> list[int]:
-        """Return the files of the items `index` (b,) that are not in memory."""
-        return [file for file in self.items[index].unique().tolist() if file not in self.cached]
-
     def arrays(self, index: Tensor) -> dict[int, NDArray[Any] | None]:
-        """Return the arrays of the missing files of the items `index` (b,), decoded now unless decoded ahead."""
-        missing = self.missing(index)
-        rest = [file for file in missing if file not in self.ahead]
-        self.ahead.update(zip(rest, self.decoded(rest), strict=True))
-        arrays = {file: self.ahead[file] for file in missing}
-        self.ahead.clear()
-        return arrays
+        """Return the arrays of the files of the items `index` (b,) that are not in memory, by number of the file."""
+        missing = [file for file in self.items[index].unique().tolist() if file not in self.cached]
+        return dict(zip(missing, self.decoded(missing), strict=True))
 
     def keep(self, file: int, values: Any, size: int) -> None:
         """Cache the values of a file if they fit into memory; files of one set have similar sizes, in bytes."""

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from aadml.data.sources.loading import CachedItems, Loading
 from aadml.data.sources.padding import Padded, pad
-from aadml.data.sources.sound_batches import SoundBatch
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.feature_extraction.frontends.log_mel import LogMelSettings, log_mel
 from aadml.feature_extraction.media import Sound
@@ -27,10 +26,8 @@ class LogMels(CachedItems):
         sounds: sounds at the rate of `settings`.
         settings: settings of the front end of the network.
         items: (n,) int64, the number of the file of each item.
-        loading: caches and processes, and where spectrograms are computed.
-        cached: number of a file -> its spectrogram (t, bands), or its sound (s,) if the device computes
-            spectrograms; shared by all sources selected from one source.
-        ahead: number of a file -> array that was decoded ahead for the next batch; shared like `cached`.
+        loading: caches of spectrograms.
+        cached: number of a file -> its spectrogram (t, bands); shared by all sources selected from one source.
         cut: number of the first file that reaches the length limit; shared like `cached`.
     """
 
@@ -39,7 +36,6 @@ class LogMels(CachedItems):
     items: Tensor
     loading: Loading = field(default_factory=Loading)
     cached: dict[int, Tensor] = field(default_factory=dict)
-    ahead: dict[int, NDArray[Any] | None] = field(default_factory=dict)
     cut: list[int] = field(default_factory=list)
 
     @property
@@ -47,18 +43,8 @@ class LogMels(CachedItems):
         """Reasons why files could not be decoded, by path."""
         return self.sounds.failures
 
-    def elsewhere(self) -> "LogMels":
-        """Return the same spectrograms without items, for another process."""
-        none = torch.zeros(0, dtype=torch.int64)
-        return LogMels(replace(self.sounds, items=none), self.settings, none, self.loading)
-
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return the spectrograms (t, bands) of the files with indices `files`; None if decoding fails.
-
-        If the device computes spectrograms, return the sounds (s,) instead.
-        """
-        if self.loading.log_mel == "device":
-            return self.sounds.decoded(files)
+        """Return the spectrograms (t, bands) of the files with indices `files`; None if decoding fails."""
         disk = self.loading.disk if isinstance(self.sounds, Waveforms) else None
         keys = self._keys(files) if disk else [""] * len(files)
         key_of = dict(zip(files, keys, strict=True))
@@ -71,21 +57,19 @@ class LogMels(CachedItems):
                 disk.add(key_of[file], spectrogram)
         return [arrays[file] for file in files]
 
-    def batch(self, index: Tensor) -> Padded | SoundBatch:
-        """Return the spectrograms (b, t, bands) of the items `index` (b,), or sounds for the device."""
+    def batch(self, index: Tensor) -> Padded:
+        """Return the spectrograms (b, t, bands) of the items `index` (b,)."""
         tensors = {f: torch.from_numpy(array) for f, array in self.arrays(index).items() if array is not None}
         for file, tensor in tensors.items():
             self.keep(file, tensor, tensor.nbytes)
             self._check_length(file, len(tensor))
-        batch = pad([tensors.get(file, self.cached.get(file)) for file in self.items[index].tolist()])
-        return SoundBatch(batch, self.settings) if self.loading.log_mel == "device" else batch
+        return pad([tensors.get(file, self.cached.get(file)) for file in self.items[index].tolist()])
 
     def _check_length(self, file: int, length: int) -> None:
         """Warn that a sound was cut, only for the first such sound."""
         if self.cut or not isinstance(self.sounds, Waveforms):
             return
-        samples = self.sounds.longest
-        if length >= (samples if self.loading.log_mel == "device" else 1 + samples // self.settings.hop):
+        if length >= 1 + self.sounds.longest // self.settings.hop:
             self.cut.append(file)
             warnings.warn(
                 f"{self.sounds.paths[file]}: lasts {self.sounds.seconds:g} s or more; only the first "

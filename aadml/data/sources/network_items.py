@@ -52,9 +52,8 @@ class NetworkItems(CachedItems):
         stored: sounds at the rate of the network, frames of its size, or captions.
         make: decoded content -> its items.
         items: (n,) int64, the number of the stored file of each row.
-        loading: caches and processes of decoding.
+        loading: caches of decoded media.
         cached: number -> its items in memory; shared by all sources selected from one source.
-        ahead: number -> content that was decoded ahead for the next batch; shared like `cached`.
     """
 
     stored: Stored
@@ -62,17 +61,11 @@ class NetworkItems(CachedItems):
     items: Tensor
     loading: Loading = field(default_factory=Loading)
     cached: dict[int, tuple[Item, ...]] = field(default_factory=dict)
-    ahead: dict[int, NDArray[Any] | None] = field(default_factory=dict)
 
     @property
     def failures(self) -> dict[str, str]:
         """Reasons why files could not be decoded, by path."""
         return self.stored.failures
-
-    def elsewhere(self) -> MediaFiles | None:
-        """Return the decoder of the same media for another process, or None for texts and packed sounds."""
-        none = torch.zeros(0, dtype=torch.int64)
-        return replace(self.stored, items=none) if isinstance(self.stored, MediaFiles) else None
 
     def decoded(self, files: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
         """Return the decoded content of the stored files or texts."""

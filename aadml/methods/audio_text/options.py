@@ -7,10 +7,11 @@ from annotated_types import Interval, MinLen, MultipleOf
 
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
 from aadml.data.captions.cleaning import CLEANINGS
-from aadml.data.sources.loading import Loading, LogMelBy
+from aadml.data.sources.loading import Loading
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
 from aadml.feature_extraction.ground.option_types import Choice
-from aadml.methods.towers.options import Blocks, HubModel, Mebibytes, Workers
+from aadml.feature_extraction.ground.options import removing
+from aadml.methods.towers.options import Blocks, HubModel, Mebibytes
 
 Name = Annotated[str, MinLen(1)]
 """The name of published weights: a path, or "untrained"."""
@@ -18,6 +19,7 @@ UNTRAINED = "untrained"
 Part = Annotated[float, Interval(gt=0, le=1e6)]
 
 
+@removing(workers=..., log_mel=...)
 @dataclass(frozen=True, kw_only=True)
 class CaptionedOptions:
     """Options of reading sound and captions.
@@ -26,27 +28,19 @@ class CaptionedOptions:
         memory_mib: memory that caches spectrograms, so that sound is decoded once.
         disk_mib: total disk space in `$AADML_CACHE/decoded` for spectrograms of sound files, or for decoded media of
             trained networks of `transformers`.
-        workers: processes that decode sound for the next steps, if not in memory; 0 decodes between two steps.
-        log_mel: place of the computation of spectrograms: the "processor", once per sound, or the "device", batch by
-            batch. On the device, sounds are cached instead of spectrograms, in memory only, and are five times as
-            large. Both spectrograms are equal up to rounding.
         cleaning: cleaning of captions, a key of CLEANINGS.
         captions: largest number of captions that are used per clip.
     """
 
     memory_mib: Mebibytes = 1024
     disk_mib: Mebibytes = 4096
-    workers: Workers = 0
-    log_mel: LogMelBy = "processor"
     cleaning: Annotated[str, Choice(CLEANINGS)] = "mei"
     captions: Count = 5
 
     @property
     def loading(self) -> Loading:
         """Decoding and cache of sound."""
-        return Loading.of(
-            memory_mib=self.memory_mib, disk_mib=self.disk_mib, workers=self.workers, log_mel=self.log_mel
-        )
+        return Loading.of(memory_mib=self.memory_mib, disk_mib=self.disk_mib)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -141,10 +141,6 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
 def prepared(features: Features, network: nn.Module, loading: Loading) -> Features:
     """Return captions or sound as inputs of a network; prepared inputs stay unchanged."""
     if isinstance(network, HubInput):
-        if network.modality == "audio" and loading.log_mel == "device":
-            raise InputError(
-                "method.log_mel is device, but a network of `transformers` computes its own input; omit method.log_mel"
-            )
         return network.prepared(features, loading)
     if isinstance(features, Captions):
         assert isinstance(network, BertInput | WordInput)

@@ -15,7 +15,7 @@ from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
 from aadml.methods.label_space.readouts import COSINE, Readout, ReadoutSection, choose_readout
 from aadml.methods.label_space.regression import label_space_encoders
-from aadml.methods.method import Context, Method, MetricLoss
+from aadml.methods.method import Context, Method
 from aadml.methods.networks import NETWORK, Network
 from aadml.methods.training.learned_method import LearnedMethod, learned
 from aadml.methods.training.learner import Batch, Epoch, Learner, Player, Stage, batch_of, on_device
@@ -198,13 +198,6 @@ class LabelSpaceLearner(Learner):
     def proxy(self) -> Proxy | None:
         """Return the proxy of the metric loss."""
         return self.objective.proxy
-
-    def metric_loss(self, settings: Training) -> MetricLoss | None:
-        """Return the metric loss; None if its weight is 0."""
-        if not self.metric_weight:
-            return None
-        width = self.encoders[next(iter(self.encoders))].predicted.in_features
-        return MetricLoss(self.objective.losses[0], self.objective.directions, width, settings.batch)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         """Compute equation 10: label loss of every modality plus the metric loss."""

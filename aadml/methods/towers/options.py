@@ -8,6 +8,7 @@ from annotated_types import Interval
 from aadml.data.sources.loading import Loading
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Written
+from aadml.feature_extraction.ground.options import removing
 from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 
 HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")]
@@ -15,10 +16,10 @@ HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")
 Blocks = Annotated[int, Interval(ge=0, le=10_000)] | Literal["all"]
 """Number of trained blocks of a network, counted from the end."""
 Mebibytes = Annotated[int, Interval(ge=0, le=1 << 24)]
-Workers = Annotated[int, Interval(ge=0, le=256)]
 TRAINED: tuple[Literal["audio", "visual", "text"], ...] = ("audio", "visual", "text")
 
 
+@removing(workers=...)
 @dataclass(frozen=True, kw_only=True)
 class PretrainedOptions:
     """The `towers` section: pretrained networks in front of a method, which is then trained on a manifest of media.
@@ -33,7 +34,6 @@ class PretrainedOptions:
             [] freezes all networks, so that only the method's own layers are trained.
         memory_mib: memory that caches prepared windows, frames and texts, so that they are decoded once.
         disk_mib: total disk space in `$AADML_CACHE/decoded` for decoded media of trained networks.
-        workers: processes that decode media for the next steps, if not in memory; 0 decodes between two steps.
     """
 
     audio: HubModel | None = None
@@ -43,7 +43,6 @@ class PretrainedOptions:
     train: tuple[Literal["audio", "visual", "text"], ...] = TRAINED
     memory_mib: Mebibytes = 1024
     disk_mib: Mebibytes = 4096
-    workers: Workers = 0
 
     def __post_init__(self) -> None:
         if not self.networks:
@@ -54,7 +53,7 @@ class PretrainedOptions:
     @property
     def loading(self) -> Loading:
         """Decoding and cache of media."""
-        return Loading.of(memory_mib=self.memory_mib, disk_mib=self.disk_mib, workers=self.workers)
+        return Loading.of(memory_mib=self.memory_mib, disk_mib=self.disk_mib)
 
     @property
     def networks(self) -> dict[Literal["audio", "visual", "text"], str]:

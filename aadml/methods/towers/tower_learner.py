@@ -20,7 +20,7 @@ from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Learner
 
 _OF_INNER = (
     "criterion", "takes_criterion", "takes_missing", "needs_same_texts", "in_bfloat16", "check_clips", "stages",
-    "validate", "warnings", "readout", "read_off", "proxy", "metric_loss",
+    "validate", "warnings", "readout", "read_off", "proxy",
 )  # fmt: skip
 """Attributes and methods of the inner learner that also apply to the learner with networks."""
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.methods.architecture import Architecture
-from aadml.methods.method import Context, Method, MetricLoss
+from aadml.methods.method import Context, Method
 from aadml.methods.training.learner import Learner
 from aadml.methods.training.loop import train as run_training
 from aadml.methods.training.precision import resolved
@@ -69,10 +69,6 @@ class LearnedMethod(Method):
         """Return the trained proxy."""
         proxy = self.learner.proxy()
         return proxy.built() if isinstance(proxy, LeftOut) else proxy
-
-    def metric_loss(self) -> MetricLoss | None:
-        """Return the metric loss of training."""
-        return self.learner.metric_loss(self.settings)
 
     def state(self) -> dict[str, Tensor]:
         """Return the parameters and buffers."""

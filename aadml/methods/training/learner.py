@@ -15,7 +15,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality, Source
 from aadml.comparison.processes import group
 from aadml.data.sources.padding import sent
-from aadml.methods.method import Embedder, MetricLoss
+from aadml.methods.method import Embedder
 from aadml.methods.training.settings import Training
 from aadml.methods.training.train_scores import map_scores
 from aadml.methods.training.warnings import collapse_warning
@@ -194,10 +194,6 @@ class Learner(nn.Module, Embedder):
             warning = collapse_warning(valid.embeddings.there(modality))
             if warning:
                 yield f"the {modality} embeddings {warning}"
-
-    def metric_loss(self, settings: Training) -> MetricLoss | None:
-        """Return the metric loss of training; None if the learner has none to estimate."""
-        return None
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items in evaluation mode, batch by batch, without gradients -> (n, dimension) float32 on the CPU."""

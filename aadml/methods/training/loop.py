@@ -12,7 +12,6 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.comparison.processes import group
 from aadml.data.captions.several_texts import of_epoch
-from aadml.data.sources.prefetch import Prefetch
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.methods.training.learner import Epoch, Learner, Stage, Validation, batch_of
@@ -101,10 +100,6 @@ class _Loop:
         self.optimization = Optimization(self.learner.players(), self.settings)
         self._continue(_of_first(self.session.resume()))
         self.session.plan(sum(stage.epochs for stage in stages), self.progress.epochs_done)
-        with Prefetch(self.all_train.features) as self.ahead:
-            self._run_stages(stages)
-
-    def _run_stages(self, stages: Sequence[Stage]) -> None:
         for number in range(self.progress.stage, len(stages)):
             if number != self.progress.stage:
                 self._enter(stages[number], number)
@@ -160,8 +155,7 @@ class _Loop:
         players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
         scalars: dict[str, list[Tensor]] = {}
         steps = 0
-        for rows in self.ahead.over(batches, self.train.features):
-            steps += 1
+        for steps, rows in enumerate(batches, 1):
             self.session.step(steps)
             batch = batch_of(self.train, rows, self.learner.device, generator, epoch)
             for name, player in players.items():

@@ -151,11 +151,6 @@ def test_what_cannot_be_built_is_said(context, towers, options, message):
     assert "\n" not in str(caught.value)
 
 
-def test_networks_that_prepare_their_own_sound_refuse_spectrograms_of_the_device(tones, context, towers):
-    with pytest.raises(InputError, match="log_mel is device, but a network of `transformers`"):
-        fitted(tones, context, towers | {"log_mel": "device"})
-
-
 def test_nothing_to_train_is_refused(tones, context, towers):
     with pytest.raises(InputError, match="nothing can be trained"):
         made("audio-text", context, ONE, **towers | OWN | {"freeze": "both"})

@@ -111,22 +111,6 @@ def test_equal_seeds_give_equal_weights_and_a_loaded_state_embeds_alike(tones, c
         assert torch.equal(fresh.embed(tones.test[modality], modality), expected)
 
 
-@pytest.mark.slow
-def test_any_number_of_decoding_processes_gives_equal_weights(tones, context, small):
-    nothing_kept = small | {"memory_mib": 0, "disk_mib": 0}
-    plain, *others = (fitted(tones, context, nothing_kept | {"workers": n, "dropout": 0.2}).state() for n in (0, 1, 2))
-    for other in others:
-        assert other.keys() == plain.keys()
-        assert all(torch.equal(value, other[key]) for key, value in plain.items())
-
-
-def test_spectrograms_of_the_device_train_and_embed_alike_up_to_rounding(tones, context, small):
-    plain, other = (fitted(tones, context, small | {"log_mel": by}) for by in ("processor", "device"))
-    other.load(plain.state())
-    expected = plain.embed(tones.test["audio"], "audio")
-    torch.testing.assert_close(other.embed(tones.test["audio"], "audio"), expected, rtol=1e-3, atol=1e-4)
-
-
 def test_an_item_is_embedded_as_if_it_were_alone(tones, context, small):
     method = fitted(tones, context, small)
     for modality in ("audio", "text"):

@@ -8,7 +8,7 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.ground.strings import Note

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import LABEL
 from aadml.configuration.config import Config
+from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import refuse_other_kind, write_text
-from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Record
 from aadml.model.facts import Facts

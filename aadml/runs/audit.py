@@ -6,7 +6,8 @@ An encoder is audited on data in memory without importing the code of configs, H
 from pathlib import Path
 
 from aadml.comparison.clips import Clips, Splits
-from aadml.feature_extraction.ground.consent import is_place, with_consent
+from aadml.feature_extraction.ground.argument_types import with_consent
+from aadml.feature_extraction.ground.consent import is_place
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import imported_with_consent, search_beside
 from aadml.feature_extraction.ground.processor_time import require_seconds

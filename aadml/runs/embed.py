@@ -18,8 +18,8 @@ from aadml.data.splitting.splits import clips_of
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.feature_file.columns import LISTED
 from aadml.feature_extraction.feature_file.output import checksummed_hdf5
+from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind
-from aadml.feature_extraction.ground.consent import with_consent
 from aadml.model.model import Model
 from aadml.retrieval.embeddings_file import FORMAT, ONCE, is_embeddings_file
 from aadml.runs.loading import load

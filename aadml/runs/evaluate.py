@@ -10,7 +10,7 @@ from pathlib import Path
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import check_relevance
-from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.strings import Note, listed

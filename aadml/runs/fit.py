@@ -10,7 +10,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.processes import group, launch
 from aadml.configuration.from_arguments import starting_file
 from aadml.configuration.overrides import Settings, flag_settings
-from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.session import SILENT, Callbacks, Record, Session

@@ -8,7 +8,8 @@ from aadml.comparison.clips import Splits
 from aadml.configuration.config import Config
 from aadml.configuration.files import parsed
 from aadml.feature_extraction.frontends.inference import chosen_device
-from aadml.feature_extraction.ground.consent import named_in, with_consent
+from aadml.feature_extraction.ground.argument_types import with_consent
+from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_object, read_as
 from aadml.model.files import load_model

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aadml.feature_extraction.feature_file import MODALITIES
-from aadml.feature_extraction.ground.argument_types import checked_call
-from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import Options
 from aadml.feature_extraction.ground.strings import Note
@@ -47,7 +46,6 @@ class _Extraction:
     weights: str | None
 
 
-@checked_call
 @with_consent("output")
 def build(
     source: str | Path,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aadml.configuration.from_arguments import assemble
 from aadml.configuration.overrides import Settings, setting_pairs
-from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.strings import Note
 from aadml.retrieval.metric_functions import check_columns
 from aadml.runs.data import TrainingSource, data_location

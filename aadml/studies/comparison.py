@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aadml.configuration.overrides import Settings, proxy_prefix_of, setting_pairs
-from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.registry import JoinedRegistry, lookup

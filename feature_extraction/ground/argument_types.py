@@ -6,7 +6,7 @@ Names of external code (`module:name`) among the arguments have consent, because
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, UnionType
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import numpy as np
 
-from aadml.feature_extraction.ground.consent import consent_to
+from aadml.feature_extraction.ground.consent import consent_to, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,7 +54,16 @@ def checked_call(function: F) -> F:
     return _wrapped(function, function.__qualname__.removesuffix(".__init__"))
 
 
-def _wrapped(function: F, name: str, *, typed: bool = False) -> F:
+def with_consent(*files: str) -> Callable[[F], F]:
+    """Decorate a function as `checked_call` does, and import code that its files name if `trust_code` is True.
+
+    Args:
+        files: arguments that are files or folders; an error message contains the first one that is set.
+    """
+    return lambda function: _wrapped(function, function.__name__, files=files)
+
+
+def _wrapped(function: F, name: str, *, typed: bool = False, files: Sequence[str] = ()) -> F:
     @wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
         signature, kinds = _signature(function)
@@ -76,8 +85,11 @@ def _wrapped(function: F, name: str, *, typed: bool = False) -> F:
                     _check(f"{name}: {argument}", element, hint)
             if typed and os.PathLike not in hint:
                 consent_to(value)
+        places = (place for key in files if isinstance(place := bound.arguments.get(key), str | os.PathLike))
+        consent = bool(files) and bound.arguments.get("trust_code", False)
         try:
-            return function(*bound.args, **bound.kwargs)
+            with trusting(consent), named_in(next(places, "")):
+                return function(*bound.args, **bound.kwargs)
         except BrokenPipeError:
             raise
         except OSError as error:

@@ -7,16 +7,14 @@ imported if a person typed that name (command line, Python argument), or consent
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
-from inspect import signature
 from os import PathLike, fspath
 from os.path import lexists
 from typing import Any, ParamSpec, TypeVar
 
-from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
+from aadml.feature_extraction.ground.errors import UntrustedCodeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -76,31 +74,6 @@ def trusting(consent: bool = True) -> Iterator[None]:
         yield
     finally:
         _trusted.reset(token)
-
-
-def with_consent(*files: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function whose argument `trust_code` decides whether code that its files name may be imported.
-
-    Args:
-        files: arguments that are files or folders; an error message contains the first argument that is set.
-    """
-
-    def decorated(function: Callable[P, R]) -> Callable[P, R]:
-        parameters = signature(function)
-
-        @wraps(function)
-        def call(*positional: P.args, **named: P.kwargs) -> R:
-            arguments = parameters.bind(*positional, **named).arguments
-            consent = arguments.get("trust_code", False)
-            if not isinstance(consent, bool):
-                raise InputError(f"trust_code has type {type(consent).__name__}; pass True or False")
-            places = (place for key in files if isinstance(place := arguments.get(key), str | PathLike))
-            with trusting(consent), named_in(next(places, "")):
-                return function(*positional, **named)
-
-        return call
-
-    return decorated
 
 
 @contextmanager

@@ -3,6 +3,7 @@ import threading
 import pytest
 
 from aadml.feature_extraction.ground import consent
+from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.consent import (
     UntrustedCodeError,
     consent_to,
@@ -13,7 +14,6 @@ from aadml.feature_extraction.ground.consent import (
     named_in,
     require_consent,
     trusting,
-    with_consent,
 )
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -94,8 +94,11 @@ def test_consent_lasts_as_long_as_the_call_and_is_not_seen_by_other_threads():
 
 @pytest.mark.parametrize("consented", ["yes", 1, None])
 def test_consent_is_true_or_false(consented):
+    def called(*, trust_code: bool = False):
+        pytest.fail("called")
+
     with pytest.raises(InputError, match=r"trust_code has type .*; pass True or False"):
-        with_consent()(lambda *, trust_code=False: None)(trust_code=consented)
+        with_consent("path")(called)(trust_code=consented)
 
 
 def test_what_opens_a_file_can_keep_the_consent_and_gives_none_to_other_files():

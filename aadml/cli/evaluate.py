@@ -42,8 +42,7 @@ from aadml.cli.trust import trust_option
     "--relevance",
     metavar="RULE",
     help="Relevance: own (only the partner), label, labels (a shared class), labels-graded, or a file of judgments "
-    "(query,item,grade, or TREC qrels) or of events per modality (id,audio_labels,visual_labels).  [default: the "
-    "rule of the run or of the data]",
+    "(query,item,grade, or TREC qrels).  [default: the rule of the run or of the data]",
 )
 @click.option(
     "--exclude-partner",

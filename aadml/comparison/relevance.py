@@ -167,10 +167,6 @@ class Relevance(ABC):
             gallery: (n,) rows of the ranked items.
         """
 
-    def along(self, direction: tuple[str, str], items: Items, queries: Rows, gallery: Rows) -> Relevant:
-        """Apply the rule to queries of one modality and a gallery of another; most rules ignore the modalities."""
-        return self.between(items, queries, gallery)
-
     def groups(self, items: Items) -> NDArray[np.int64] | None:
         """Return the class of each item (n,) for tables by class; None if items have no class or several."""
         return None
@@ -254,47 +250,6 @@ class Judgments(Relevance):
             relevant, grades = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
             judged.append((relevant.astype(np.int64), grades.astype(np.float32)))
         return Judged(judged, len(gallery))
-
-
-@dataclass(frozen=True)
-class Perceived(Relevance):
-    """Relevance of items that share an event with the query, if the event is perceptible in the modalities of both.
-
-    An event that is heard but not seen is not an event of the picture of the clip. In a gallery of pictures, the clip
-    is then not relevant to sounds of this event, not even to its own.
-
-    Attributes:
-        events: modality -> name of a clip -> events perceptible in that modality; a clip that is absent is
-            relevant to no query.
-    """
-
-    events: Mapping[str, Mapping[str, frozenset[str]]]
-    name = "events"
-    words = "an item in which an event of the query is perceptible too"
-
-    def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
-        """Raise InputError, since this rule depends on the modalities."""
-        raise InputError("relevance 'events' depends on the modalities of queries and gallery; call `along`")
-
-    def along(self, direction: tuple[str, str], items: Items, queries: Rows, gallery: Rows) -> Relevant:
-        """Apply the rule to queries of one modality and a gallery of another."""
-        sides = [self._of(modality, items, rows) for modality, rows in zip(direction, (queries, gallery), strict=True)]
-        places = {event: number for number, event in enumerate(sorted(set().union(*sides[0], *sides[1])))}
-        marked = []
-        for side in sides:
-            marks = np.zeros((len(side), max(len(places), 1)), dtype=bool)
-            for row, events in enumerate(side):
-                marks[row, [places[event] for event in events]] = True
-            marked.append(marks)
-        return Sharing(*marked)
-
-    def _of(self, modality: str, items: Items, rows: Rows) -> list[frozenset[str]]:
-        if modality not in self.events:
-            raise InputError(
-                f"relevance 'events': there are no events of {modality}; add these events, or compare only modalities "
-                f"with events: {', '.join(self.events)}"
-            )
-        return [self.events[modality].get(items.ids[row], frozenset()) for row in rows.tolist()]
 
 
 OWN, LABEL, LABELS = OwnPartner(), SameLabel(), SharedLabels()

@@ -53,8 +53,8 @@ class Common:
             the first kind and drops the second.
         unseen_classes: share of the classes that occur only in test; null for the data's own split.
         relevance: relevance rule of the scores: "own" (the query's partner only), "label" (its class), "labels" (at
-            least one shared class), "labels-graded" (more relevant with more shared classes), or a file of judgments,
-            or of the events in each modality; null for the rule of the data.
+            least one shared class), "labels-graded" (more relevant with more shared classes), or a file of judgments;
+            null for the rule of the data.
         cluster: column of the data (speaker, recording) whose groups of test clips are resampled for intervals; null
             resamples single clips.
         modalities: modalities of the data to read, as [audio, visual] or "audio,visual"; null for all.

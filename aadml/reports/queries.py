@@ -114,7 +114,7 @@ def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[
     query, candidates = result.direction
     labels, ids = embeddings.labels.cpu().numpy(), np.asarray(embeddings.ids)
     all_queries, gallery = items(embeddings, query), items(embeddings, candidates)
-    evaluated = all_queries[embeddings.relevant.along(result.direction, embeddings, all_queries, gallery).some]
+    evaluated = all_queries[embeddings.relevant.between(embeddings, all_queries, gallery).some]
     order = np.argsort(-result.average_precision, kind="stable")
     picks = order[np.unique(np.linspace(0, len(order) - 1, min(QUERIES, len(order))).round().astype(int))]
     rows = evaluated[picks]
@@ -123,7 +123,7 @@ def ranked_queries(embeddings: Embeddings, result: DirectionResult) -> Iterator[
         embeddings.of(candidates, torch.from_numpy(gallery)),
         embeddings.similarity,
     )
-    hits = embeddings.relevant.along(result.direction, embeddings, rows, gallery).block(np.arange(len(rows)))
+    hits = embeddings.relevant.between(embeddings, rows, gallery).block(np.arange(len(rows)))
     for pick, row, scores, hit in zip(picks, rows, np.asarray(source.block(0, len(rows))), hits, strict=True):
         partner = labels[gallery] == labels[row] if candidates in embeddings.once else ids[gallery] == ids[row]
         best = scores[partner].max() if partner.any() else None

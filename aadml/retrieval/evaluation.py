@@ -144,7 +144,7 @@ class _Task:
     def result(self, direction: Direction, sides: Sides, items: int) -> DirectionResult:
         """Score the queries of one pair of sides; `items` is the size of the smallest gallery of the direction."""
         relevance = self.embeddings.relevant
-        relevant = relevance.along(direction, self.embeddings, sides.queries, sides.gallery)
+        relevant = relevance.between(self.embeddings, sides.queries, sides.gallery)
         groups, ids = relevance.groups(self.embeddings), [self.embeddings.ids[i] for i in sides.queries]
         groups = None if groups is None else groups[sides.queries]
         units = Units(self.units, self.unit[sides.queries], self.unit[sides.gallery], self._own(sides))
@@ -244,7 +244,7 @@ def per_query(
     values: list[Values] = []
     for sides in restricted(sides_of(embeddings, direction, gallery), rows):
         source = _source(embeddings, direction, sides, similarity or embeddings.similarity)
-        relevant = embeddings.relevant.along(direction, embeddings, sides.queries, sides.gallery)
+        relevant = embeddings.relevant.between(embeddings, sides.queries, sides.gallery)
         partner = _partner(relevant, sides, gallery) if gallery == "without-partner" else None
         parts = over_rankings(source, relevant, measure, partner=partner)
         values += [part for part in parts if part is not None]

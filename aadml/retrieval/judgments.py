@@ -1,17 +1,15 @@
-"""Relevance rules, selected by name or read from a file: judgments, or the events perceptible in each modality."""
+"""Relevance rules, selected by name or read from a file of judgments."""
 
 import csv
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from aadml.comparison.relevance import RULES, Judgments, Perceived, Relevance
+from aadml.comparison.relevance import RULES, Judgments, Relevance
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
-from aadml.feature_extraction.manifest import split_labels
 
 HEADER = ["query", "item", "grade"]
-_EVENTS = "_labels"  # suffix of column names, after the name of a modality
 
 
 def relevance_name(relevance: str | Path | None) -> str | None:
@@ -24,8 +22,7 @@ def chosen_relevance(name: str) -> Relevance:
 
     Args:
         name: "own" (only the partner), "label" (the same class), "labels" (a shared label), "labels-graded" (more
-            shared labels are more relevant), or the path of a file of judgments or of the events perceptible in each
-            modality.
+            shared labels are more relevant), or the path of a file of judgments.
 
     Raises:
         InputError: the name is neither a rule nor such a file.
@@ -37,7 +34,7 @@ def chosen_relevance(name: str) -> Relevance:
             f"relevance: '{name}' is neither a rule nor a file; pass a rule or a file of judgments: "
             f"{suggestion(name, RULES)}"
         )
-    return _read_events(name) if _event_columns(_lines(name)) else read_judgments(name)
+    return read_judgments(name)
 
 
 def read_judgments(path: str | Path) -> Judgments:
@@ -66,37 +63,6 @@ def read_judgments(path: str | Path) -> Judgments:
     if not grades:
         raise InputError(f"{path}: contains no judgments; add a judgment per line")
     return Judgments({query: {i: g for i, g in judged.items() if g > 0} for query, judged in grades.items()})
-
-
-def _read_events(path: str | Path) -> Perceived:
-    """Read the events perceptible in each modality: a CSV with the columns id, audio_labels, visual_labels ...
-
-    A cell holds any number of events, `dog|siren`. Other columns are ignored, so a manifest can be used.
-
-    Raises:
-        InputError: the file cannot be read, a line has too few or too many cells, or a clip has two lines.
-    """
-    lines = _lines(path)
-    columns, (header, *rows) = _event_columns(lines), list(csv.reader(lines))
-    events: dict[str, dict[str, frozenset[str]]] = {modality: {} for modality in columns}
-    for number, row in enumerate(rows, 2):
-        if row and len(row) != len(header):
-            raise InputError(
-                f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}; write a cell per column"
-            )
-        for modality, column in columns.items() if row else ():
-            clip = row[header.index("id")]
-            if clip in events[modality]:
-                raise InputError(f"{path}: line {number} repeats clip '{clip}'; keep one line")
-            events[modality][clip] = frozenset(split_labels(row[column]))
-    return Perceived(events)
-
-
-def _event_columns(lines: list[str]) -> dict[str, int]:
-    """Return the columns of events: modality -> column number; empty if a file has no such columns, or no ids."""
-    header = next(csv.reader(lines[:1]), [])
-    columns = {name.removesuffix(_EVENTS): number for number, name in enumerate(header) if name.endswith(_EVENTS)}
-    return columns if "id" in header else {}
 
 
 def _lines(path: str | Path) -> list[str]:

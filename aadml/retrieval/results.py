@@ -232,7 +232,7 @@ class Evaluation:
         directions: one result per direction.
         label_space: modality -> (accuracy, log-loss) of vectors with one dimension per class.
         gallery: gallery of each query: "full", "without-partner" or "disjoint".
-        relevance: rule of relevance: "label", "own", "labels", "labels-graded", "file" or "events".
+        relevance: rule of relevance: "label", "own", "labels", "labels-graded" or "file".
         sample: sample of the queries; None if all clips were queries.
         clustered: whether intervals resample clusters of clips instead of clips.
     """

@@ -3,7 +3,7 @@
 import html
 from collections.abc import Iterator
 
-from aadml.comparison.relevance import LABEL, RULES, Judgments, Perceived
+from aadml.comparison.relevance import LABEL, RULES, Judgments
 from aadml.retrieval.metric_names import CHANCE_OF, OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
 from aadml.retrieval.sampling import QuerySample
@@ -14,7 +14,10 @@ GALLERY_IN_WORDS: dict[Gallery, str] = {
     "disjoint": "disjoint: the half of the clips without the query, both halves in turn",
 }
 
-RELEVANCE_IN_WORDS = {rule.name: rule.words for rule in (*RULES.values(), Judgments({}), Perceived({}))}
+RELEVANCE_IN_WORDS = {
+    **{rule.name: rule.words for rule in (*RULES.values(), Judgments({}))},
+    "events": "an item in which an event of the query is perceptible too",  # in evaluations of earlier versions
+}
 
 Rows = list[list[str]]
 

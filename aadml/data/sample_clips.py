@@ -119,18 +119,11 @@ def _rendered(sample: SampleClips, folder: Path, workers: int) -> Generator[tupl
     if workers <= 1:
         yield from (_write_clip(sample, folder, index) for index in range(sample.clips))
         return
-    conditions = Conditions(grace=_GRACE, setup=_use_one_thread)
-    with WorkerPool(partial(_write_clip, sample, folder), workers, conditions) as pool:
+    with WorkerPool(partial(_write_clip, sample, folder), workers, Conditions(grace=_GRACE)) as pool:
         for event in pool.work_off(range(sample.clips)):
             if not isinstance(event, Finished):
                 raise RuntimeError(f"a process that rendered sample clips ended early: {event}")
             yield event.value
-
-
-def _use_one_thread() -> None:
-    import cv2
-
-    cv2.setNumThreads(1)
 
 
 def _write_clip(sample: SampleClips, folder: Path, index: int, report: object = None) -> tuple[int, tuple[str, ...]]:

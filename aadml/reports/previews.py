@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.checksummed_json import seal, unseal
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.jobs.failures import ABSENT
@@ -168,12 +169,10 @@ def _in_worker(task: tuple[str, PreviewSource], report: object) -> Preview:
 
 
 def _set_up(folder: str) -> None:
-    """Configure decoders to use one thread and print nothing, and keep temporary files in a folder."""
+    """Configure decoders to print nothing, and keep temporary files in a folder."""
     import av
-    import cv2
 
     tempfile.tempdir = folder
-    cv2.setNumThreads(1)
     av.logging.set_level(None)
 
 
@@ -237,10 +236,7 @@ def _key(source: PreviewSource) -> str:
 def _sum(path: str) -> str:
     """Return the SHA-256 of a file; empty if there is no file. A pipe or a device is not opened."""
     try:
-        if not Path(path).is_file():
-            return ""
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_digest(path) if Path(path).is_file() else ""
     except OSError:
         return ""
 

@@ -100,8 +100,7 @@ def in_processes(
     if not workers:
         yield from ((task, work(task, partial(report, task))) for task in tasks)
         return
-    conditions = Conditions(one_thread=workers > 1, setup=_use_one_thread if workers > 1 else None)
-    with WorkerPool(work, workers, conditions) as pool:
+    with WorkerPool(work, workers, Conditions(one_thread=workers > 1)) as pool:
         for event in pool.work_off(tasks):
             if isinstance(event, Finished):
                 yield event.task, event.value
@@ -110,12 +109,6 @@ def in_processes(
                 yield event.task, f"its process ended with {event.ending}{memory}"
             else:
                 report(event.task, event.value)
-
-
-def _use_one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
 
 
 def worker_count(workers: int | None, jobs: Sequence[Job]) -> int:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import av
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -123,8 +122,8 @@ def decode_all(
 
 def decoders(settings: DecodingSettings, workers: int) -> WorkerPool[Task]:
     """Return a pool of decoding processes, to be used as a context manager."""
-    limit = settings.time_limit
-    conditions = Conditions(_PATIENCE * limit, limit, gives_way=settings.gives_way, setup=_quiet)
+    limit, quiet = settings.time_limit, partial(av.logging.set_level, None)
+    conditions = Conditions(_PATIENCE * limit, limit, gives_way=settings.gives_way, setup=quiet)
     return WorkerPool(partial(_decoded, dict(settings.wanted), settings.limits), workers, conditions)
 
 
@@ -156,11 +155,6 @@ def _with_loss(reported: Sequence[DecodedPart], event: Lost[Task]) -> list[Decod
     modality = list(event.task.media)[len(reported)]
     detail = "killed at the time limit" if event.late else f"the decoding process ended with {event.ending}"
     return [*reported, DecodedPart(modality, reason="timeout" if event.late else "crashed", detail=detail)]
-
-
-def _quiet() -> None:
-    cv2.setNumThreads(1)
-    av.logging.set_level(None)
 
 
 def _decoded(

@@ -19,7 +19,7 @@ _ORPHAN_SECONDS = 10.0  # lifetime of a process without a parent, after the time
 _GIVING_WAY = 10  # in steps of `nice`
 _SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Setting that prevents a new interpreter from importing the modules of `multiprocessing` from the current folder."""
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM")
 
 READY, REPORT, DONE, RAISED = range(4)
 """Kinds of messages of a worker; a message is (kind, value)."""

@@ -45,6 +45,9 @@ def work(task, report):
         time.sleep(60)
     if task == "ready":
         return ready
+    if task == "threads":
+        import cv2, torch
+        return torch.get_num_threads(), cv2.getNumThreads()
     if task == "talk":
         while True:
             report("talking")
@@ -140,6 +143,11 @@ def test_each_process_is_set_up_once_and_computes_with_one_thread(works, monkeyp
     assert event.value == ["7"]
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
+
+
+def test_a_worker_of_one_thread_computes_so_in_torch_and_opencv(works):
+    (event,) = events_of(works, ["threads"])
+    assert event.value == (1, 1)
 
 
 def test_no_task_starts_no_process(works):

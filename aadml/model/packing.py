@@ -12,6 +12,7 @@ from aadml.feature_extraction.ground.checksummed_json import FileSum, read_seale
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.ground.json_values import nested, read_as
 from aadml.feature_extraction.ground.options import OptionValues, without_removed
+from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.training.session import Checkpoint
 from aadml.methods.training.settings import Training
 from aadml.model.facts import Facts
@@ -79,10 +80,12 @@ def read_model_record(folder: Path) -> ModelRecord:
     """
     place = folder / FACTS
     content = read_sealed(place, FORMAT, VERSION)
-    training = without_removed(Training, OptionValues(**nested(content, "facts", "training")), "training")
-    evaluation = nested(content, "evaluation")
+    facts, evaluation = dict(nested(content, "facts")), nested(content, "evaluation")
+    for key, kind in (("training", Training), ("towers", PretrainedOptions)):
+        if key in facts:
+            facts[key] = vars(without_removed(kind, OptionValues(**nested(facts, key)), key))
     return ModelRecord(
-        read_as(Facts, {**nested(content, "facts"), "training": vars(training)}, place),
+        read_as(Facts, facts, place),
         read_as(FileSum, content["weights"], place),
         str(content.get("audit", "")),
         EvaluationRecord.from_json(evaluation, place) if evaluation else None,

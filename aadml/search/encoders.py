@@ -204,9 +204,11 @@ def _is_trusted(encoder: IndexEncoder) -> bool:
 
 def digest_of(model: Model) -> str:
     """Return the SHA-256 of everything in a model that determines its vectors."""
-    facts = model.facts.to_json()
+    facts = dict(model.facts.to_json())
     # removed options keep the digests in existing indexes valid
-    facts = {**facts, "training": {**nested(facts, "training"), **Training.removed_options}}
+    for key, removed in (("training", Training.removed_options), ("towers", {"workers": 0})):
+        if key in facts:
+            facts[key] = {**nested(facts, key), **removed}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, values in sorted({**model.method.state(), **model.scaling.state()}.items()):
         digest.update(name.encode())

@@ -1,9 +1,22 @@
 """Options of earlier versions: accepted at the value that the code implements, and refused at any other value."""
 
+import hashlib
+import json
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+import aadml
 from aadml.configuration.from_arguments import assemble
+from aadml.data.splitting.splits import to_splits
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.checksummed_json import seal, unseal
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.methods.towers.options import PretrainedOptions
+from aadml.methods.training.settings import Training
+from aadml.model.packing import read_model_record
+from aadml.search.encoders import digest_of
 
 REMOVED = [
     ("aadml", "training.micro_batch", 0, 8),
@@ -51,6 +64,29 @@ def test_a_removed_option_is_accepted_only_at_the_value_that_is_implemented(meth
 @pytest.mark.parametrize(("key", "former"), [("workers", 2), ("log_mel", "device")])
 def test_a_removed_option_that_changed_no_result_is_accepted_at_any_value(method, key, former):
     assert assemble(method=method, settings={f"method.{key}": former}) == assemble(method=method)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_model_file_with_a_removed_option_of_its_networks_is_read(tmp_path, workers):
+    model = aadml.fit(to_splits(synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8))), method="random")
+    towers = PretrainedOptions(audio="hf:some-model")
+    path = model.save(tmp_path / "model") / "model.json"
+    content = unseal(path.read_bytes(), path)
+    facts = {**content["facts"], "towers": {**vars(towers), "workers": workers}}
+    path.write_bytes(seal({**content, "facts": facts}))
+    assert read_model_record(path.parent).facts.towers == towers
+
+
+def test_a_removed_option_of_the_networks_leaves_the_checksum_of_an_indexed_model():
+    model = aadml.fit(to_splits(synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8))), method="random")
+    towered = replace(model, facts=replace(model.facts, towers=PretrainedOptions(audio="hf:some-model")))
+    facts = towered.facts.to_json()
+    facts = {**facts, "training": {**facts["training"], **Training.removed_options}}
+    facts["towers"] = {**facts["towers"], "workers": 0}
+    expected = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, values in sorted({**model.method.state(), **model.scaling.state()}.items()):
+        expected.update(name.encode() + np.ascontiguousarray(values.numpy()).tobytes())
+    assert digest_of(towered) == expected.hexdigest()
 
 
 def test_a_removed_option_of_a_section_is_no_option_of_the_method():

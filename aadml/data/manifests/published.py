@@ -4,7 +4,7 @@ The files of a clip are those that the usual downloaders write: one file per cli
 in its video are then the columns `video_start` and `video_end`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import chain
@@ -75,17 +75,17 @@ class PublishedTables:
         if media is not None and not media.is_dir():
             raise InputError(f"{media}: is not a folder of media; pass --media FOLDER")
         rows = list(chain.from_iterable(self._rows(table, split) for table, split in tables.items()))
-        kept = [row for row in rows if not self.classes or row["label"] in self.classes]
-        if whole_recordings and not all(row.get("start") for row in kept):
+        chosen = [row for row in rows if not self.classes or row["label"] in self.classes]
+        if whole_recordings and not all(row.get("start") for row in chosen):
             raise InputError(f"{source}: --whole-recordings needs times, which the tables do not have; omit it")
         index, names = MediaIndex(folder if media is None else media), self._label_names(folder)
-        groups = _groups(kept)
+        groups = _groups(chosen)
         captions = max((len(_captions(group)) for group in groups), default=0)
         entries = [
             self._clip(group[0], index, names, _numbered(_captions(group), captions), whole=whole_recordings)
             for group in groups
         ]
-        notes = [f"{len(rows) - len(kept)} clips of other classes were left out"] if len(kept) < len(rows) else []
+        notes = [f"{len(rows) - len(chosen)} clips of other classes were left out"] if len(chosen) < len(rows) else []
         return Listing(tuple(entries), tuple(notes), {table.name: file_digest(table) for table in tables})
 
     def tables_in(self, source: Path) -> dict[Path, str]:
@@ -107,7 +107,7 @@ class PublishedTables:
 
     def _rows(self, table: Path, split: str) -> list[Cells]:
         """Return the rows of a table, with `split` and `table` (the last word of the table's name)."""
-        rows: Iterable[Cells]
+        rows: Sequence[Cells]
         if table.suffix == ".json":
             videos = nested(parse_object(table.read_bytes(), table), "videos")
             rows = [{"video": video, "label": label} for label, names in videos.items() for video in texts(names)]
@@ -121,9 +121,9 @@ class PublishedTables:
         else:
             rows = [row for _, row in read_table(table, self.columns, self.comment)[1]]
         word = table.stem.rpartition("_")[2]
+        splits = [split or row.get("split", "").lower() for row in rows]
         return [
-            {**row, "split": split or ALIASES.get(given := row.get("split", "").lower(), given), "table": word}
-            for row in rows
+            {**row, "split": ALIASES.get(name, name), "table": word} for row, name in zip(rows, splits, strict=True)
         ]
 
     def _clip(self, row: Cells, index: MediaIndex, names: Cells, captions: Cells, *, whole: bool) -> ListedClip:

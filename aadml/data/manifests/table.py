@@ -39,6 +39,11 @@ class TableForm:
     comment: str = ""
     media_name: str = ""
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns; empty if the table has a header."""
+        return [name.strip() for name in self.header.split(",")] if self.header else []
+
 
 def table(
     source: Path,
@@ -68,9 +73,7 @@ def table(
     Raises:
         InputError: the table cannot be read, lacks a column, or has invalid rows.
     """
-    header, rows = read_table(
-        source, [name.strip() for name in form.header.split(",")] if form.header else (), form.comment
-    )
+    header, rows = read_table(source, form.names, form.comment)
     names = _mapped(header, columns, str(source), named=bool(form.media_name))
     folder = source.parent if media is None else media
     if not folder.is_dir():
@@ -81,10 +84,10 @@ def table(
     clips = []
     for _, row in rows:
         cells = {names[column]: cell for column, cell in row.items()}
-        found = [index.find(media_name(form.media_name, row | cells))] if form.media_name else []
+        named = [index.find(media_name(form.media_name, row | cells))] if form.media_name else []
         known = {role: cells.pop(role) for role in roles}
         paths = [known[role] for role in ("media", "audio", "visual") if role in roles]
-        files = found or [folder / path if path else Path() for path in paths]
+        files = named or [folder / path if path else Path() for path in paths]
         split = known.get("split", "").lower()
         labels = _labels(known[label], separator) if label else ()
         visual = files[1] if len(files) > 1 else None
@@ -143,9 +146,9 @@ def read_table(
     for line, row in rows:
         nameless = any(cell for name, cell in zip(header, row, strict=False) if not name)
         if len(row) < len(header) or any(row[len(header) :]) or nameless:
-            named = sum(map(bool, header))
+            count = sum(map(bool, header))
             raise InputError(
-                f"{path}: line {line} has {len(row)} cells, but {origin} names {named} columns; correct the line"
+                f"{path}: line {line} has {len(row)} cells, but {origin} names {count} columns; correct the line"
             )
     return header, [(line, {name: cell for name, cell in zip(header, row, strict=False) if name}) for line, row in rows]
 

@@ -208,7 +208,9 @@ def _rows_in_time(timeline: Timeline) -> RowsInTime:
 def _label_warnings(content: FeatureFile) -> Iterator[str]:
     names = content.class_names
     if not names:
-        yield "the clips have no labels, so only a query's own partner is relevant, and only methods for pairs can train"
+        yield (
+            "the clips have no labels, so only a query's own partner is relevant, and only methods for pairs can train"
+        )
     if negative := [name for name in names if re.fullmatch("-[1-9][0-9]*", name)]:
         yield f"classes with a negative number, which often stands for no label: {first_five(negative)}"
     if len(names) == 1:

@@ -25,6 +25,9 @@ FURTHER_TEXT = "text_"
 LABELS_SEPARATOR = "|"
 """Separator of the classes of a clip in the column `labels`."""
 
+UNDIVIDED = "test"
+"""Split of the clips of a manifest without splits: they are searched, scored and not trained on."""
+
 _WANTED = "id,media,label,split or id,audio,visual,label,split"
 _KNOWN = ("id", "media", "audio", "visual", "label", "labels", "split")
 _SHOWN = 5  # problems listed in a message; the others are counted
@@ -88,9 +91,9 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
 
     The first line lists the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
     in different files. `labels` instead of `label` holds several classes, separated by `|`. If both are missing, clips
-    can only be extracted and embedded. A column `text` or `caption` holds the text of a clip; `caption_1`, `caption_2`,
-    ... hold several texts. Further columns are stored. Media paths are relative to the manifest and may be any bytes;
-    all other values are UTF-8. `val` is read as `valid`.
+    can only be extracted and embedded. Without the column `split`, all clips are test clips. A column `text` or
+    `caption` holds the text of a clip; `caption_1`, `caption_2`, ... hold several texts. Further columns are stored.
+    Media paths are relative to the manifest and may be any bytes; all other values are UTF-8. `val` is read as `valid`.
 
     Args:
         path: the CSV file.
@@ -129,7 +132,7 @@ def _check_header(header: list[str], place: str) -> None:
             f"{place}: column '{_shown(doubled[0])}' occurs twice; rename or remove one of the two columns"
         )
     media = ["media"] if "media" in header else ["audio", "visual"]
-    absent = [name for name in ["id", *media, "split"] if name not in header]
+    absent = [name for name in ["id", *media] if name not in header]
     if absent:
         columns = ", ".join(_shown(name) for name in header[:12])
         raise InputError(
@@ -154,13 +157,15 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
     rows = []
     first_lines: dict[str, int] = {}
     doubled: dict[str, list[int]] = {}
-    folder = str(Path(place).parent)
+    folder = os.path.join(str(Path(place).parent), "")  # noqa: PTH118 - ends with a slash
+    caption = next((name for name in TEXT_COLUMNS if name in header), None)
     for number, line in table:
         if len(line) != len(header):
             problems.append(f"line {number} has {len(line)} cells, but the header has {len(header)}")
             continue
-        row = _row(dict(zip(header, line, strict=True)), folder)
-        problems += [f"line {number}: {problem}" for problem in _problems(row)]
+        row = _row(dict(zip(header, line, strict=True)), folder, caption)
+        text = "".join(line)
+        problems += [f"line {number}: {p}" for p in _problems(row, plain=text.isascii() and "\0" not in text)]
         if first_lines.setdefault(row.id, number) != number:
             doubled.setdefault(row.id, [first_lines[row.id]]).append(number)
         rows.append(row)
@@ -173,15 +178,22 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
     return tuple(rows)
 
 
-def _row(cells: dict[str, str], folder: str) -> Row:
-    """Build a row; labels and splits are interned, since a manifest may have a million rows."""
+def _row(cells: dict[str, str], folder: str, text: str | None) -> Row:
+    """Build a row; labels and splits are interned, since a manifest may have a million rows.
+
+    Args:
+        cells: cells by column; those with a meaning are removed.
+        folder: folder of relative paths, which ends with a slash.
+        text: column of the text, if there is one.
+    """
     known = {name: cells.pop(name) for name in _KNOWN if name in cells}
     if "media" in known:
         media = dict.fromkeys(("audio", "visual"), _joined(folder, known["media"]))
     else:
         media = {modality: _joined(folder, known.get(modality, "")) for modality in ("audio", "visual")}
-    media |= _texts(cells)
-    split = known["split"].strip().lower()
+    if text is not None:
+        media |= _texts(cells, text)
+    split = known.get("split", UNDIVIDED).strip().lower()
     labels = [known["label"]] if known.get("label", "").strip() else split_labels(known.get("labels", ""))
     return Row(
         id=known["id"],
@@ -193,13 +205,12 @@ def _row(cells: dict[str, str], folder: str) -> Row:
     )
 
 
-def _texts(cells: Mapping[str, str]) -> dict[str, str]:
+def _texts(cells: Mapping[str, str], column: str) -> dict[str, str]:
     """Return the texts of a clip by name; empty cells of `caption_1`, `caption_2`, ... are left out."""
-    column = next((name for name in TEXT_COLUMNS if name in cells), None)
-    if column is None:
-        return {}
-    numbered = (f"caption_{number}" for number in range(1, len(cells) + 1)) if column == "caption_1" else ()
-    texts = [cells[name] for name in numbered if cells.get(name, "").strip()] or [cells[column]]
+    if column != "caption_1":
+        return {"text": cells[column]}
+    numbered = (cells.get(f"caption_{number}", "") for number in range(1, len(cells) + 1))
+    texts = [text for text in numbered if text.strip()] or [cells[column]]
     return {"text": texts[0], **{f"{FURTHER_TEXT}{number}": text for number, text in enumerate(texts[1:], 2)}}
 
 
@@ -209,7 +220,7 @@ def is_text(modality: str) -> bool:
 
 
 def _joined(folder: str, name: str) -> str:
-    return os.path.join(folder, name) if name else ""  # noqa: PTH118 - keeps "a/../b" unchanged
+    return name if not name or name.startswith("/") else folder + name  # keeps "a/../b" unchanged
 
 
 def split_labels(cell: str, separator: str = LABELS_SEPARATOR) -> list[str]:
@@ -217,15 +228,15 @@ def split_labels(cell: str, separator: str = LABELS_SEPARATOR) -> list[str]:
     return list(dict.fromkeys(label for part in cell.split(separator) if (label := part.strip())))
 
 
-def _problems(row: Row) -> list[str]:
+def _problems(row: Row, *, plain: bool) -> list[str]:
+    """Return what is wrong with a row; `plain` if it is ASCII without zero bytes, as nearly all rows are."""
     problems = []
     if not row.id:
         problems.append("the id is empty")
     if row.split not in SPLITS:
         problems.append(f"the split is '{_shown(row.split)}', not one of {', '.join(SPLITS)}")
-    text = "".join((row.id, *row.labels, *row.columns.values()))
-    if text.isascii() and "\0" not in text and not any("\0" in path for path in row.media.values()):
-        return problems  # as in nearly all rows
+    if plain:
+        return problems
     for name, text in [("id", row.id), *(("label", label) for label in row.labels), *row.columns.items()]:
         if not _is_utf8(text):
             problems.append(f"the {name} '{_shown(text)}' is not UTF-8")

@@ -2,15 +2,15 @@
 
 import os
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.splitting.division import with_other_splits
-from aadml.data.splitting.folds import read_lines
+from aadml.data.splitting.folds import first_five, read_lines
 from aadml.feature_extraction.feature_file import FeatureFile
 from aadml.feature_extraction.foreign import hdf5_arrays
 from aadml.feature_extraction.ground.errors import InputError
@@ -41,7 +41,10 @@ CLOCK, CLOCK_LIMIT = "Clock", 100
 """The class that the papers use only in part, and the number of its clips that they use (of 160)."""
 _SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the remaining clips of Clock
 ORDER_FILES = {"train": "train_order.h5", "valid": "val_order.h5", "test": "test_order.h5"}
-"""Split -> file with its row numbers in `Annotations.txt` (key `order`)."""
+"""Split -> file with its row numbers in `Annotations.txt` (key `order`), in the feature release."""
+SET_FILES = {"train": "trainSet.txt", "valid": "valSet.txt", "test": "testSet.txt"}
+"""Split -> file with its lines of `Annotations.txt`, beside the videos."""
+ANNOTATIONS = "Annotations.txt"
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,43 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
     )
 
 
-def read_splits(folder: Path, count: int) -> list[str]:
+def split_files(folder: Path) -> Mapping[str, str]:
+    """Return split -> file name of the files in a folder: order files, or the lists of the data set's archive."""
+    return SET_FILES if (folder / SET_FILES["train"]).is_file() else ORDER_FILES
+
+
+def read_splits(folder: Path, annotations: Sequence[Annotation]) -> list[str]:
+    """Return the splits of the clips from AVE's order files, or from the lists of the data set's archive.
+
+    Raises:
+        InputError: a file cannot be read, or the files do not list each clip once.
+    """
+    return (
+        _splits_of_sets(folder, annotations)
+        if split_files(folder) is SET_FILES
+        else read_orders(folder, len(annotations))
+    )
+
+
+def _splits_of_sets(folder: Path, annotations: Sequence[Annotation]) -> list[str]:
+    rows = {replace(line, row=0, name=""): line.row for line in annotations}
+    splits = dict[int, str]()
+    for split, name in SET_FILES.items():
+        for line in read_annotations(folder / name):
+            row = rows.get(replace(line, row=0, name=""))
+            if row is None or row in splits:
+                raise InputError(
+                    f"{folder / name}: line {line.row + 1} ('{line.label}', video '{line.video}') is "
+                    f"{'in no line of Annotations.txt' if row is None else 'listed twice'}; use AVE's files"
+                )
+            splits[row] = split
+    lacking = [line.video for line in annotations if line.row not in splits]
+    if lacking:
+        raise InputError(f"{folder}: {len(lacking)} clips are in no split ({first_five(lacking)}); use AVE's files")
+    return [splits[row] for row in range(len(annotations))]
+
+
+def read_orders(folder: Path, count: int) -> list[str]:
     """Return the splits of `count` clips from AVE's order files.
 
     Raises:

@@ -63,8 +63,8 @@ def test_an_empty_cell_names_no_file(tmp_path):
         ("", "is empty; the first line must list the columns id,media,label,split"),
         ("id,media,label,split\n", "has a header but no rows"),
         (
-            "id,media,label\na,1,x\n",
-            "column 'split' is missing from the columns id, media, label; pass a manifest with the columns id,",
+            "id,label\na,x\n",
+            "column 'audio' is missing from the columns id, label; pass a manifest with the columns id,",
         ),
         ("id,audio,label,split\na,1,x,train\n", "column 'visual' is missing"),
         ("id;media;label;split\na;1;x;train\n", "column 'id' is missing"),
@@ -128,3 +128,7 @@ def test_a_clip_whose_label_is_empty_has_none(tmp_path, column):
     manifest = read_manifest(written(tmp_path, f"id,media,{column},split\na,1,dog,train\nb,2, ,train\nc,3,cat,test\n"))
     assert manifest.class_names == ("cat", "dog")
     assert [row.labels for row in manifest.rows] == [("dog",), (), ("cat",)]
+
+
+def test_without_a_column_of_splits_all_clips_are_test_clips(tmp_path):
+    assert [row.split for row in read_manifest(written(tmp_path, "id,media\na,1\nb,2\n")).rows] == ["test", "test"]

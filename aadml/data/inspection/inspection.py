@@ -1,6 +1,7 @@
 """Inspection of a feature file: counts, ranges, duplicates, origin, warnings."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -204,17 +205,22 @@ def _rows_in_time(timeline: Timeline) -> RowsInTime:
     }
 
 
-def _label_warnings(content: FeatureFile) -> list[str]:
-    if not content.class_names:
-        return [
+def _label_warnings(content: FeatureFile) -> Iterator[str]:
+    names = content.class_names
+    if not names:
+        yield (
             "the clips have no labels, so only a query's own partner is relevant, and only methods for pairs can train"
-        ]
+        )
+    if negative := [name for name in names if re.fullmatch("-[1-9][0-9]*", name)]:
+        yield f"classes with a negative number, which often stands for no label: {first_five(negative)}"
+    if len(names) == 1:
+        yield f"all labeled clips have the class '{names[0]}', so each clip is relevant to each query"
+    without = int((content.labels == UNLABELLED).sum()) if names else 0
     if content.all_labels is not None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
-        return [f"{several} clips have several labels; methods that train on classes leave these clips out"]
-    without = int((content.labels == UNLABELLED).sum())
-    warning = f"{without} clips have no label; only the methods few-labels and pairs train on these clips"
-    return [warning] if without else []
+        yield f"{several} clips have several labels; methods that train on classes leave these clips out"
+    elif without:
+        yield f"{without} clips have no label; only the methods few-labels and pairs train on these clips"
 
 
 def _split_warnings(content: FeatureFile, classes: Mapping[str, Mapping[str, int]]) -> Iterator[str]:

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.ave import ORDER_FILES, class_names_of_columns, read_annotations, read_splits
+from aadml.data.ave import ORDER_FILES, class_names_of_columns, read_annotations, read_orders
 from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
 from aadml.feature_extraction.foreign import open_hdf5, require_keys
 from aadml.feature_extraction.ground.errors import InputError
@@ -42,7 +42,7 @@ def read_ave_h5(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     same_rows(path, {sources[name].name: values for name, values in (*features.items(), ("label", shares))})
     codes = _classes(shares, sources["label"])
     divided = any((path / name).is_file() for name in ORDER_FILES.values())
-    splits = read_splits(path, len(codes)) if divided else ["train"] * len(codes)
+    splits = read_orders(path, len(codes)) if divided else ["train"] * len(codes)
     annotations = read_annotations(path / "Annotations.txt") if (path / "Annotations.txt").is_file() else None
     columns = class_names_of_columns(codes, annotations, shares.shape[1])
     return LayoutArrays(

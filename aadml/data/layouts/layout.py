@@ -84,14 +84,16 @@ def read_parts(
     names: Sequence[str],
     keys: Collection[str],
     read: Callable[[Path, Collection[str]], Mapping[str, NDArray[Any]]],
+    form: str = "{name}_{part}",
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """Read arrays that are stored in parts, as `<name>_train`, `<name>_test`, and `<name>_valid` or `<name>_val`.
+    """Read arrays that are stored in parts: `train`, `test`, and optionally `valid` or `val`.
 
     Args:
         path: the file.
         names: names of the arrays; the first decides whether there is a validation part.
         keys: keys of the file.
         read: function that reads the arrays with the given keys.
+        form: key of a part of an array.
 
     Returns:
         Name -> rows of all parts, and the split of each row.
@@ -99,15 +101,18 @@ def read_parts(
     Raises:
         InputError: a key is missing, parts of an array differ in width, or arrays of a part in length.
     """
-    valid = {part: "valid" for part in ("valid", "val") if f"{names[0]}_{part}" in keys}
+    first = names[0]
+    valid = {part: "valid" for part in ("valid", "val") if form.format(name=first, part=part) in keys}
     parts = {"train": "train", **valid, "test": "test"}
-    wanted = [f"{name}_{part}" for part in parts for name in names]
-    require_keys(path, wanted, keys)
-    arrays = read(path, wanted)
-    joined = {name: _stacked(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for part in parts}) for name in names}
+    key_of = {(name, part): form.format(name=name, part=part) for part in parts for name in names}
+    require_keys(path, list(key_of.values()), keys)
+    arrays = read(path, list(key_of.values()))
+    joined = {
+        name: _stacked(path, {key: arrays[key] for (of, _), key in key_of.items() if of == name}) for name in names
+    }
     for part in parts:
-        same_rows(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for name in names})
-    return joined, [split for part, split in parts.items() for _ in arrays[f"{names[0]}_{part}"]]
+        same_rows(path, {key_of[name, part]: arrays[key_of[name, part]] for name in names})
+    return joined, [split for part, split in parts.items() for _ in arrays[key_of[first, part]]]
 
 
 def _stacked(path: Path, parts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:

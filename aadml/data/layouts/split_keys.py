@@ -5,10 +5,11 @@ audio-visual retrieval papers have this layout. A validation part (`*_valid` or 
 """
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from aadml.data.layouts.layout import Layout, LayoutArrays, read_parts
-from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys
+from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys
 
 KEYS = ("audio_train", "visual_train", "lab_train", "audio_test", "visual_test", "lab_test")
 _NAMES = ("audio", "visual", "lab")
@@ -26,3 +27,23 @@ def read_split_keys(path: Path, _: Mapping[str, str]) -> LayoutArrays:
 
 SPLIT_KEYS = Layout("split-keys", "h5", KEYS, read_split_keys)
 """HDF5 with audio_train, visual_train, lab_train and the same for test (vegas_feature.h5, AVE_feature_...h5)."""
+
+SPLIT_FIRST_KEYS = tuple(f"{part}_{name}" for part in ("train", "test") for name in ("audios", "visuals", "labels"))
+
+
+def read_split_first(path: Path, _: Mapping[str, str], *, npz: bool = False) -> LayoutArrays:
+    """Read the layout with keys that begin with the part: `train_audios`, `train_visuals`, `train_labels`.
+
+    Raises:
+        InputError: a key is missing, or parts contradict each other.
+    """
+    keys, read = (npz_keys(path), npz_arrays) if npz else (hdf5_keys(path), hdf5_arrays)
+    joined, splits = read_parts(path, ("audios", "visuals", "labels"), keys, read, "{part}_{name}")
+    return LayoutArrays({"audio": joined["audios"], "visual": joined["visuals"]}, joined["labels"], splits)
+
+
+SPLIT_FIRST = Layout("split-first", "h5", SPLIT_FIRST_KEYS, read_split_first)
+"""HDF5 with train_audios, train_visuals, train_labels and the same for test (unverified: no page documents it)."""
+
+SPLIT_FIRST_NPZ = Layout("split-first", "npz", SPLIT_FIRST_KEYS, partial(read_split_first, npz=True))
+"""npz with train_audios, train_visuals, train_labels and the same for test (unverified: no page documents it)."""

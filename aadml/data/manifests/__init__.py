@@ -7,14 +7,21 @@ from aadml.feature_extraction.ground.registry import Registry
 
 if TYPE_CHECKING:
     from aadml.data.manifests.listing import Listing
+    from aadml.data.manifests.published import PublishedTables
 
-MANIFESTS: Registry[Callable[..., "Listing"]] = Registry(
+MANIFESTS: Registry["PublishedTables | Callable[..., Listing]"] = Registry(
     "data set",
     {
         "ave": "aadml.data.manifests.ave:ave",
         "vegas": "aadml.data.manifests.vegas:vegas",
+        "vggsound": "aadml.data.manifests.published:VGGSOUND",
+        "audioset": "aadml.data.manifests.published:AUDIOSET",
+        "audiocaps": "aadml.data.manifests.published:AUDIOCAPS",
+        "clotho": "aadml.data.manifests.published:CLOTHO",
+        "kinetics-sounds": "aadml.data.manifests.published:KINETICS_SOUNDS",
+        "music": "aadml.data.manifests.published:MUSIC",
         "folder": "aadml.data.manifests.folder:folder",
         "table": "aadml.data.manifests.table:table",
     },
 )
-"""name -> `(folder, *, options) -> Listing`; the options are those of `aadml manifest`."""
+"""name -> tables of a data set, or `(folder, *, options) -> Listing`; the options are those of `aadml manifest`."""

@@ -2,8 +2,18 @@
 
 from pathlib import Path
 
-from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, left_out_of_clock, read_annotations, read_splits
-from aadml.data.manifests.listing import ListedClip, Listing, media_files
+from aadml.data.ave import (
+    ANNOTATIONS,
+    AVE15,
+    CLOCK,
+    CLOCK_LIMIT,
+    left_out_of_clock,
+    read_annotations,
+    read_splits,
+    split_files,
+)
+from aadml.data.manifests.listing import ListedClip, Listing
+from aadml.data.manifests.media_names import MediaIndex
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
 
@@ -14,10 +24,12 @@ def ave(
     """List AVE with its official train, validation and test splits (Tian et al., ECCV 2018).
 
     The papers use 1,955 clips of 15 classes, with 100 of the 160 clips of Clock (80, 10 and 10). The papers
-    do not list the 100 clips; `seed` draws them. Without the limit the listing has 2,015 clips.
+    do not list the 100 clips; `seed` draws them. Without the limit the listing has 2,015 clips. Files and their form:
+    https://github.com/YapengTian/AVE-ECCV18 and the ReadMe.txt of the archive.
 
     Args:
-        source: the folder with `Annotations.txt`, `train_order.h5`, `val_order.h5`, `test_order.h5`.
+        source: the folder of AVE's archive, with `Annotations.txt`, `trainSet.txt`, `valSet.txt`, `testSet.txt`; or of
+            the feature release, with `train_order.h5`, `val_order.h5`, `test_order.h5` instead.
         classes: 15 or 28.
         clock_limit: number of clips of Clock among the 15 classes; None for all.
         media: the folder with the videos, `<video>.mp4` at any depth; by default `source`/AVE.
@@ -28,11 +40,14 @@ def ave(
     """
     if classes not in (15, 28):
         raise InputError(f"ave: classes is {classes}; pass 15 (the retrieval papers) or 28 (all)")
-    for name in ("Annotations.txt", *ORDER_FILES.values()):
+    files = (ANNOTATIONS, *split_files(source).values())
+    for name in files:
         if not (source / name).is_file():
-            raise InputError(f"{source}: holds no '{name}'; add AVE's Annotations.txt and its three order files")
-    annotations = read_annotations(source / "Annotations.txt")
-    split_of = read_splits(source, len(annotations))
+            raise InputError(
+                f"{source}: holds no '{name}'; add Annotations.txt with the three order files (.h5) or lists (Set.txt)"
+            )
+    annotations = read_annotations(source / ANNOTATIONS)
+    split_of = read_splits(source, annotations)
     notes: list[str] = []
     if classes == 15:
         annotations = tuple(line for line in annotations if line.label in AVE15)
@@ -44,17 +59,16 @@ def ave(
     folder = source / "AVE" if media is None else media
     if media is not None and not media.is_dir():
         raise InputError(f"{media}: is not a folder of videos; pass --media FOLDER")
-    videos = {file.stem: file for file in media_files(folder)} if folder.is_dir() else {}
+    videos = MediaIndex(folder)
     entries = tuple(
         ListedClip(
             id=line.name,
-            media=videos.get(line.video, folder / f"{line.video}.mp4"),
+            media=videos.find(line.video),
             labels=(line.label,),
             split=split_of[line.row],
             source=line.video,
-            columns={"video": line.video, "start": line.start, "end": line.end, "quality": line.quality},
+            columns={"video": line.video, "event_start": line.start, "event_end": line.end, "quality": line.quality},
         )
         for line in annotations
     )
-    files = ("Annotations.txt", *ORDER_FILES.values())
     return Listing(entries, tuple(notes), {name: file_digest(source / name) for name in files})

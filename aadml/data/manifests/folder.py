@@ -1,18 +1,35 @@
-"""Listing of a folder of media, with or without a folder per class and a folder per split."""
+"""Listing of a folder of media: by class or without labels, in folders of splits or undivided, as pairs or single."""
 
 import os
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from aadml.data.manifests.listing import ListedClip, Listing, equal_files, left_aside, media_files, utf8
+from aadml.data.manifests.listing import (
+    MEDIA_SUFFIXES,
+    PICTURE_SUFFIXES,
+    SOUND_SUFFIXES,
+    ListedClip,
+    Listing,
+    equal_files,
+    left_aside,
+    media_files,
+    utf8,
+)
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import ALIASES, SPLITS
 
-_SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
+_SPLIT_WORDS = {**dict(zip(SPLITS, SPLITS, strict=True)), **ALIASES, "training": "train", "testing": "test"}
+_SOUND_WORDS = frozenset("audio audios sound sounds wav wavs".split())  # noqa: SIM905 - one line
+_PICTURE_WORDS = frozenset("image images img imgs picture pictures visual visuals vision video videos".split())  # noqa: SIM905
 
 
 def folder(source: Path, *, no_labels: bool = False) -> Listing:
     """List a folder of media, by class or without labels, undivided or in folders train, valid (or val) and test.
+
+    Folders of sounds beside folders of pictures hold pairs with equal file names: `CLASS/sound` and `CLASS/images`, or
+    `training_audio` and `training_images`.
 
     Args:
         source: the folder.
@@ -22,13 +39,13 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
         The clips; if the folder is undivided, their splits are empty.
 
     Raises:
-        InputError: the folder does not exist or holds no media.
+        InputError: the folder does not exist or holds no media, or folders of sounds and pictures hold no pair.
     """
     if not source.is_dir():
         raise InputError(f"{source}: is not a folder; pass a folder of media")
-    folders_of = {file: file.relative_to(source).parts[:-1] for file in media_files(source)}
-    tops = {folders[0] for folders in folders_of.values() if folders}
-    divided = {"train", "test"} <= tops <= set(_SPLIT_FOLDERS)
+    folders_of, pictures, notes = _media(source)
+    tops = {folders[0].lower() for folders in folders_of.values() if folders}
+    divided = {"train", "test"} <= {_SPLIT_WORDS.get(top, "") for top in tops} and tops <= set(_SPLIT_WORDS)
     class_of = {f: folders[int(divided) :][:1] for f, folders in folders_of.items() if folders or not divided}
     labeled = any(class_of.values()) and not no_labels
     files = [file for file, labels in class_of.items() if labels or not labeled]
@@ -40,16 +57,60 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
             id=name,
             media=file,
             labels=tuple(map(utf8, class_of[file])) if labeled else (),
-            split=_SPLIT_FOLDERS[folders_of[file][0]] if divided else "",
+            split=_SPLIT_WORDS[folders_of[file][0].lower()] if divided else "",
             source=equal.get(file, ""),
+            visual=pictures.get(file),
         )
         for name, file in zip(unique_names(files, source), files, strict=True)
     )
-    notes = ["the splits are those of the top folders"] if divided else []
+    if divided:
+        notes.insert(0, "the splits are those of the top folders")
     loose = len(folders_of) - len(files)
     if loose:
         notes.append(f"{loose} media files outside the folders of classes were left out")
-    return Listing(entries, (*notes, *left_aside(source)))
+    return Listing(entries, (*notes, *left_aside(source, MEDIA_SUFFIXES | (PICTURE_SUFFIXES if pictures else set()))))
+
+
+def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path], list[str]]:
+    """Return media file -> its folders, without those of sounds and pictures; sound -> picture; notes on the pairs."""
+    files = {
+        file: file.relative_to(source).parts[:-1] for file in media_files(source, MEDIA_SUFFIXES | PICTURE_SUFFIXES)
+    }
+    level = _paired_level(files.values())
+    if level is None:
+        return {f: folders for f, folders in files.items() if f.suffix.lower() in MEDIA_SUFFIXES}, {}, []
+    kinds: dict[bool, dict[tuple[str, ...], Path]] = {True: {}, False: {}}
+    for file, folders in files.items():
+        is_sound = len(folders) > level and bool(_words(folders[level]) & _SOUND_WORDS)
+        if len(folders) > level and file.suffix.lower() not in (PICTURE_SUFFIXES if is_sound else SOUND_SUFFIXES):
+            splits = sorted(_words(folders[level]) & set(_SPLIT_WORDS))[:1]
+            kinds[is_sound].setdefault((*splits, *folders[:level], *folders[level + 1 :], file.stem), file)
+    sounds, pictures = kinds[True], kinds[False]
+    pairs = [key for key in sounds if key in pictures]
+    if not pairs:
+        raise InputError(
+            f"{source}: holds folders of sounds and folders of pictures, but no sound has the name of a picture; give "
+            "both files of a pair the same name, or list the pairs in a table with the columns audio and visual"
+        )
+    notes = [f"{len(pairs)} pairs of a sound and a picture or video were read from the folders of both"]
+    for what, lone in (("sounds", sounds.keys() - pairs), ("pictures", pictures.keys() - pairs)):
+        notes += [f"{len(lone)} {what} without a partner of the same name were left out"] if lone else []
+    return {sounds[key]: key[:-1] for key in pairs}, {sounds[key]: pictures[key] for key in pairs}, notes
+
+
+def _paired_level(folders: Iterable[tuple[str, ...]]) -> int | None:
+    """Return the depth at which each folder is named as one of sounds or of pictures, and both occur; None if none."""
+    paths = set(folders)
+    for level in range(max(map(len, paths), default=0)):
+        names = [_words(path[level]) for path in paths if len(path) > level]
+        sounds, pictures = ([bool(name & words) for name in names] for words in (_SOUND_WORDS, _PICTURE_WORDS))
+        if any(sounds) and any(pictures) and all(a != b for a, b in zip(sounds, pictures, strict=True)):
+            return level
+    return None
+
+
+def _words(name: str) -> set[str]:
+    return set(re.split(r"[^a-z]+", name.lower()))
 
 
 def unique_names(files: Sequence[Path], source: Path) -> list[str]:

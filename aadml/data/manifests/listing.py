@@ -102,9 +102,10 @@ class Listing:
         missing = self.missing()
         lines.append(f"missing media files: {len(missing)}{_some([entry.media.name for entry in missing])}")
         repeated = self.repeated()
-        lines.append(f"recordings in more than one row: {len(repeated)}{_some(list(repeated))}")
+        lines.append(f"recordings in more than one row: {len(repeated)}{_some(_files(repeated.values()))}")
         for pair, sources in self.shared().items():
-            lines.append(f"recordings shared by {pair}: {len(sources)}{_some(sources)}")
+            shared = _files(repeated[source] for source in sources)
+            lines.append(f"recordings shared by {pair}: {len(sources)}{_some(shared)}")
         lines += [f"sha256 {digest}  {name}" for name, digest in self.hashes.items()]
         return lines
 
@@ -164,12 +165,12 @@ def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> lis
     return sorted(file for file in _walk(folder) if file.suffix.lower() in suffixes and not _is_link(file))
 
 
-def left_aside(folder: Path) -> list[str]:
+def left_aside(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[str]:
     """Return lines on unlisted entries below a folder: links to folders, and files with other endings."""
     paths = sorted(_walk(folder))
     links = [str(path.relative_to(folder)) for path in paths if _is_link(path)]
     others = Counter(path.suffix.lower() or "none" for path in paths if not _is_link(path))
-    endings = [f"{ending} {count}" for ending, count in others.most_common() if ending not in MEDIA_SUFFIXES]
+    endings = [f"{ending} {count}" for ending, count in others.most_common() if ending not in suffixes]
     lines = [f"links to folders are not followed{_some(links)}"] if links else []
     return lines + ([f"files with other endings were left out{_some(endings)}"] if endings else [])
 
@@ -213,6 +214,11 @@ def _is_link(path: Path) -> bool:
 
 def _refuse(error: OSError) -> None:
     raise InputError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
+
+
+def _files(groups: Iterable[Sequence[ListedClip]]) -> list[str]:
+    """Return the names of the equal files of each group, at most three."""
+    return [" = ".join(list(dict.fromkeys(clip.media.name for clip in group))[:3]) for group in groups]
 
 
 def _some(names: list[str]) -> str:

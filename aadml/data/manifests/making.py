@@ -4,16 +4,19 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
+from aadml.data.ave import ANNOTATIONS
 from aadml.data.manifests import MANIFESTS
 from aadml.data.manifests.listing import Listing, write_manifest
+from aadml.data.manifests.published import PublishedTables
 from aadml.data.manifests.splitting import DEFAULT, draws, with_splits
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.options import OptionValues, completed
+from aadml.feature_extraction.ground.options import OptionValues, completed, keywords, schema
 from aadml.feature_extraction.ground.registry import lookup
 
 _OWN = ("folder", "table")  # listings of the user, in which missing media are an error
@@ -41,26 +44,31 @@ def manifest(
         skip_missing: leave out clips without a media file.
         on_note: called with sentences on missing, repeated and shared recordings, on the shares of the splits, and on
             the SHA-256 of the inputs.
-        options: options of a table (`columns`, `media`, `labels_separator`, `first_label`, `no_labels`), a folder
-            (`no_labels`) or a data set (`media`, `classes`, `clock_limit`, `folds`); None and False mean the default.
+        options: options of a table (`header`, `comment`, `columns`, `media`, `media_name`, `labels_separator`,
+            `first_label`, `no_labels`), a folder (`no_labels`) or a data set (`media`, `whole_recordings`, `classes`,
+            `clock_limit`, `folds`); None and False mean the default.
 
     Returns:
-        The path of the manifest. Videos of AVE or VEGAS without a file are listed in `<manifest>.missing.txt`, one
-        name (the YouTube id for AVE) per line.
+        The path of the manifest. Videos of a data set without a file are listed in `<manifest>.missing.txt`, one name
+        (the YouTube id, except for VEGAS) per line.
 
     Raises:
         InputError: a data set, column or option is unknown, shares are impossible, ids repeat, or files are missing.
     """
     name, source = _named(places)
+    if name in _OWN and not any(options.get(key) for key in ("header", "columns", "media_name")):
+        _refuse_known(source)
     target = _target(output, source)
-    list_clips = lookup(MANIFESTS, name, "data set with a manifest")
-    options |= {"seed": seed} if name not in _OWN else {}
+    entry = lookup(MANIFESTS, name, "data set with a manifest")
+    list_clips: Callable[..., Listing] = entry.listing if isinstance(entry, PublishedTables) else entry
+    options |= {"seed": seed} if "seed" in schema(list_clips) else {}
     chosen = {key: _converted(key, value) for key, value in options.items() if value is not None and value is not False}
-    listing = checked_call(list_clips)(source, **vars(completed(list_clips, OptionValues(**chosen), "manifest")))
+    values = completed(list_clips, OptionValues(**chosen), "manifest", name=name)
+    listing = checked_call(list_clips)(source, **keywords(list_clips, values))
     absent = dict.fromkeys((*(clip.source or clip.id for clip in listing.missing()), *listing.absent))
     if skip_missing or name in _OWN:
         listing = _without_missing(listing, source, skip=skip_missing)
-    if name in _OWN and seed is not None and not draws(listing, split):
+    if "seed" not in schema(list_clips) and seed is not None and not draws(listing, split):
         raise InputError(
             f"--seed {seed}: no split is drawn, because {source} defines the splits; pass --split {DEFAULT} to draw one"
         )
@@ -95,6 +103,23 @@ def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:
     if (source / "manifest.csv").is_file() and _is_manifest(source / "manifest.csv"):
         raise InputError(f"{source}: holds manifest.csv, which is a manifest already; pass it to `aadml extract`")
     return "folder" if source.is_dir() else "table", source
+
+
+def _refuse_known(source: Path) -> None:
+    """Raise InputError if a source is, or holds, a table of a data set, which the listing would ignore."""
+    files = [source] if source.is_file() else sorted(file for file in source.iterdir() if file.is_file())
+    tables = {name: entry for name, entry in MANIFESTS.items() if isinstance(entry, PublishedTables)}
+    for file in files:
+        name = (
+            "ave"
+            if file.name == ANNOTATIONS
+            else next((n for n, known in tables.items() if known.recognizes(file)), "")
+        )
+        if name:
+            raise InputError(
+                f"{file}: is a table of the data set {name}; run `aadml manifest {name} {quote(str(source))}`, or pass "
+                "the folder of the media alone"
+            )
 
 
 def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:

@@ -2,13 +2,15 @@
 
 import csv
 import io
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aadml.data.manifests.folder import unique_names
 from aadml.data.manifests.listing import ListedClip, Listing, equal_files
+from aadml.data.manifests.media_names import MediaIndex, media_name
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
@@ -23,9 +25,30 @@ _GUESSES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableForm:
+    """How a table is written, and the media file of a row.
+
+    Args:
+        header: names of the columns of a table whose first line is a clip, as "id,start,label,split".
+        comment: beginning of lines that are left out, such as "#".
+        media_name: file of a clip, from its cells, as "{id}_{start:06d}.mp4", at any depth of the folder of media.
+    """
+
+    header: str = ""
+    comment: str = ""
+    media_name: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns; empty if the table has a header."""
+        return [name.strip() for name in self.header.split(",")] if self.header else []
+
+
 def table(
     source: Path,
     *,
+    form: TableForm = TableForm(),
     columns: str = "",
     media: Path | None = None,
     labels_separator: str | None = None,
@@ -36,6 +59,7 @@ def table(
 
     Args:
         source: a CSV file, UTF-8; the separator of its columns is detected in its first line.
+        form: names of the columns, comment lines and names of media, if the table has none.
         columns: names in the manifest and in the table, as "media=filename,label=class"; other columns are copied.
         media: folder of relative media paths; by default the folder of the table.
         labels_separator: separator of several labels in a cell. If None, a cell of `label` is one label, and a cell of
@@ -49,20 +73,21 @@ def table(
     Raises:
         InputError: the table cannot be read, lacks a column, or has invalid rows.
     """
-    header, rows = read_table(source)
-    names = _mapped(header, columns, str(source))
+    header, rows = read_table(source, form.names, form.comment)
+    names = _mapped(header, columns, str(source), named=bool(form.media_name))
     folder = source.parent if media is None else media
     if not folder.is_dir():
         raise InputError(f"{media}: is not a folder of media; pass --media FOLDER")
-    roles = set(names.values()) & set(_ROLES)
+    roles, index = set(names.values()) & set(_ROLES), MediaIndex(folder)
     separator = labels_separator or (LABELS_SEPARATOR if "labels" in roles else None)
     label = None if no_labels else next((role for role in ("label", "labels") if role in roles), None)
     clips = []
     for _, row in rows:
         cells = {names[column]: cell for column, cell in row.items()}
+        named = [index.find(media_name(form.media_name, row | cells))] if form.media_name else []
         known = {role: cells.pop(role) for role in roles}
-        paths = [known["media"]] if "media" in roles else [known["audio"], known["visual"]]
-        files = [folder / path if path else Path() for path in paths]
+        paths = [known[role] for role in ("media", "audio", "visual") if role in roles]
+        files = named or [folder / path if path else Path() for path in paths]
         split = known.get("split", "").lower()
         labels = _labels(known[label], separator) if label else ()
         visual = files[1] if len(files) > 1 else None
@@ -80,10 +105,17 @@ def table(
     return Listing(entries, tuple(_notes(clips, names, labeled=not no_labels)))
 
 
-def read_table(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+def read_table(
+    path: Path, names: Sequence[str] = (), comment: str = ""
+) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     """Return the header, and the line number and the cells by column of each row.
 
     Bytes that are not UTF-8 become surrogates.
+
+    Args:
+        path: the table.
+        names: names of the columns of a table without a header; empty if the first line has the names.
+        comment: beginning of lines that are left out; empty if there are no such lines.
 
     Raises:
         InputError: the file cannot be read, is not CSV, has no rows, or has rows that do not fit its header.
@@ -95,23 +127,28 @@ def read_table(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4096]:
         raise InputError(f"{path}: is UTF-16 or holds zero bytes; save the table as CSV in UTF-8")
     text = data.decode("utf-8-sig", errors="surrogateescape")
+    if comment:
+        text = re.sub(rf"^{re.escape(comment)}.*$", "", text, flags=re.MULTILINE)
     first = next((line for line in text.splitlines() if line.strip()), "")
     separator = max(SEPARATORS, key=lambda candidate: len(next(csv.reader([first], delimiter=candidate))))
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True, skipinitialspace=True)
     try:
         rows = [(lines.line_num, [cell.strip() for cell in line]) for line in lines if any(map(str.strip, line))]
     except csv.Error as error:
         raise InputError(f"{path}: line {lines.line_num} is not CSV ({error}); correct the line") from error
+    if names:
+        rows.insert(0, (0, list(names)))
     if len(rows) < 2:
         raise InputError(f"{path}: {'has a header but no rows' if rows else 'the file is empty'}; add a row per clip")
     (_, header), *rows = rows
-    check_unique([name for name in header if name], f"{path}: the first line")
+    origin = "--header" if names else "the first line"
+    check_unique([name for name in header if name], f"{path}: {origin}")
     for line, row in rows:
         nameless = any(cell for name, cell in zip(header, row, strict=False) if not name)
         if len(row) < len(header) or any(row[len(header) :]) or nameless:
-            named = sum(map(bool, header))
+            count = sum(map(bool, header))
             raise InputError(
-                f"{path}: line {line} has {len(row)} cells, but the first line names {named} columns; correct the line"
+                f"{path}: line {line} has {len(row)} cells, but {origin} names {count} columns; correct the line"
             )
     return header, [(line, {name: cell for name, cell in zip(header, row, strict=False) if name}) for line, row in rows]
 
@@ -120,8 +157,8 @@ def _labels(cell: str, separator: str | None) -> tuple[str, ...]:
     return tuple(split_labels(cell, separator)) if separator else (cell,) if cell else ()
 
 
-def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
-    """Return the manifest column of each column of the table."""
+def _mapped(header: Sequence[str], columns: str, place: str, *, named: bool) -> dict[str, str]:
+    """Return the manifest column of each column of the table; `named` if a template names the media."""
     names = {name: name for name in header if name}
     known, new_names = list(names), set[str]()
     for part in filter(None, (part.strip() for part in columns.split(","))):
@@ -147,7 +184,10 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
         raise InputError(
             f"{place}: {wrong[0]!r} cannot name a column of a manifest; rename the column with --columns NEW=COLUMN"
         )
-    if not ("media" in names.values() or {"audio", "visual"} <= set(names.values())):
+    files = {"media", "audio", "visual"} & set(names.values())
+    if named and files:
+        raise InputError(f"{place}: has the column '{min(files)}' as well as --media-name; leave --media-name out")
+    if not (named or "media" in names.values() or {"audio", "visual"} <= set(names.values())):
         guesses = {role: _guess(role, known) for role in _GUESSES}
         advice = ",".join(f"{role}={name}" for role, name in guesses.items() if name)
         raise InputError(

@@ -16,6 +16,8 @@ _SHARES = (0.8, 0.0, 0.2)
 def vegas(source: Path, *, folds: Path | None = None, seed: int = 0) -> Listing:
     """List VEGAS (Zhou et al., Visual to Sound, CVPR 2018): four fifths train, one fifth test.
 
+    The layout is unverified: no page documents the folders or the folds of the archive.
+
     Args:
         source: the folder with one folder per class; the names of the videos, at any depth, are the ids.
         folds: a folder of text files of ids, one file per fold; the last is for test. By default, a fifth of each class

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.data.inspection.inspection import examine, find_duplicates
+from aadml.data.inspection.inspection import examine, find_duplicates, inspect
 from aadml.data.splitting import split_duplicates
 from aadml.feature_extraction.feature_file import Timeline
 
@@ -128,3 +128,11 @@ def test_sequences_have_the_times_of_their_rows(make_content):
     assert {key: round(value, 6) for key, value in found["audio"].items()} == {
         "rows": 5, "fewest": 0, "most": 3, "step": 0.96, "earliest": 0.0, "latest": 0.5
     }  # fmt: skip
+
+
+def test_negative_labels_and_a_single_class_are_reported(write_h5, split_keys):
+    for part in ("train", "test"):
+        split_keys[f"lab_{part}"] = np.full_like(split_keys[f"lab_{part}"], -7)
+    warnings = inspect(write_h5(**split_keys)).warnings
+    assert "classes with a negative number, which often stands for no label: -7" in warnings
+    assert "all labeled clips have the class '-7', so each clip is relevant to each query" in warnings

@@ -13,9 +13,14 @@ from aadml.feature_extraction.ground.errors import InputError
 ONE, TWO = np.ones((1, 2), np.float32), np.ones((2, 3), np.float32)
 SPLIT = np.array(["train", "test"])
 NAMED = {"audio": "x", "visual": "y"}
+SPLIT_FIRST = {f"{part}_{name}": ONE for name in ("audios", "visuals") for part in ("train", "test")} | {
+    f"{part}_labels": np.array([3]) for part in ("train", "test")
+}
 ARRAYS = {
     "split-keys": {f"{name}_{part}": ONE for name in ("audio", "visual") for part in ("train", "test")}
     | {"lab_train": np.array([3]), "lab_test": np.array([3])},
+    "split-first": SPLIT_FIRST,
+    "split-first-npz": SPLIT_FIRST,
     "flat": {"audio_feat": TWO, "visual_feat": TWO, "Label_ID": np.array([0, 0]), "Split": np.array([b"1", b"0"])},
     "embedding-dump": {"featN1": TWO, "featN2": TWO, "testLs": np.array([0, 1])},
     "columns": {"audio": TWO, "visual": TWO, "label": np.array([0, 0]), "split": SPLIT},
@@ -42,7 +47,7 @@ def written(name, parts, folder):
     if name == "views":
         np.savez(folder / "x.npz", **parts)
         return folder / "x.npz", NAMED
-    if name == "columns":
+    if LAYOUTS[name].kind == "npz":
         np.savez(folder / "x.npz", **parts)
         return folder / "x.npz", {}
     if LAYOUTS[name].kind == "h5":

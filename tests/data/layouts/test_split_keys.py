@@ -59,3 +59,26 @@ def test_split_keys_that_contradict_each_other_are_refused(write_h5, split_keys,
     split_keys[key] = change(split_keys[key])
     with pytest.raises(InputError, match=message):
         open_data(write_h5(**split_keys))
+
+
+@pytest.mark.parametrize("suffix", ["h5", "npz"])
+def test_keys_may_begin_with_the_part(write_h5, split_keys, tmp_path, suffix):
+    plain = open_data(write_h5("plain.h5", **split_keys))
+    words = {"audio": "audios", "visual": "visuals", "lab": "labels"}
+    arrays = {f"{part}_{words[name]}": values for (name, part), values in
+              ((key.split("_"), values) for key, values in split_keys.items())}  # fmt: skip
+    arrays |= {f"val_{word}": arrays[f"test_{word}"] for word in words.values()}
+    path = tmp_path / f"first.{suffix}"
+    np.savez(path, **arrays) if suffix == "npz" else write_h5(path.name, **arrays)
+    content = open_data(path)
+    assert [content.splits.count(split) for split in ("train", "valid", "test")] == [12, 6, 6]
+    assert content.class_names == plain.class_names
+    for modality in ("audio", "visual"):
+        assert np.array_equal(content.features[modality][content.rows("train")], plain.features[modality][:12])
+        assert np.array_equal(content.features[modality][content.rows("test")], plain.features[modality][12:])
+
+
+def test_a_missing_key_that_begins_with_the_part_is_named(write_h5):
+    arrays = {f"{part}_{name}": np.ones((2, 3)) for part in ("train", "test") for name in ("audios", "visuals")}
+    with pytest.raises(InputError, match="holds no 'train_labels'"):
+        open_data(write_h5(**arrays, test_labels=np.zeros(2)))

@@ -82,7 +82,7 @@ def test_videos_are_found_and_missing_ones_told(small, tmp_path):
     rows = read_manifest(tmp_path / "m.csv").rows
     assert [row.split for row in rows] == ["train", "train", "test"]
     assert rows[0].media["visual"].endswith("AVE/-a.mp4")
-    assert rows[0].columns == {"video": "-a", "start": "0", "end": "10", "quality": "good"}
+    assert rows[0].columns == {"video": "-a", "event_start": "0", "event_end": "10", "quality": "good"}
 
 
 def test_the_names_of_missing_videos_are_written_beside_the_manifest(small):
@@ -109,3 +109,40 @@ def test_what_is_missing_or_contradicts_is_named(small):
         file["order"] = np.asarray([], dtype=np.int64)
     with pytest.raises(InputError, match=r"do not list each of the \d+ clips once"):
         ave(small)
+
+
+def test_the_lists_of_the_archive_give_the_same_clips(small, tmp_path):
+    lines = (small / "Annotations.txt").read_text().splitlines()
+    zipped = tmp_path / "zip"
+    zipped.mkdir()
+    header = "Category&VideoID&Quality&StartTime&EndTime"
+    (zipped / "Annotations.txt").write_text("\n".join([header, *lines]))
+    for name, rows in {"train": [0, 1], "val": [2], "test": [3]}.items():
+        (zipped / f"{name}Set.txt").write_text("\n".join(lines[row] for row in rows) + "\n")
+    shutil.copytree(small / "AVE", zipped / "AVE")
+    first, second = (ave(folder, classes=28).entries for folder in (small, zipped))
+    assert [(e.id, e.labels, e.split, e.media.name) for e in first] == [
+        (e.id, e.labels, e.split, e.media.name) for e in second
+    ]
+    with pytest.raises(InputError, match=f"run `aadml manifest ave {zipped}`"):
+        manifest(zipped)
+    (zipped / "testSet.txt").write_text("Cat&x&good&0&10\n")
+    with pytest.raises(InputError, match=r"testSet\.txt: line 1 .* is in no line of Annotations\.txt"):
+        ave(zipped)
+    (zipped / "testSet.txt").write_text("Cat&-a&good&0&10\n")
+    with pytest.raises(InputError, match="is listed twice"):
+        ave(zipped)
+    (zipped / "testSet.txt").write_text("")
+    with pytest.raises(InputError):
+        ave(zipped)
+
+
+def test_the_papers_clips_come_from_either_form(annotations, tmp_path):
+    lines = (annotations / "Annotations.txt").read_text().splitlines()
+    (tmp_path / "Annotations.txt").write_text("\n".join(lines))
+    for name in ("train", "val", "test"):
+        with h5py.File(annotations / f"{name}_order.h5") as file:
+            rows = file["order"][:].tolist()
+        (tmp_path / f"{name}Set.txt").write_text("\n".join(lines[row] for row in rows))
+    forms = [[(e.id, e.labels, e.split) for e in ave(folder).entries] for folder in (annotations, tmp_path)]
+    assert forms[0] == forms[1]

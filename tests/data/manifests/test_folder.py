@@ -89,3 +89,55 @@ def test_what_cannot_be_listed_is_refused(tmp_path):
         folder(tmp_path / "absent")
     with pytest.raises(InputError, match="holds no media"):
         folder(tree(tmp_path, "notes.txt"))
+
+
+def entries(root):
+    listing = folder(root)
+    return {(*entry.labels, entry.split, entry.media.name, entry.visual.name) for entry in listing.entries}, listing
+
+
+def test_folders_of_sounds_and_pictures_are_pairs(tmp_path):
+    names = [f"{label}/{kind}/{n}.{end}" for label in ("cat", "dog") for n in (1, 2)
+             for kind, end in (("sound", "wav"), ("images", "jpg"))]  # fmt: skip
+    tree(tmp_path, *names, "cat/sound/lone.wav", "dog/images/lone.png", "dog/images/notes.txt")
+    found, listing = entries(tmp_path)
+    assert found == {(label, "", f"{n}.wav", f"{n}.jpg") for label in ("cat", "dog") for n in (1, 2)}
+    assert listing.notes[0].startswith("4 pairs of a sound and a picture")
+    assert "1 sounds without a partner of the same name were left out" in listing.notes
+    assert "1 pictures without a partner of the same name were left out" in listing.notes
+    assert listing.notes[-1] == "files with other endings were left out (.txt 1)"
+
+
+@pytest.mark.parametrize(
+    "form", ["{split}_{kind}/{label}/{n}", "{kind}/{split}/{label}/{n}", "{split}/{label}/my {kind}/{n}"]
+)
+def test_splits_may_stand_anywhere_in_paired_folders(tmp_path, form):
+    cases = [(split, label) for split in ("training", "testing") for label in ("cat", "dog")]
+    for split, label in cases:
+        for kind, end in (("audio", "wav"), ("videos", "mp4")):
+            tree(tmp_path, form.format(split=split, kind=kind, label=label, n=f"{label}1") + f".{end}")
+    words = {"training": "train", "testing": "test"}
+    assert entries(tmp_path)[0] == {(label, words[split], f"{label}1.wav", f"{label}1.mp4") for split, label in cases}
+
+
+def test_paired_folders_without_labels_or_without_pairs(tmp_path):
+    tree(
+        tmp_path / "a", "training_sounds/1.wav", "training_images/1.png", "testing_sounds/2.wav", "testing_images/2.png"
+    )
+    assert entries(tmp_path / "a")[0] == {("train", "1.wav", "1.png"), ("test", "2.wav", "2.png")}
+    tree(tmp_path / "b", "sounds/1.wav", "images/2.png")
+    with pytest.raises(InputError, match="no sound has the name of a picture"):
+        folder(tmp_path / "b")
+
+
+def test_a_class_named_after_sounds_is_a_class(tmp_path):
+    tree(tmp_path, "train horn/a.mp4", "wind sound/b.wav", "video game/c.mp4")
+    assert {entry.labels for entry in folder(tmp_path).entries} == {("train horn",), ("wind sound",), ("video game",)}
+
+
+def test_files_of_the_same_bytes_are_listed_by_name(tmp_path):
+    tree(tmp_path, "train/cat/a.mp4", "test/cat/b.mp4", "test/dog/c.mp4")
+    (tmp_path / "test/cat/b.mp4").write_text("train/cat/a.mp4")
+    report = folder(tmp_path).report()
+    assert "recordings in more than one row: 1 (b.mp4 = a.mp4)" in report
+    assert "recordings shared by train-test: 1 (b.mp4 = a.mp4)" in report

@@ -132,3 +132,42 @@ def test_any_text_of_cells_comes_back(rows, separator, tmp_path_factory):
 def test_an_option_of_another_type_is_refused(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         manifest(plain(tmp_path), **options)
+
+
+def test_a_table_without_a_header_and_files_named_by_its_cells(media):
+    lines = ["# made by hand", "aa, 1, dog, train", 'bb, 2.0, "cat, wild", test', "cc, 3, dog, train"]
+    table = written(media, "\n".join(lines))
+    for name in ("aa_000001.mp4", "deep/bb_000002.mp4", "cc_000003.mkv"):
+        (media / "media" / name).parent.mkdir(exist_ok=True)
+        (media / "media" / name).write_text(name)
+    form = {"header": "id,start,label,split", "comment": "#", "media": media / "media"}
+    rows = rows_of(manifest(table, **form, media_name="{id}_{start:06d}"))
+    assert [(row.id, row.label, row.split, row.columns["start"]) for row in rows] == [
+        ("aa", "dog", "train", "1"), ("bb", "cat, wild", "test", "2.0"), ("cc", "dog", "train", "3")
+    ]  # fmt: skip
+    assert [row.media["audio"] for row in rows] == [
+        str(media / "media" / name) for name in ("aa_000001.mp4", "deep/bb_000002.mp4", "cc_000003.mkv")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{idd}.mp4", "there is no column 'idd'; did you mean 'id'?"),
+        ("{label:06d}.mp4", "'c0' in column 'label' is not a number; write {label}"),
+        ("{id!r}.mp4", "there is no column 'id!r'"),
+        ("{id:s}.mp4", "is not a template"),
+        ("{id.__class__}", "there is no column 'id.__class__'"),
+        ("{id:>999999999}", "is not a template"),
+        ("{id}.mp4", "40 of 40 clips have no media file"),
+    ],
+)
+def test_a_template_that_cannot_be_is_refused(media, template, message):
+    table = plain(media, "id,label")
+    with pytest.raises(InputError, match=re.escape(message)):
+        manifest(table, media_name=template)
+
+
+def test_a_template_beside_a_column_of_files_is_refused(media):
+    with pytest.raises(InputError, match="has the column 'media' as well as --media-name"):
+        manifest(plain(media, "media,label"), media_name="{media}")

@@ -1,0 +1,90 @@
+"""Media files by name: templates of file names, and a search of a folder at any depth."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from aadml.data.manifests.listing import MEDIA_SUFFIXES, media_files
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.registry import suggestion
+
+_FIELD = re.compile(r"\{([^{}:]+)(?::(0[1-9])?(d))?\}")
+
+
+def media_name(template: str, cells: Mapping[str, str]) -> str:
+    """Return a file name from the cells of a row.
+
+    Args:
+        template: "{NAME}" for a cell, "{NAME:d}" for its whole part, "{NAME:06d}" for that in six or more digits.
+        cells: cells by name of their column.
+
+    Raises:
+        InputError: braces of another form, an unknown column, or a cell that is not a number.
+    """
+
+    def written(field: re.Match[str]) -> str:
+        name, zeros, number = field.groups()
+        if name not in cells:
+            raise InputError(f"--media-name {template}: there is no column '{name}'; {suggestion(name, cells)}")
+        if not number:
+            return cells[name]
+        try:
+            return f"{int(float(cells[name])):{zeros or ''}d}"
+        except (ValueError, OverflowError) as error:
+            raise InputError(
+                f"--media-name {template}: '{cells[name][:80]}' in column '{name}' is not a number; write {{{name}}}"
+            ) from error
+
+    if {"{", "}"} & set(_FIELD.sub("", template)):
+        raise InputError(f"--media-name {template}: is not a template; write, for example, {{id}}_{{start:06d}}.mp4")
+    return _FIELD.sub(written, template)
+
+
+class MediaIndex:
+    """Media files below a folder, by name; the folder is read at the first search.
+
+    Args:
+        folder: the folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def _files(self) -> Mapping[str, list[Path]]:
+        files: dict[str, list[Path]] = defaultdict(list)
+        for file in media_files(self.folder) if self.folder.is_dir() else ():
+            files[file.stem].append(file)
+        return files
+
+    def find(self, *names: str) -> Path:
+        """Return the file with the first of some names that exists, or else the path of the first name.
+
+        Args:
+            names: names or ends of paths, with or without an ending. Without a file and an ending, ".mp4" is added.
+
+        Raises:
+            InputError: several files have the name.
+        """
+        for name in names:
+            files = [file for file in self._files.get(_stem(name), ()) if self._has(file, name)]
+            if len(files) > 1:
+                raise InputError(
+                    f"{self.folder}: {len(files)} files have the name '{name}' ({files[0]}, {files[1]}); "
+                    "pass the folder of one of them: --media FOLDER"
+                )
+            if files:
+                return files[0]
+        first = names[0]
+        return self.folder / (first if PurePosixPath(first).suffix.lower() in MEDIA_SUFFIXES else f"{first}.mp4")
+
+    def _has(self, file: Path, name: str) -> bool:
+        path = file.relative_to(self.folder)
+        return any(f"/{form.as_posix()}".endswith(f"/{name}") for form in (path, path.with_suffix("")))
+
+
+def _stem(name: str) -> str:
+    path = PurePosixPath(name)
+    return path.stem if path.suffix.lower() in MEDIA_SUFFIXES else path.name

@@ -1,0 +1,269 @@
+"""Data sets with published tables of their clips; each layout is data, read by the same code.
+
+The files of a clip are those that the usual downloaders write: one file per clip, cut beforehand. The times of a clip
+in its video are then the columns `video_start` and `video_end`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from itertools import chain
+from pathlib import Path
+
+from aadml.data.manifests.listing import ListedClip, Listing
+from aadml.data.manifests.media_names import MediaIndex, media_name
+from aadml.data.manifests.table import read_table
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import file_digest
+from aadml.feature_extraction.ground.json_values import nested, parse_object, texts
+from aadml.feature_extraction.manifest import ALIASES, split_labels
+
+Cells = Mapping[str, str]
+"""Cells of a row by column."""
+
+_CAPTION = "caption"
+
+
+@dataclass(frozen=True)
+class PublishedTables:
+    """Layout of the tables and files of a data set.
+
+    Args:
+        page: page or loader that documents the layout.
+        tables: pattern of a table's name -> split of its clips; "" if the column `split` has the split, or if the data
+            set has no splits. A `.json` table holds lists of videos by label.
+        columns: names of the columns of tables without a header, or column of the header -> name. The names `video`,
+            `start`, `end` (seconds), `label`, `split` and `caption` have a meaning.
+        names: file names of a clip without their ending; the first that exists is used (see `media_name`). `{table}` is
+            the last word of the table's name.
+        id: id of a clip.
+        comment: beginning of lines that are left out.
+        separator: separator of several labels in a cell; empty if clips have one label.
+        seconds: length of the clips of a table without `end`.
+        classes: classes that are kept; empty for all classes.
+        class_names: a table beside the others that names the labels; column of the label; column of the name.
+    """
+
+    page: str
+    tables: Mapping[str, str]
+    columns: Sequence[str] | Mapping[str, str]
+    names: Sequence[str]
+    id: str = "{video}"
+    comment: str = ""
+    separator: str = ""
+    seconds: float = 0
+    classes: frozenset[str] = frozenset()
+    class_names: tuple[str, str, str] | None = None
+
+    def listing(self, source: Path, *, media: Path | None = None, whole_recordings: bool = False) -> Listing:
+        """List the clips of the tables.
+
+        Args:
+            source: the folder of the tables, or one table.
+            media: the folder of the media, at any depth; by default the folder of the tables.
+            whole_recordings: the files are whole recordings, named by video. The columns `start` and `end` then cut the
+                clips.
+
+        Raises:
+            InputError: no table, a table of another form, two files of the same name, or no times for
+                `whole_recordings`.
+        """
+        tables = self.tables_in(source)
+        if not tables:
+            raise InputError(f"{source}: holds none of the tables {', '.join(self.tables)}; see {self.page}")
+        folder = source.parent if source.is_file() else source
+        if media is not None and not media.is_dir():
+            raise InputError(f"{media}: is not a folder of media; pass --media FOLDER")
+        rows = list(chain.from_iterable(self._rows(table, split) for table, split in tables.items()))
+        chosen = [row for row in rows if not self.classes or row["label"] in self.classes]
+        if whole_recordings and not all(row.get("start") for row in chosen):
+            raise InputError(f"{source}: --whole-recordings needs times, which the tables do not have; omit it")
+        index, names = MediaIndex(folder if media is None else media), self._label_names(folder)
+        groups = _groups(chosen)
+        captions = max((len(_captions(group)) for group in groups), default=0)
+        entries = [
+            self._clip(group[0], index, names, _numbered(_captions(group), captions), whole=whole_recordings)
+            for group in groups
+        ]
+        notes = [f"{len(rows) - len(chosen)} clips of other classes were left out"] if len(chosen) < len(rows) else []
+        return Listing(tuple(entries), tuple(notes), {table.name: file_digest(table) for table in tables})
+
+    def tables_in(self, source: Path) -> dict[Path, str]:
+        """Return the tables in a folder and their splits; a file is a table of any name."""
+        if source.is_file():
+            return {source: next((split for form, split in self.tables.items() if fnmatch(source.name, form)), "")}
+        files = sorted(source.iterdir()) if source.is_dir() else []
+        return {file: split for form, split in self.tables.items() for file in files if fnmatch(file.name, form)}
+
+    def recognizes(self, file: Path) -> bool:
+        """Return whether a file has the name of a table and, if tables have a header, the columns."""
+        if not any(fnmatch(file.name, form) for form in self.tables):
+            return False
+        if not isinstance(self.columns, Mapping):
+            return True
+        with file.open("rb") as table:
+            header = table.readline(10_000).decode("utf-8-sig", errors="replace")
+        return set(self.columns) <= {name.strip(' "') for name in header.strip().split(",")}
+
+    def _rows(self, table: Path, split: str) -> list[Cells]:
+        """Return the rows of a table, with `split` and `table` (the last word of the table's name)."""
+        rows: Sequence[Cells]
+        if table.suffix == ".json":
+            videos = nested(parse_object(table.read_bytes(), table), "videos")
+            rows = [{"video": video, "label": label} for label, names in videos.items() for video in texts(names)]
+        elif isinstance(self.columns, Mapping):
+            header, lines = read_table(table)
+            if lacking := [name for name in self.columns if name not in header]:
+                raise InputError(
+                    f"{table}: lacks the column '{lacking[0]}' (columns: {', '.join(header[:12])}); see {self.page}"
+                )
+            rows = [row | {new: row[old] for old, new in self.columns.items()} for _, row in lines]
+        else:
+            rows = [row for _, row in read_table(table, self.columns, self.comment)[1]]
+        word = table.stem.rpartition("_")[2]
+        splits = [split or row.get("split", "").lower() for row in rows]
+        return [
+            {**row, "split": ALIASES.get(name, name), "table": word} for row, name in zip(rows, splits, strict=True)
+        ]
+
+    def _clip(self, row: Cells, index: MediaIndex, names: Cells, captions: Cells, *, whole: bool) -> ListedClip:
+        start, end = row.get("start", ""), row.get("end", "")
+        if start and not end and self.seconds:
+            end = f"{float(start) + self.seconds:g}"
+        times = {"start": start, "end": end} if whole else {"video_start": start, "video_end": end}
+        label = row.get("label", "")
+        labels = split_labels(label, self.separator) if self.separator else [label] if label else []
+        files, clip = ["{video}"] if whole else self.names, media_name(self.id, row)
+        return ListedClip(
+            id=clip,
+            media=index.find(*(media_name(name, row) for name in files)),
+            labels=tuple(names.get(label, label) for label in labels),
+            split=row["split"],
+            source=row["video"] if start else clip,
+            columns={"video": row["video"], **(times if start else {}), **captions},
+        )
+
+    def _label_names(self, folder: Path) -> Cells:
+        """Return the names of the labels, from the table of names if the folder has one."""
+        if self.class_names is None or not (folder / self.class_names[0]).is_file():
+            return {}
+        file, label, name = self.class_names
+        return {row[label]: row[name] for _, row in read_table(folder / file)[1]}
+
+
+def _groups(rows: Sequence[Cells]) -> list[list[Cells]]:
+    """Return the rows of each clip: those with a caption are joined by video and start."""
+    groups: dict[object, list[Cells]] = {}
+    for number, row in enumerate(rows):
+        key = (row["split"], row["video"], row.get("start")) if _CAPTION in row else number
+        groups.setdefault(key, []).append(row)
+    return list(groups.values())
+
+
+def _captions(rows: Sequence[Cells]) -> list[str]:
+    return [text for row in rows for name, text in row.items() if name.startswith(_CAPTION) and text]
+
+
+def _numbered(captions: Sequence[str], count: int) -> dict[str, str]:
+    """Return the cells `caption`, or `caption_1` to `caption_<count>`."""
+    if count < 2:
+        return dict.fromkeys([_CAPTION] * count, "".join(captions))
+    return {f"{_CAPTION}_{n + 1}": text for n, text in enumerate([*captions, *[""] * (count - len(captions))])}
+
+
+VGGSOUND = PublishedTables(
+    page="https://github.com/hche11/VGGSound",
+    tables={"vggsound*.csv": ""},
+    columns=("video", "start", "label", "split"),
+    names=("{video}_{start:06d}", "{video}"),
+    id="{video}_{start:06d}",
+    seconds=10,
+)
+"""List VGGSound (Chen et al., ICASSP 2020): vggsound.csv, files `{id}_{start:06d}.mp4`.
+
+Columns: README of https://github.com/hche11/VGGSound. File names: its folder `example_audio`.
+"""
+
+AUDIOSET = PublishedTables(
+    page="https://research.google.com/audioset/download.html",
+    tables={
+        "balanced_train_segments.csv": "train",
+        "unbalanced_train_segments.csv": "train",
+        "eval_segments.csv": "test",
+    },
+    columns=("video", "start", "end", "label"),
+    names=("{video}", "Y{video}", "{video}_{start:d}", "{video}_{start:d}000"),
+    comment="#",
+    separator=",",
+    class_names=("class_labels_indices.csv", "mid", "display_name"),
+)
+"""List AudioSet (Gemmeke et al., ICASSP 2017): eval_segments.csv (test), (un)balanced_train_segments.csv (train).
+
+Columns: https://research.google.com/audioset/download.html. The page defines no file names: `{id}`, `Y{id}`,
+`{id}_{start}` and `{id}_{milliseconds}` are those of common downloaders. class_labels_indices.csv names the labels.
+"""
+
+AUDIOCAPS = PublishedTables(
+    page="https://github.com/cdjkim/audiocaps/tree/master/dataset",
+    tables={"train.csv": "train", "val.csv": "valid", "test.csv": "test"},
+    columns={"youtube_id": "video", "start_time": "start", "caption": "caption"},
+    names=("Y{video}", "{video}", "{video}_{start:d}", "{video}_{start:d}000", "{audiocap_id}"),
+    seconds=10,
+)
+"""List AudioCaps (Kim et al., NAACL 2019): train.csv, val.csv and test.csv, one clip with all of its captions.
+
+Columns: https://github.com/cdjkim/audiocaps/tree/master/dataset. The page defines no file names: `Y{id}`, `{id}`,
+`{id}_{start}` and `{audiocap_id}` are those of common downloaders.
+"""
+
+CLOTHO = PublishedTables(
+    page="https://zenodo.org/records/4783391",
+    tables={
+        "clotho_captions_development.csv": "train",
+        "clotho_captions_validation.csv": "valid",
+        "clotho_captions_evaluation.csv": "test",
+    },
+    columns={"file_name": "video", "caption_1": "caption_1"},
+    names=("{table}/{video}", "{video}"),
+    id="{table}/{video}",
+)
+"""List Clotho (Drossos et al., ICASSP 2020): clotho_captions_*.csv; development is train, evaluation is test.
+
+Files: https://zenodo.org/records/4783391.
+"""
+
+KINETICS_SOUNDS = PublishedTables(
+    page="https://github.com/activitynet/ActivityNet/tree/master/Crawler/Kinetics",
+    tables={"*train.csv": "train", "*val.csv": "valid", "*validate.csv": "valid", "*test.csv": "test"},
+    columns={"label": "label", "youtube_id": "video", "time_start": "start", "time_end": "end"},
+    names=("{video}_{start:06d}_{end:06d}", "{video}"),
+    id="{video}_{start:06d}",
+    classes=frozenset(
+        split_labels(
+            "blowing nose|blowing out candles|bowling|chopping wood|dribbling basketball|laughing|mowing lawn|"
+            "playing accordion|playing bagpipes|playing bass guitar|playing clarinet|playing drums|playing guitar|"
+            "playing harmonica|playing keyboard|playing organ|playing piano|playing saxophone|playing trombone|"
+            "playing trumpet|playing violin|playing xylophone|ripping paper|shoveling snow|shuffling cards|singing|"
+            "stomping grapes|tap dancing|tapping guitar|tapping pen|tickling"
+        )
+    ),
+)
+"""List Kinetics-Sounds (Arandjelovic and Zisserman, ICCV 2017): 31 classes of Kinetics' tables.
+
+Classes: https://arxiv.org/abs/1705.08168, appendix A1, without the three that Kinetics no longer has; four names are
+Kinetics' present ones (blowing out candles, dribbling basketball, mowing lawn, stomping grapes; unverified). Tables and
+file names `{id}_{start:06d}_{end:06d}.mp4`: https://github.com/activitynet/ActivityNet/tree/master/Crawler/Kinetics.
+"""
+
+MUSIC = PublishedTables(
+    page="https://github.com/roudimit/MUSIC_dataset",
+    tables={"MUSIC_solo_videos.json": "", "MUSIC_duet_videos.json": ""},
+    columns=(),
+    names=("{label}/{video}", "{video}"),
+    separator=" ",
+)
+"""List MUSIC (Zhao et al., The Sound of Pixels, ECCV 2018): videos by instrument; duets have two labels, no splits.
+
+Files: https://github.com/roudimit/MUSIC_dataset. Folders `{instrument}/{id}`: README of
+https://github.com/hangzhaomit/Sound-of-Pixels.
+"""

@@ -52,7 +52,7 @@ def ave(
             labels=(line.label,),
             split=split_of[line.row],
             source=line.video,
-            columns={"video": line.video, "start": line.start, "end": line.end, "quality": line.quality},
+            columns={"video": line.video, "event_start": line.start, "event_end": line.end, "quality": line.quality},
         )
         for line in annotations
     )

@@ -82,7 +82,7 @@ def test_videos_are_found_and_missing_ones_told(small, tmp_path):
     rows = read_manifest(tmp_path / "m.csv").rows
     assert [row.split for row in rows] == ["train", "train", "test"]
     assert rows[0].media["visual"].endswith("AVE/-a.mp4")
-    assert rows[0].columns == {"video": "-a", "start": "0", "end": "10", "quality": "good"}
+    assert rows[0].columns == {"video": "-a", "event_start": "0", "event_end": "10", "quality": "good"}
 
 
 def test_the_names_of_missing_videos_are_written_beside_the_manifest(small):

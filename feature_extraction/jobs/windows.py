@@ -44,12 +44,12 @@ class Windows:
         """
         number, start, end = 0, recording.start, -math.inf
         while not number or (
-            recording.end - start >= _SHORTEST * self.length and recording.end - end > _TAIL * self.length
+            round(recording.end - start, 6) >= _SHORTEST * self.length and recording.end - end > _TAIL * self.length
         ):
-            end = min(start + self.length, recording.end)
-            yield Segment(round(start, 6), round(end, 6))
+            end = min(round(start + self.length, 6), recording.end)
+            yield Segment(start, end)
             number += 1
-            start = recording.start + number * self.step
+            start = round(recording.start + number * self.step, 6)
 
 
 def read_windows(text: str) -> Windows:
@@ -113,7 +113,7 @@ def _clips(row: Row, windows: Windows, seconds: Mapping[str, float]) -> Iterator
     if not start < end < start + _MOST * windows.step:
         yield replace(row, columns={"start": "", "end": "", **row.columns})
         return
-    for window in windows.of(Segment(start, end)):
+    for window in windows.of(Segment(start, round(end, 6))):
         times = {"start": str(window.start), "end": str(window.end)}
         yield replace(row, id=f"{row.id}@{window}", columns={**row.columns, **times})
 

@@ -74,7 +74,7 @@ def recording_seconds(path: str) -> float:
         streams = [stream for stream in container.streams if stream.type in ("audio", "video")]
         if not streams:
             raise MediaFailure("corrupt", "the file has neither sound nor video")
-        if container.duration is not None and not container.format.flags & Flags.generic_index:
+        if container.duration is not None and not container.format.flags & Flags.generic_index.value:
             return float(container.duration / av.time_base)
         begin = (container.start_time or 0) / av.time_base
         ends = [(p.pts + (p.duration or 0)) * p.time_base for p in container.demux(streams) if p.pts is not None]

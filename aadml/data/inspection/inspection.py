@@ -232,7 +232,7 @@ def _recording_warnings(content: FeatureFile) -> Iterator[str]:
     for pair, count in find_duplicates(names, content.splits, names).across.items() if names else ():
         first, second = (set(np.asarray(names)[content.rows(split)]) for split in pair.split("-"))
         if count:
-            yield f"{count} recordings have clips in both splits of {pair}: {first_five(sorted(first & second))}"
+            yield f"recordings with clips in both splits of {pair}: {count} ({first_five(sorted(first & second))})"
 
 
 def _repeat_warnings(duplicates: Mapping[str, Duplicates]) -> Iterator[str]:

@@ -128,3 +128,10 @@ def test_sequences_have_the_times_of_their_rows(make_content):
     assert {key: round(value, 6) for key, value in found["audio"].items()} == {
         "rows": 5, "fewest": 0, "most": 3, "step": 0.96, "earliest": 0.0, "latest": 0.5
     }  # fmt: skip
+
+
+def test_a_recording_with_clips_in_two_splits_is_reported_once(make_content):
+    content = make_content([0, 0, 0, 1, 1, 1], ["train", "train", "test", "test", "train", "train"])
+    assert "recordings" not in warnings(content)
+    content = replace(content, columns={"recording": ("a", "a", "a", "b", "c", "d")})
+    assert "recordings with clips in both splits of train-test: 1 (a)" in warnings(content)

@@ -85,8 +85,8 @@ def make_players(
         room: largest number of characters of all data together.
         on_note: called if previews cannot be cached.
     """
-    found = {clip: source for clip in dict.fromkeys(clips) if (source := _source(media, clip))}
-    wanted, previews = list(found), make_previews(list(found.values()), on_note=on_note)
+    sources = {clip: source for clip in dict.fromkeys(clips) if (source := _source(media, clip))}
+    wanted, previews = list(sources), make_previews(list(sources.values()), on_note=on_note)
     fitted = fitting(previews, room)
     lost = sum(bool(before.type) and not after.type for before, after in zip(previews, fitted, strict=True))
     return Players(dict(zip(wanted, fitted, strict=True)), lost)

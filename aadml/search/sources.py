@@ -114,7 +114,7 @@ def of_features(
     """
     content = open_data(place, undivided=True)
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}
-    windows = {clip: found[0] for clip in content.ids if clip not in places and (found := without_window(clip))}
+    windows = {clip: form[0] for clip in content.ids if clip not in places and (form := without_window(clip))}
     items = tuple(
         Item(clip, _relative(places.get(windows.get(clip, clip), {}), index), split, _label(content, n), columns)
         for n, (clip, split) in enumerate(zip(content.ids, content.splits, strict=True))

@@ -58,8 +58,8 @@ def read_windows(text: str) -> Windows:
     Raises:
         InputError: the text has another form, or a time is below 0.01 s.
     """
-    found = _FORM.fullmatch(text)
-    length, step = (float(found[1]), float(found[2] or found[1])) if found else (0.0, 0.0)
+    form = _FORM.fullmatch(text)
+    length, step = (float(form[1]), float(form[2] or form[1])) if form else (0.0, 0.0)
     if min(length, step) < 0.01 or max(length, step) > 1e6:
         raise InputError(
             f"windows {text[:80]}: is not a length of windows; pass LENGTH or LENGTH/STEP in seconds, such as 10s or "
@@ -120,5 +120,5 @@ def _clips(row: Row, windows: Windows, seconds: Mapping[str, float]) -> Iterator
 
 def without_window(name: str) -> tuple[str, Segment] | None:
     """Return the id of the recording and the segment of an id such as `ID@10.0-20.0`; None for other ids."""
-    found = _WINDOW.fullmatch(name)
-    return found and (found[1], Segment(float(found[2]), float(found[3])))
+    form = _WINDOW.fullmatch(name)
+    return form and (form[1], Segment(float(form[2]), float(form[3])))

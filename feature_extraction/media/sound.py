@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.media.inputs import Clip, Limits, MediaFailure, Sound
-from aadml.feature_extraction.media.streams import MediaSource
+from aadml.feature_extraction.media.streams import LEAD, MediaSource
 
 _CLIPPED = 0.001  # share of samples beyond full scale that causes a warning; decoders overshoot a little
 _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two frames; a header that differs more is not used
@@ -73,10 +73,11 @@ def _cut(track: MediaSource, segment: Segment, begins: list[float]) -> Iterator[
     if segment.is_whole:
         yield from _timed(track.frames(), begins)
         return
-    sizes = _first_sizes(track) if segment.start else []
-    place, rate = 0, 1
+    is_sought = segment.start > LEAD
+    sizes = _first_sizes(track) if is_sought else []
+    place, rate = 0, 0
     for frame in track.frames(segment.start):
-        if not begins:  # later times have no effect, as in a whole recording
+        if not rate or (is_sought and not begins):  # later times have no effect, as in a whole recording
             rate = frame.sample_rate
             if frame.time is not None:
                 place = _snapped(round((frame.time - track.beginning) * rate), frame.samples, sizes)
@@ -89,7 +90,8 @@ def _cut(track: MediaSource, segment: Segment, begins: list[float]) -> Iterator[
         place += frame.samples
         if place >= end and segment.end < math.inf:
             return
-    track.check_segment(segment, place / rate)
+    if rate:
+        track.check_segment(segment, place / rate)
 
 
 def _first_sizes(track: MediaSource) -> list[int]:

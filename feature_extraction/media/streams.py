@@ -11,7 +11,11 @@ import av
 from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.media.inputs import MediaFailure
 
-_MARGINS = (1.0, 10.0)  # seconds decoded before a segment: frames refer to earlier frames, and seeking is not exact
+LEAD = 1.0
+"""Seconds decoded before a segment, since frames refer to earlier frames, and seeking is not exact; a segment that
+begins earlier is decoded from the beginning of the file."""
+
+_MARGINS = (LEAD, 10.0)  # the second one for files with key frames that are far apart
 _SHARE, _SECONDS = 0.05, 0.25  # share and seconds of the stated length that may be missing without a warning
 
 

@@ -193,9 +193,8 @@ def _clips(
     if part.packed:
         sound: Waveforms | PackedWaveforms = PackedWaveforms(part.packed, torch.tensor([row for _, row, _ in pairs]))
     else:
-        files = [part.files[row] for row in usable]
-        segments = tuple(file.segment for file in files)
-        sound = Waveforms(tuple(file.path for file in files), clip_of, segments=segments)
+        paths, segments = zip(*((part.files[row].path, part.files[row].segment) for row in usable), strict=True)
+        sound = Waveforms(paths, clip_of, segments=segments)
     names = tuple(part.files[row].name for row in usable)
     number = torch.arange(len(pairs)) - torch.searchsorted(clip_of, clip_of)
     ids = tuple(f"{names[clip]}#{n + 1}" for (clip, _, _), n in zip(pairs, number.tolist(), strict=True))

@@ -156,3 +156,10 @@ def test_the_length_of_a_recording_is_read_or_counted(tmp_path, encode, noise, c
     path.write_bytes(b"text")
     with pytest.raises(MediaFailure):
         recording_seconds(str(path))
+
+
+@pytest.mark.parametrize("container", ["matroska", "mp4"])
+@pytest.mark.parametrize("start", [0.013, 0.9, 1.0, 1.01])
+def test_a_segment_near_the_beginning_loses_no_sample(tmp_path, encode, noise, container, start):
+    path = encode(tmp_path / "a", noise[:, : 3 * 48_000], "flac", container=container)
+    np.testing.assert_array_equal(sound(path, start, 2.0).values, sound(path).values[round(start * 48_000) : 96_000])

@@ -4,12 +4,13 @@ import csv
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.segment import Segment, segment_of
 
 SPLITS = ("train", "valid", "test")
 ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
@@ -27,6 +28,8 @@ LABELS_SEPARATOR = "|"
 
 UNDIVIDED = "test"
 """Split of the clips of a manifest without splits: they are searched, scored and not trained on."""
+RECORDING = "recording"
+"""Column for the name of the recording of a segment; by default the first id with the same media."""
 
 _WANTED = "id,media,label,split or id,audio,visual,label,split"
 _KNOWN = ("id", "media", "audio", "visual", "label", "labels", "split")
@@ -58,6 +61,11 @@ class Row:
     def labels(self) -> tuple[str, ...]:
         """All classes of the clip."""
         return (self.label, *self.more_labels) if self.label else ()
+
+    @property
+    def segment(self) -> Segment:
+        """Part of the media that is the clip, by the columns `start` and `end`."""
+        return segment_of(self.columns)
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,9 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     The first line lists the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
     in different files. `labels` instead of `label` holds several classes, separated by `|`. If both are missing, clips
     can only be extracted and embedded. Without the column `split`, all clips are test clips. A column `text` or
-    `caption` holds the text of a clip; `caption_1`, `caption_2`, ... hold several texts. Further columns are stored.
+    `caption` holds the text of a clip; `caption_1`, `caption_2`, ... hold several texts. The columns `start` and `end`
+    (seconds, may be empty) cut a segment of the media; a column `recording` is added to them if it is missing, with the
+    first id of the same media. Further columns are stored.
     Media paths are relative to the manifest and may be any bytes; all other values are UTF-8. `val` is read as `valid`.
 
     Args:
@@ -175,7 +185,17 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
     if problems:
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise InputError(f"{place}: {'; '.join(problems[:_SHOWN])}{more}; correct the manifest")
-    return tuple(rows)
+    return with_recordings(rows) if {"start", "end"} & set(header) else tuple(rows)
+
+
+def with_recordings(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return rows with the column `recording`: the value of the manifest, or the first id of the same media."""
+    first: dict[tuple[str, str], str] = {}
+    names = [first.setdefault((row.media.get("audio", ""), row.media.get("visual", "")), row.id) for row in rows]
+    return tuple(
+        replace(row, columns={**row.columns, RECORDING: row.columns.get(RECORDING, name)})
+        for row, name in zip(rows, names, strict=True)
+    )
 
 
 def _row(cells: dict[str, str], folder: str, text: str | None) -> Row:
@@ -235,6 +255,10 @@ def _problems(row: Row, *, plain: bool) -> list[str]:
         problems.append("the id is empty")
     if row.split not in SPLITS:
         problems.append(f"the split is '{_shown(row.split)}', not one of {', '.join(SPLITS)}")
+    try:
+        _ = row.segment
+    except ValueError as error:
+        problems.append(str(error))
     if plain:
         return problems
     for name, text in [("id", row.id), *(("label", label) for label in row.labels), *row.columns.items()]:

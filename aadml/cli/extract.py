@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     help="Weights of the extractors that need weights: published (auto), a file or its folder, or random (untrained).",
 )
 @click.option(
+    "--windows",
+    metavar="LENGTH[/STEP]",
+    help="Cut each recording into clips, such as 10s or 10s/5s. A last window shorter than half of LENGTH is left out.",
+)
+@click.option(
     "--engine",
     default="local",
     show_default=True,
@@ -57,13 +62,13 @@ if TYPE_CHECKING:
 @click.option("--retry-failed", is_flag=True, help="Retry the clips that failed before.")
 @click.option("--sequence", is_flag=True, help="Also store the features over time, beside the pooled features.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def command(manifest: str, output: str, shard: str, as_json: bool, **options: Any) -> None:
+def command(manifest: str, output: str, shard: str, windows: str | None, as_json: bool, **options: Any) -> None:
     """Turn a MANIFEST of media into a feature file.
 
     MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split. Media paths are
-    relative to MANIFEST. Other columns are kept, and --text reads the column text or caption. Run the same command
-    again to continue an interrupted job; no work is repeated. The exit status is 1 if a clip failed;
-    F.h5.failures.csv lists the reasons.
+    relative to MANIFEST. The columns start and end (seconds) cut a segment of the media. Other columns are kept, and
+    --text reads the column text or caption. Run the same command again to continue an interrupted job; no work is
+    repeated. The exit status is 1 if a clip failed; F.h5.failures.csv lists the reasons.
 
     Only the modalities of --audio, --visual, --text or --recipe are extracted. Without these options, sound and
     pictures are extracted by extractors without weights; `--audio none` or `--visual none` omits a modality. A
@@ -75,9 +80,12 @@ def command(manifest: str, output: str, shard: str, as_json: bool, **options: An
     import aadml
     from aadml.feature_extraction.jobs.job import DEFAULTS, named_extractors
     from aadml.feature_extraction.jobs.shard_names import read_shard
+    from aadml.feature_extraction.jobs.windows import read_windows, windowed
     from aadml.feature_extraction.manifest import read_manifest
 
     rows, part = read_manifest(manifest), read_shard(shard)
+    if windows is not None:
+        rows = windowed(rows, read_windows(windows), options["workers"])
     names = {modality: options[modality] for modality in ("audio", "visual", "text")}
     defaults = [name for modality, name in DEFAULTS.items() if names[modality] is None]
     if options["recipe"] is None and defaults and not named_extractors(names):

@@ -18,6 +18,7 @@ from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.feature_extraction.ground.json_values import nested
 from aadml.feature_extraction.ground.registry import lookup
+from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.manifest import Manifest, Row
@@ -53,14 +54,15 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
     return Captions(tuple(items))
 
 
-def raw_media(facts: Facts, paths: Sequence[str]) -> MediaFiles:
-    """Return files as a source, for a model that decodes them itself.
+def raw_media(facts: Facts, paths: Sequence[str], segments: Sequence[Segment] = ()) -> MediaFiles:
+    """Return files, or a segment of each, as a source for a model that decodes them itself.
 
     Raises:
         InputError: a file is missing.
     """
     _check_files(paths)
-    return (Waveforms if facts.towers is None else MediaFiles)(tuple(paths), torch.arange(len(paths)))
+    kind = Waveforms if facts.towers is None else MediaFiles
+    return kind(tuple(paths), torch.arange(len(paths)), segments=tuple(segments))
 
 
 def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:

@@ -185,10 +185,10 @@ def _is_sound(features: Features) -> TypeGuard["Waveforms | PackedWaveforms"]:
 
 
 def _sound_files(source: Features) -> dict[bytes, str]:
-    """Return the paths of the readable sounds in use, by SHA-256."""
+    """Return the paths of the readable sounds in use, by SHA-256; the segments of a file are one sound."""
     assert _is_sound(source)
     files = source.items.unique().tolist()
-    return {digest: source.paths[file] for file, digest in zip(files, source.sums(files), strict=True) if digest}
+    return {digest: source.paths[file] for file, digest in zip(files, source.recordings(files), strict=True) if digest}
 
 
 CHECKS: Sequence[Check] = (

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.jobs.windows import without_window
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import player
 from aadml.reports.previews import SECONDS, Preview, PreviewSource, make_previews
 
-ClipMedia = Mapping[str, Mapping[str, str]]
-"""Id of a clip -> modality -> media file."""
+ClipMedia = Mapping[str, PreviewSource]
+"""Id of a clip or recording -> its media."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def find_media(manifest: Path | None, features: str | None) -> ClipMedia:
 
 
 def _media_of(manifest: Path) -> ClipMedia:
-    return {row.id: row.media for row in read_manifest(manifest).rows}
+    rows = read_manifest(manifest).rows
+    return {row.id: PreviewSource(row.media["visual"], row.media["audio"], row.segment) for row in rows}
 
 
 def make_players(
@@ -83,12 +85,19 @@ def make_players(
         room: largest number of characters of all data together.
         on_note: called if previews cannot be cached.
     """
-    wanted = [clip for clip in dict.fromkeys(clips) if media.get(clip)]
-    sources = [PreviewSource(media[clip].get("visual", ""), media[clip].get("audio", "")) for clip in wanted]
-    previews = make_previews(sources, on_note=on_note)
+    sources = {clip: source for clip in dict.fromkeys(clips) if (source := _source(media, clip))}
+    wanted, previews = list(sources), make_previews(list(sources.values()), on_note=on_note)
     fitted = fitting(previews, room)
     lost = sum(bool(before.type) and not after.type for before, after in zip(previews, fitted, strict=True))
     return Players(dict(zip(wanted, fitted, strict=True)), lost)
+
+
+def _source(media: ClipMedia, clip: str) -> PreviewSource | None:
+    """Return the media of a clip, which may be a window of a recording; None if they are unknown."""
+    window = None if clip in media else without_window(clip)
+    if window is not None and window[0] in media:
+        return replace(media[window[0]], segment=window[1])
+    return media.get(clip)
 
 
 def fitting(previews: Sequence[Preview], room: int) -> list[Preview]:

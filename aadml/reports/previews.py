@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.checksummed_json import seal, unseal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.file_content import file_digest
+from aadml.feature_extraction.ground.file_content import content_of, stamp_of
+from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.jobs.failures import ABSENT
@@ -60,10 +61,11 @@ _QUALITY = 80  # of a JPEG
 
 @dataclass(frozen=True)
 class PreviewSource:
-    """Paths of the files of a clip; empty for a modality without file."""
+    """Paths of the files of a clip, empty for a modality without file, and the part of the files that is the clip."""
 
     visual: str
     audio: str
+    segment: Segment = WHOLE
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,8 @@ class Preview:
 
 def preview_of(source: PreviewSource) -> Preview:
     """Build the preview of a clip in this process; if a file cannot be decoded, the preview has a reason."""
-    frames, reason = _tried(source.visual, _frames)
-    sound, silence = _tried(source.audio, _sound)
+    frames, reason = _tried(source.visual, source.segment, _frames)
+    sound, silence = _tried(source.audio, source.segment, _sound)
     moving = frames is not None and len(frames.values) > 1
     if frames is None and sound is None:
         return Preview(reason=reason or silence or "missing")
@@ -98,13 +100,14 @@ def preview_of(source: PreviewSource) -> Preview:
     return Preview(kind, _text(media), picture, reason or silence)
 
 
-def _frames(path: str) -> Clip:
+def _frames(path: str, segment: Segment) -> Clip:
     """Decode the first seconds at a small size; a still picture keeps its exact aspect ratio."""
     import cv2
 
-    first = decode(path, Frames(limit=1), _LIMITS, 0.0).values[0]
+    first = decode(path, Frames(limit=1), _LIMITS, 0.0, segment).values[0]
     height, width = shape_of(*first.shape[:2])
-    clip = decode(path, Frames(FRAME_RATE, height, width, limit=int(SECONDS * FRAME_RATE)), _LIMITS, 0.0)
+    inputs = Frames(FRAME_RATE, height, width, limit=int(SECONDS * FRAME_RATE))
+    clip = decode(path, inputs, _LIMITS, 0.0, segment)
     if len(clip.values) > 1:
         return clip
     scale = min(1.0, SIDES[0] / max(first.shape[:2]))
@@ -120,16 +123,16 @@ def shape_of(height: int, width: int) -> tuple[int, int]:
     return (short, long) if height <= width else (long, short)
 
 
-def _sound(path: str) -> Clip:
-    return decode(path, Sound(RATE, seconds=SECONDS), _LIMITS, 0.0)
+def _sound(path: str, segment: Segment) -> Clip:
+    return decode(path, Sound(RATE, seconds=SECONDS), _LIMITS, 0.0, segment)
 
 
-def _tried(path: str, work: Callable[[str], Clip]) -> tuple[Clip | None, str]:
+def _tried(path: str, segment: Segment, work: Callable[[str, Segment], Clip]) -> tuple[Clip | None, str]:
     """Decode one modality, and return the reason for a failure; a file without that modality is not a failure."""
     if not path:
         return None, ""
     try:
-        return work(path), ""
+        return work(path, segment), ""
     except MediaFailure as failure:
         return None, "" if failure.reason in ABSENT.values() else failure.reason
 
@@ -226,19 +229,12 @@ def _built(sources: Mapping[str, PreviewSource]) -> Iterator[tuple[str, Preview]
 
 def _key(source: PreviewSource) -> str:
     """Return a checksum of everything that determines the bytes of a preview; empty if there is no file to read."""
-    sums = {path: _sum(path) for path in dict.fromkeys((source.visual, source.audio)) if path}
+    stamps = {path: stamp_of(path) for path in (source.visual, source.audio) if path}
+    sums = {path: content_of(path, stamp) if stamp else "" for path, stamp in stamps.items()}
     if not any(sums.values()):
         return ""
-    content = [sums.get(source.visual), sums.get(source.audio)]
+    content = [sums.get(source.visual), sums.get(source.audio), *filter(None, [str(source.segment)])]
     return hashlib.sha256(json.dumps([content, _rules()], sort_keys=True).encode()).hexdigest()
-
-
-def _sum(path: str) -> str:
-    """Return the SHA-256 of a file; empty if there is no file. A pipe or a device is not opened."""
-    try:
-        return file_digest(path) if Path(path).is_file() else ""
-    except OSError:
-        return ""
 
 
 def _cached(folder: Path, key: str) -> Preview | None:

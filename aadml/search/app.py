@@ -100,8 +100,8 @@ class Service:
         numbers = [_number(number) for number in request.query_params.get("numbers", "").split(",")]
         if len(numbers) > MOST_PREVIEWS:
             raise HTTPException(400, f"numbers: {len(numbers)} clips in one request; request at most {MOST_PREVIEWS}")
-        media = await run_in_threadpool(lambda: [self._index.item(number)[1] for number in numbers])
-        sources = [PreviewSource(paths.get("visual", ""), paths.get("audio", "")) for paths in media]
+        items = await run_in_threadpool(lambda: [self._index.item(number) for number in numbers])
+        sources = [PreviewSource(paths.get("visual", ""), paths.get("audio", ""), i.segment) for i, paths in items]
         async with self._previews:
             previews = await run_in_threadpool(make_previews, sources)
         contents = [

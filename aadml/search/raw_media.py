@@ -53,7 +53,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
 
 
 def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[int, str], list[Failure]]:
-    """Return the cache key of each row's file, made of content and encoder, and the failures of missing files."""
+    """Return the cache key of each row's clip, made of content and encoder, and the failures of missing files."""
     keys, failures = {}, []
     for n, row in enumerate(rows):
         path = row.media[modality]
@@ -63,7 +63,8 @@ def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[i
         if stamp is None:
             failures.append(Failure(row.id, path, modality, "missing", "no such file"))
         else:
-            keys[n] = hashlib.sha256(f"{encoder} {modality} {content_of(path, stamp)}".encode()).hexdigest()
+            content = row.segment.named(content_of(path, stamp))
+            keys[n] = hashlib.sha256(f"{encoder} {modality} {content}".encode()).hexdigest()
     return keys, failures
 
 
@@ -81,18 +82,18 @@ def _embed_missing(
     failures: list[Failure] = []
     for begin in range(0, len(missing), _BATCH):
         batch = missing[begin : begin + _BATCH]
-        source = raw_media(encoder.facts, [row.media[modality] for _, row in batch])
+        paths, segments = zip(*((row.media[modality], row.segment) for _, row in batch), strict=True)
+        source = raw_media(encoder.facts, paths, segments)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # files that cannot be decoded are reported as failures
             good, vectors = _decodable(source, modality, encoder)
         contents = () if vectors is None else vectors.numpy().astype("<f4")
         values = [(batch[n][0], vector.tobytes()) for n, vector in zip(good, contents, strict=True)]
         cache.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", values)
-        for _, row in batch:
-            path = row.media[modality]
-            if path in source.failures:
-                reason, _, detail = source.failures[path].partition(": ")
-                failures.append(Failure(row.id, path, modality, reason, detail))
+        for number, (_, row) in enumerate(batch):
+            if (name := source.name(number)) in source.failures:
+                reason, _, detail = source.failures[name].partition(": ")
+                failures.append(Failure(row.id, row.media[modality], modality, reason, detail))
         if work.progress is not None:
             done = len(keys) - len(missing) + min(begin + _BATCH, len(missing))
             work.progress(f"{modality} of {len(keys)}", done, len(failures))
@@ -104,7 +105,7 @@ def _decodable(source: MediaFiles, modality: Modality, encoder: ModelEncoder) ->
     good = list(range(len(source)))
     if isinstance(source, Waveforms):
         source.decoded(good)
-    while good := [n for n in good if source.paths[n] not in source.failures]:
+    while good := [n for n in good if source.name(n) not in source.failures]:
         before = len(source.failures)
         try:
             return good, encoder.embed(source.select(torch.tensor(good)), modality)

@@ -1,10 +1,12 @@
 """Results of a search: hits, scores and probabilities."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.segment import Segment
 from aadml.search.best_moment import Moment
 from aadml.search.calibration import Calibration
 from aadml.search.store import Item
@@ -34,6 +36,11 @@ class Hit:
     def id(self) -> str:
         """Id of the clip."""
         return self.item.id
+
+    @property
+    def range(self) -> str:
+        """Times of the clip in its recording, such as "10.0-20.0 s"; "" for a whole recording."""
+        return f"{self.item.segment} s" if str(self.item.segment) else ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,11 @@ class Found:
         hit = self.hits[rank - 1]
         return {
             "rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability, "label": hit.item.label,
-            "split": hit.item.split, "columns": dict(hit.item.columns),
+            "split": hit.item.split, "columns": dict(hit.item.columns), "range": _times(hit.item.segment),
             "moment": None if hit.moment is None else {"seconds": hit.moment.seconds, "score": hit.moment.score},
         }  # fmt: skip
+
+
+def _times(segment: Segment) -> list[float | None] | None:
+    """Return start and end in seconds, None for an open end; None for a whole recording."""
+    return None if segment.is_whole else [segment.start, None if segment.end == math.inf else segment.end]

@@ -21,6 +21,7 @@ from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.extract import execute
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
+from aadml.feature_extraction.jobs.windows import without_window
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
 from aadml.runs.model_data import check_features
 from aadml.search.encoders import IndexEncoder, ModelEncoder
@@ -105,7 +106,7 @@ def of_features(
     Args:
         place: path of the file.
         index: path of the index.
-        media: a manifest with the media of the clips.
+        media: a manifest with the media of the clips, or of the recordings whose windows are the clips.
         moments: whether features over time are read.
 
     Raises:
@@ -113,8 +114,9 @@ def of_features(
     """
     content = open_data(place, undivided=True)
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}
+    windows = {clip: form[0] for clip in content.ids if clip not in places and (form := without_window(clip))}
     items = tuple(
-        Item(clip, _relative(places.get(clip, {}), index), split, _label(content, n), columns)
+        Item(clip, _relative(places.get(windows.get(clip, clip), {}), index), split, _label(content, n), columns)
         for n, (clip, split) in enumerate(zip(content.ids, content.splits, strict=True))
         for columns in [{name: values[n] for name, values in content.columns.items()}]
     )

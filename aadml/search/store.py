@@ -18,6 +18,7 @@ from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
 from aadml.feature_extraction.ground.locks import locked
+from aadml.feature_extraction.ground.segment import WHOLE, Segment, segment_of
 from aadml.search import best_moment, checksums
 from aadml.search.best_moment import MomentVectors, write_moments
 from aadml.search.facts import IndexFacts, write_facts
@@ -64,6 +65,14 @@ class Item:
     split: str = ""
     label: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def segment(self) -> Segment:
+        """Part of the media that is the clip, by the columns `start` and `end` if these hold times."""
+        try:
+            return segment_of(self.columns)
+        except ValueError:
+            return WHOLE
 
 
 @dataclass(frozen=True)

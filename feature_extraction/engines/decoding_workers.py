@@ -9,6 +9,7 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.ground.worker_pool import Lost, Reported, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, Text, decode
@@ -60,10 +61,12 @@ class Task:
     Attributes:
         number: number of the clip, set by the caller.
         media: file by requested modality; for text, the text itself.
+        segment: part of the files that is the clip.
     """
 
     number: int
     media: Mapping[str, str]
+    segment: Segment = WHOLE
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class DecodedPart:
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
         warnings: warnings about an accepted clip.
-        start: beginning of the sound or picture, in seconds after the beginning of the file.
+        start: beginning of the sound or picture, in seconds after the beginning of the file or of its segment.
         seconds: duration.
         fingerprint: (256,), identifies the clip after re-encoding; see `media.fingerprints`.
     """
@@ -163,13 +166,13 @@ def _decoded(
     """Decode one clip; report all parts except the last, and return the last part."""
     *first, last = task.media.items()
     for modality, path in first:
-        report(_part(modality, path, wanted[modality], limits))
-    return _part(*last, wanted[last[0]], limits)
+        report(_part(modality, path, wanted[modality], limits, task.segment))
+    return _part(*last, wanted[last[0]], limits, task.segment)
 
 
-def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> DecodedPart:
+def _part(modality: str, path: str, wanted: Wanted, limits: Limits, segment: Segment) -> DecodedPart:
     try:
-        clip = decode(path, wanted.inputs, limits, wanted.minimum_seconds)
+        clip = decode(path, wanted.inputs, limits, wanted.minimum_seconds, segment)
         prepared = wanted.prepare(clip.values)
         if wanted.pool is not None:
             prepared = wanted.pool(prepared)

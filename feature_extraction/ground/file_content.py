@@ -30,7 +30,7 @@ def stamp_of(path: str) -> tuple[int, ...] | None:
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino) if regular else ()
 
 
-@functools.lru_cache(maxsize=4)  # sound and picture of a clip are usually in one file
+@functools.lru_cache(maxsize=4096)  # clips may be segments of the same files
 def content_of(path: str, stamp: tuple[int, ...]) -> str:
     """Compute the SHA-256 of a file; "" for an unreadable file, whose error is reported by the decoder."""
     digest = hashlib.sha256()

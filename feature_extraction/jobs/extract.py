@@ -21,6 +21,7 @@ from aadml.feature_extraction.engines import Engine, engine_of
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, Wanted
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of, text_stamp
+from aadml.feature_extraction.ground.segment import WHOLE
 from aadml.feature_extraction.jobs.assembly import Account, assemble, refuse_foreign, write
 from aadml.feature_extraction.jobs.batching import Describer
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure, deciding_reason
@@ -28,7 +29,7 @@ from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.ledger.ledger import DamagedValues, Ledger, open_ledger
 from aadml.feature_extraction.ledger.notes import Beginning, Progress
 from aadml.feature_extraction.ledger.records import Record
-from aadml.feature_extraction.manifest import Row, is_text
+from aadml.feature_extraction.manifest import is_text
 
 _BLOCKING = ("timeout", "crashed")  # after these failures, the clip's other modalities are not decoded
 _NOTE_SECONDS = 1.0  # between two notes of the progress
@@ -173,7 +174,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
                 why = (ABSENT[modality], "the manifest lists no file") if absent else ("missing", "no such file")
                 _miss(job, number, modality, *why)
                 continue
-            record = _known(job, number, row, modality, stamp)
+            record = _known(job, number, modality, stamp)
             if record is None:
                 media[modality] = row.media[modality]
             else:
@@ -183,23 +184,26 @@ def _tasks(job: _Job) -> Iterator[Task]:
         blocked = any(record.reason in _BLOCKING for record in records.values()) or "missing" in gone
         if media and not blocked:
             job.reasons[number] = reasons
-            yield Task(number, media)
+            yield Task(number, media, row.segment)
         else:
             job.reused += "missing" not in gone
             _count(job, reasons)
 
 
-def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ...]) -> Record | None:
-    """Return the valid record of a clip and modality; without a record, store the checksum of the file."""
+def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Record | None:
+    """Return the valid record of a clip and modality; without a record, store the checksum of the file and segment."""
+    row, text = job.plan.rows[number], is_text(modality)
+    segment = WHOLE if text else row.segment
+    known_by = (*stamp, *str(segment).encode())
     record = job.ledger.find(row.id, modality, job.plan.settings[modality])
     if record is not None and record.reason and job.plan.retry_failed:
         record = None
-    if record is not None and record.stamp == stamp:
+    if record is not None and record.stamp == known_by:
         return record
-    content = f"{stamp[0]:x}" if is_text(modality) else content_of(row.media[modality], stamp)
+    content = segment.named(f"{stamp[0]:x}" if text else content_of(row.media[modality], stamp))
     if record is not None and record.content == content:
         return record
-    job.contents[number, modality] = (content, stamp)
+    job.contents[number, modality] = (content, known_by)
     return None
 
 

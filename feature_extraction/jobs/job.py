@@ -15,6 +15,7 @@ from aadml.feature_extraction.jobs.extract import ExtractionOutcome, execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.jobs.recipes import RECIPES
 from aadml.feature_extraction.jobs.shard_names import shard_path
+from aadml.feature_extraction.jobs.windows import read_windows, windowed
 from aadml.feature_extraction.manifest import Manifest, read_manifest
 from aadml.feature_extraction.media import Limits
 
@@ -35,6 +36,7 @@ def extract(
     recipe: str | None = None,
     options: Options | None = None,
     weights: str | None = None,
+    windows: str | None = None,
     engine: str = "local",
     workers: int | None = None,
     time_limit: float = 120.0,
@@ -52,7 +54,8 @@ def extract(
     (a silent video) and has another is kept, with a mask.
 
     Args:
-        manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split.
+        manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split. The columns start
+            and end (seconds) cut a segment of the media.
         output: the feature file to create. The same call continues an interrupted job.
         audio: name of the audio extractor, `package.module:name`, or `hf:MODEL`; "none" excludes sound from the
             default extractors.
@@ -62,10 +65,13 @@ def extract(
             the recipe.
         options: options of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
         weights: "auto" (the published weights), a file, or "untrained", for the extractors with weights.
+        windows: "10s" or "10s/5s" turns each recording into clips of this length, at this step if it is not the length.
+            Their ids are `ID@10.0-20.0`, and the columns start, end (seconds) and recording are added. A last window
+            shorter than half of the length is left out; a shorter recording is one clip.
         engine: decoding engine: "local", "ray", or "ray:ADDRESS" for a running cluster.
         workers: number of decoding processes; None for one process per processor.
         time_limit: seconds of processor time for the decoding of one modality of a clip.
-        max_seconds: maximum duration of a clip; longer clips fail.
+        max_seconds: maximum duration of a clip (a window, or a segment of the manifest); longer clips fail.
         shard: (i, n) for only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the parts.
         retry_failed: whether failed clips are tried again.
         sequence: whether the features over time are kept beside the pooled features.
@@ -81,6 +87,8 @@ def extract(
     require_seconds("max seconds", max_seconds)
     rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
     search_beside(Path(rows.path))
+    if windows is not None:
+        rows = windowed(rows, read_windows(windows), workers)
     names = {"audio": audio, "visual": visual, "text": text}
     extractors = choose_extractors(names, options, weights, recipe, rows)
     plan = ExtractionPlan(

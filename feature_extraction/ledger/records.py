@@ -53,12 +53,13 @@ class Record:
         id: id of the clip.
         modality: name of the modality.
         settings: fingerprint of all settings that determine the values.
-        content: SHA-256 of the file.
-        stamp: size, times and inode of the file when it was read; an equal stamp means equal content.
+        content: SHA-256 of the file, with the times of a segment.
+        stamp: size, times and inode of the file when it was read, and the times of a segment as characters; an equal
+            stamp means equal content.
         reason: key of `REASONS`; "" for success.
         detail: description of the failure.
         warnings: warnings about an accepted clip.
-        start: beginning of the sound or picture, in seconds after the beginning of the file.
+        start: beginning of the sound or picture, in seconds after the beginning of the file or of its segment.
         seconds: duration.
         block: location of the values; None for a failure.
         fingerprint: fingerprint of sound or picture, in Base64; "" for a failure, and in older ledgers.

@@ -7,7 +7,7 @@ Python opens a file, and FFmpeg receives its bytes. FFmpeg therefore does not in
 `%03d`, no address), and a whitelist without protocols prevents demuxers from opening other files.
 """
 
-from aadml.feature_extraction.media.decoding import decode, decoder_versions
+from aadml.feature_extraction.media.decoding import decode, decoder_versions, recording_seconds
 from aadml.feature_extraction.media.inputs import REASONS, Clip, Frames, Limits, MediaFailure, Pictures, Sound, Text
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "Text",
     "decode",
     "decoder_versions",
+    "recording_seconds",
 ]

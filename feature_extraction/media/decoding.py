@@ -11,11 +11,13 @@ from typing import IO, Any
 import av
 import cv2
 import numpy as np
+from av.format import Flags
 
+from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.media.frames import decoded_frames
 from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Sound, Text
 from aadml.feature_extraction.media.sound import decoded_sound
-from aadml.feature_extraction.media.truncation import ending
+from aadml.feature_extraction.media.truncation import Ending, ending
 
 _POINTERS = {"hls", "applehttp", "concat", "dash", "imf", "sdp", "rtsp", "rtp", "image2", "lavfi", "webm_dash_manifest"}
 _POINTER_HEADS = (
@@ -30,7 +32,9 @@ _POINTER_HEADS = (
 )
 
 
-def decode(path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_seconds: float) -> Clip:
+def decode(
+    path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_seconds: float, segment: Segment = WHOLE
+) -> Clip:
     """Decode the inputs of an extractor.
 
     Args:
@@ -38,6 +42,7 @@ def decode(path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_sec
         inputs: sound, frames or text.
         limits: limits that a file must not exceed.
         minimum_seconds: shortest accepted sound or video.
+        segment: part of the recording that is decoded, to the sample or frame; not used for text.
 
     Returns:
         Clip of at least one sample (s,) float32 or frame (t, height, width, 3) uint8.
@@ -49,6 +54,36 @@ def decode(path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_sec
         if not path.strip():
             raise MediaFailure("no-text", "the text is empty")
         return Clip(np.frombuffer(path.encode("utf-8"), dtype=np.uint8))
+    with _container(path, limits) as (container, end):
+        if isinstance(inputs, Sound):
+            clip = decoded_sound(container, inputs, limits, minimum_seconds, segment, open_ended=end.open_ended)
+        else:
+            clip = decoded_frames(container, inputs, limits, minimum_seconds, segment, open_ended=end.open_ended)
+        return replace(clip, remarks=(*end.remarks(), *clip.remarks))
+
+
+def recording_seconds(path: str) -> float:
+    """Return the length of a recording in seconds: the end of its longest stream of sound or video.
+
+    The length is that of the header, if the format states lengths. Otherwise all packets are read, but not decoded.
+
+    Raises:
+        MediaFailure: the file cannot be opened or has neither sound nor video, with the reason.
+    """
+    with _container(path, Limits()) as (container, _):
+        streams = [stream for stream in container.streams if stream.type in ("audio", "video")]
+        if not streams:
+            raise MediaFailure("corrupt", "the file has neither sound nor video")
+        if container.duration is not None and not container.format.flags & Flags.generic_index.value:
+            return float(container.duration / av.time_base)
+        begin = (container.start_time or 0) / av.time_base
+        ends = [(p.pts + (p.duration or 0)) * p.time_base for p in container.demux(streams) if p.pts is not None]
+        return float(max(ends, default=0) - begin)
+
+
+@contextmanager
+def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
+    """Open a media file, and raise MediaFailure for every error while the file is in use."""
     with _opened(path) as file:
         _refuse_pointers(file)
         end = ending(file)
@@ -61,11 +96,7 @@ def decode(path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_sec
             with av.open(data, mode="r", options=options, metadata_errors="replace") as container:
                 _check_container(container, limits)
                 end.check()
-                if isinstance(inputs, Sound):
-                    clip = decoded_sound(container, inputs, limits, minimum_seconds, open_ended=end.open_ended)
-                else:
-                    clip = decoded_frames(container, inputs, limits, minimum_seconds, open_ended=end.open_ended)
-                return replace(clip, remarks=(*end.remarks(), *clip.remarks))
+                yield container, end
         except av.error.FFmpegError as error:
             end.check()  # the missing part, for example the index, may be the cause
             raise MediaFailure("corrupt", f"{type(error).__name__}: {error.strerror}") from error

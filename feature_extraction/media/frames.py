@@ -1,6 +1,7 @@
 """Frames of the first video stream that is not a cover picture, on a time grid."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import cv2
@@ -8,15 +9,19 @@ import numpy as np
 from av.stream import Disposition
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Pictures
 from aadml.feature_extraction.media.pictures import fitted, wanted_size
 from aadml.feature_extraction.media.streams import MediaSource
 from aadml.feature_extraction.media.upright import Orientation
 
 _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
+_ROUNDING = 1e-3  # seconds by which the times of frames and segments may be rounded
 
 
-def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, *, open_ended: bool) -> Clip:
+def decoded_frames(
+    container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, segment: Segment, *, open_ended: bool
+) -> Clip:
     """Decode the frames of an opened file up to the last frame on the grid; see `decode`."""
     track = MediaSource(container, _stream(container), open_ended)
     context = track.stream.codec_context
@@ -25,7 +30,7 @@ def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_secon
             "too-large", f"frames have {context.width} x {context.height} pixels; the limit is {limits.pixels:,}"
         )
     grid, clock = _Grid(inputs), _Clock(track)
-    for frame in track.frames():
+    for frame in _cut(track, segment, grid, clock):
         _refuse_large(frame.width, frame.height, inputs, limits)
         clock.advance(frame)
         if clock.seconds > limits.seconds:
@@ -35,15 +40,33 @@ def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_secon
             break
     if not clock.count:
         raise MediaFailure("corrupt", "the video stream yields no frames")
-    full, announced = grid.full, track.announced() or 0.0
+    full, announced = grid.full, min(segment.length, (track.announced() or 0.0) - segment.start)
     if full and announced > limits.seconds:
         raise MediaFailure("too-large", f"the video is longer than {limits.seconds:g} s")
     if clock.shown < minimum_seconds:
         raise MediaFailure("too-short", f"the video lasts {clock.shown:.3f} s, but {minimum_seconds:g} s are needed")
-    grid.close(clock.end)
-    remarks = () if full else track.shortfall(clock.end)
-    remarks += _cut_off(inputs, max(clock.end, announced if full else 0.0))
-    return Clip(np.stack(grid.pictures), track.start(clock.begin), clock.end, remarks)
+    start = max(0.0, round(track.start(clock.begin) - segment.start, 6))
+    end = min(clock.end, segment.length - start)
+    grid.close(end)
+    remarks = () if full or segment.end < math.inf else track.shortfall(segment.start + end)
+    remarks += _cut_off(inputs, max(end, announced if full else 0.0))
+    return Clip(np.stack(grid.pictures), start, end, remarks)
+
+
+def _cut(track: MediaSource, segment: Segment, grid: "_Grid", clock: "_Clock") -> Iterator[Any]:
+    """Yield the frames of a segment; the grid begins with the frame that is shown at the start of the segment."""
+    origin, end = track.beginning + segment.start, 0.0
+    for number, frame in enumerate(track.frames(segment.start)):
+        time = number / clock.rate if frame.time is None else frame.time
+        if segment.is_whole or -_ROUNDING <= time - origin < segment.length - _ROUNDING:
+            yield frame
+        elif time > origin:
+            return
+        else:
+            grid.hold(frame)
+            clock.begin = origin if frame.time is not None else None
+        end = time + 1 / clock.rate
+    track.check_segment(segment, end - track.beginning)
 
 
 def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> None:
@@ -76,17 +99,18 @@ def _stream(container: Any) -> Any:
 
 
 class _Clock:
-    """Seconds since the first frame, never decreasing."""
+    """Seconds since the first frame, or since the beginning of a segment, never decreasing."""
 
     def __init__(self, track: MediaSource) -> None:
-        self._rate = float(track.stream.average_rate or 25)
+        self.rate = float(track.stream.average_rate or 25)
         self._lasts = 0.0
-        self.count, self.begin, self.seconds = 0, 0.0, 0.0
+        self.begin: float | None = None
+        self.count, self.seconds = 0, 0.0
 
     def advance(self, frame: Any) -> None:
         """Advance to the time of the next frame; the time of a frame without a timestamp follows from its number."""
-        time = frame.time if frame.time is not None else self.count / self._rate
-        self.begin = time if not self.count else self.begin
+        time = frame.time if frame.time is not None else self.count / self.rate
+        self.begin = time if self.begin is None else self.begin
         seconds = max(self.seconds, time - self.begin)
         lasts = float(frame.duration * frame.time_base) if frame.duration and frame.time_base else 0.0
         self._lasts = lasts or seconds - self.seconds or self._lasts
@@ -124,6 +148,10 @@ class _Grid:
         self._repeat(step)
         if step >= len(self.pictures) and not self.full:
             self.pictures.append(self._picture(frame))
+        self.hold(frame)
+
+    def hold(self, frame: Any) -> None:
+        """Replace the frame that is shown before the next frame."""
         self._shown = frame
 
     def close(self, end: float) -> None:

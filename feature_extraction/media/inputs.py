@@ -16,6 +16,7 @@ REASONS = {
     "crashed": "the decoding process crashed",
     "too-large": "the clip is longer, is larger or has more streams than the limits allow",
     "corrupt": "the file cannot be opened, is empty, or cannot be decoded",
+    "outside": "the segment of the manifest begins or ends after the end of the recording",
     "no-audio": "there is no sound track",
     "no-video": "there is no video stream (a cover picture is not a video)",
     "too-short": "the clip is shorter than the extractor needs",
@@ -127,7 +128,7 @@ class Clip:
 
     Attributes:
         values: samples (s,) float32, frames (t, height, width, 3) uint8, or bytes of text (n,) uint8; at least one.
-        start: time of the first sample or frame, in seconds after the beginning of the file.
+        start: time of the first sample or frame, in seconds after the beginning of the file or of its segment.
         seconds: duration of the samples or frames.
         remarks: irregularities, one line each.
     """

@@ -1,20 +1,25 @@
 """Samples of the first sound track: the mean of its channels, at one sample rate."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import av
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.media.inputs import Clip, Limits, MediaFailure, Sound
-from aadml.feature_extraction.media.streams import MediaSource
+from aadml.feature_extraction.media.streams import LEAD, MediaSource
 
 _CLIPPED = 0.001  # share of samples beyond full scale that causes a warning; decoders overshoot a little
 _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two frames; a header that differs more is not used
 
 
-def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, *, open_ended: bool) -> Clip:
+def decoded_sound(
+    container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, segment: Segment, *, open_ended: bool
+) -> Clip:
     """Decode the first sound track of an opened file; see `decode`."""
     if not container.streams.audio:
         raise MediaFailure("no-audio", "the file has no sound track")
@@ -22,7 +27,7 @@ def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds
     rate, most, count = inputs.sample_rate, int(limits.seconds * inputs.sample_rate), 0
     wanted = None if inputs.seconds is None else int(inputs.seconds * rate)
     blocks, begins = [], list[float]()
-    for block in _resampled(_timed(track.frames(), begins), rate):
+    for block in _resampled(_cut(track, segment, begins), rate):
         blocks.append(block)
         count += len(block)
         if wanted is not None and count >= wanted:
@@ -31,14 +36,16 @@ def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds
             raise MediaFailure("too-large", f"the sound is longer than {limits.seconds:g} s")
     if not count:
         raise MediaFailure("corrupt", "the sound track yields no samples")
-    samples = _trimmed(np.concatenate(blocks), track, rate)[:wanted]
+    skipped = 0.0 if segment.is_whole else begins[0] - track.first_time
+    samples = _trimmed(np.concatenate(blocks), track, rate, skipped)[:wanted]
     if not np.isfinite(samples).all():
         raise MediaFailure("corrupt", "the sound holds NaN or infinity")
-    seconds = len(samples) / rate
+    seconds, late = len(samples) / rate, track.start(begins[0]) - segment.start
     if len(samples) < minimum_seconds * rate:
         raise MediaFailure("too-short", f"the sound lasts {seconds:.3f} s, but {minimum_seconds:g} s are needed")
-    remarks = () if len(samples) == wanted else track.shortfall(seconds)
-    return Clip(np.clip(samples, -1.0, 1.0), track.start(begins[0]), seconds, (*remarks, *_loudness(samples)))
+    remarks = () if len(samples) == wanted or segment.end < math.inf else track.shortfall(skipped + seconds)
+    start = late if segment.is_whole else round(late, 6) if late > 1 / rate else 0.0
+    return Clip(np.clip(samples, -1.0, 1.0), start, seconds, (*remarks, *_loudness(samples)))
 
 
 def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
@@ -61,11 +68,63 @@ def _timed(frames: Iterator[Any], begins: list[float]) -> Iterator[Any]:
         yield frame
 
 
-def _trimmed(samples: NDArray[np.float32], track: MediaSource, rate: int) -> NDArray[np.float32]:
-    """Remove the padding of an encoder at the end."""
+def _cut(track: MediaSource, segment: Segment, begins: list[float]) -> Iterator[Any]:
+    """Yield the frames of a segment, cut to the sample; record the time of the first sample in `begins`."""
+    if segment.is_whole:
+        yield from _timed(track.frames(), begins)
+        return
+    is_sought = segment.start > LEAD
+    sizes = _first_sizes(track) if is_sought else []
+    place, rate = 0, 0
+    for frame in track.frames(segment.start):
+        if not rate or (is_sought and not begins):  # later times have no effect, as in a whole recording
+            rate = frame.sample_rate
+            if frame.time is not None:
+                place = _snapped(round((frame.time - track.beginning) * rate), frame.samples, sizes)
+        end = place + frame.samples if segment.end == math.inf else round(segment.end * rate)
+        first, last = max(round(segment.start * rate) - place, 0), min(end - place, frame.samples)
+        if last > first:
+            begins += [] if begins else [track.beginning + max(place / rate, segment.start)]
+            frame.pts = None
+            yield _part(frame, first, last)
+        place += frame.samples
+        if place >= end and segment.end < math.inf:
+            return
+    if rate:
+        track.check_segment(segment, place / rate)
+
+
+def _first_sizes(track: MediaSource) -> list[int]:
+    """Return the numbers of samples of the first two frames, if time stamps are less exact than a sample."""
+    if track.stream.time_base * (track.stream.rate or 1) <= 1:
+        return []
+    return [frame.samples for frame in islice(track.frames(), 2)]
+
+
+def _snapped(place: int, samples: int, sizes: Sequence[int]) -> int:
+    """Return the number of the first sample of a frame, from its rounded time, if frames have a constant size."""
+    first, *size = sizes or [0]
+    if size != [samples] or 2 * place < first:
+        return place
+    return first + round((place - first) / samples) * samples
+
+
+def _part(frame: Any, first: int, last: int) -> Any:
+    """Return the samples `first` to `last` of a frame, in its format."""
+    if (first, last) == (0, frame.samples):
+        return frame
+    fifo = av.AudioFifo()
+    fifo.write(frame)
+    if first:
+        fifo.read(first)
+    return fifo.read(last - first)
+
+
+def _trimmed(samples: NDArray[np.float32], track: MediaSource, rate: int, skipped: float = 0.0) -> NDArray[np.float32]:
+    """Remove the padding of an encoder at the end; `skipped` seconds of the track precede the samples."""
     if track.stream.duration is None:
         return samples
-    declared = round(float(track.stream.duration * track.stream.time_base) * rate)
+    declared = round((float(track.stream.duration * track.stream.time_base) - skipped) * rate)
     return samples[:declared] if 0 < declared < len(samples) <= declared + int(_TRIM_SECONDS * rate) else samples
 
 

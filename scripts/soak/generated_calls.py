@@ -151,6 +151,7 @@ OF_COMMANDS: dict[tuple[str, str], list[str]] = {
     ("merge", "output"): ["media.h5", "merged.h5"], ("extract", "output"): ["out.h5", "media.h5"],
     ("report", "runs"): RUNS, ("evaluate", "data"): DATA, ("audit", "data"): ["features.h5"],
     ("ablate", "output"): ["sweep", "out"], ("report", "output"): ["page.html"], ("extract", "shard"): ["0/2", "0/1"],
+    ("extract", "windows"): ["1s", "1s/0.5s"],
     ("manifest", "output"): ["out.csv"], ("search", "model"): ["model", "media_run"],
 }  # fmt: skip
 

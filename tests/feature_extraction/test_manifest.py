@@ -1,5 +1,6 @@
 import os
 import re
+from math import inf
 
 import pytest
 
@@ -132,3 +133,35 @@ def test_a_clip_whose_label_is_empty_has_none(tmp_path, column):
 
 def test_without_a_column_of_splits_all_clips_are_test_clips(tmp_path):
     assert [row.split for row in read_manifest(written(tmp_path, "id,media\na,1\nb,2\n")).rows] == ["test", "test"]
+
+
+def test_start_and_end_cut_a_segment_of_a_named_recording(tmp_path):
+    lines = ["id,media,label,split,start,end", "a,x.mp4,,train,1.5,3", "b,y.mp4,,test,,2", "c,x.mp4,,test,4,"]
+    path = written(tmp_path, "\n".join([*lines, "d,y.mp4,,test,,"]))
+    rows = read_manifest(path).rows
+    assert [(row.segment.start, row.segment.end) for row in rows] == [(1.5, 3), (0, 2), (4, inf), (0, inf)]
+    assert [row.columns["recording"] for row in rows] == ["a", "b", "a", "b"]
+    assert rows[3].segment.is_whole
+    path = written(tmp_path, "id,media,label,split,start,recording\na,x.mp4,,train,1.5,mine\n")
+    assert read_manifest(path).rows[0].columns == {"start": "1.5", "recording": "mine"}
+    assert "recording" not in read_manifest(written(tmp_path, "id,media,label,split\na,1,x,train\n")).rows[0].columns
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "problem"),
+    [
+        ("5", "5", "the end '5' is not after the start '5'"),
+        ("5", "4.9", "the end '4.9' is not after the start '5'"),
+        ("", "0", "the end '0' is not after the start '0'"),
+        ("-1", "2", "the start '-1' is not a number of seconds from 0 to 1e\\+09"),
+        ("0", "00:10", "the end '00:10' is not a number of seconds"),
+        ("nan", "", "the start 'nan' is not a number"),
+        ("1", "inf", "the end 'inf' is not a number"),
+        ("1_0", "", "the start '1_0' is not a number"),
+        ("٣", "", "the start '٣' is not a number"),
+    ],
+)
+def test_a_segment_that_is_none_is_refused(tmp_path, start, end, problem):
+    path = written(tmp_path, f"id,media,label,split,start,end\na,x.mp4,,train,{start},{end}\n")
+    with pytest.raises(InputError, match=f"line 2: {problem}"):
+        read_manifest(path)

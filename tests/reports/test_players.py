@@ -3,8 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aadml.feature_extraction.ground.segment import WHOLE, Segment
+from aadml.reports import players
 from aadml.reports.players import fitting
-from aadml.reports.previews import Preview
+from aadml.reports.previews import Preview, PreviewSource
 
 
 def total(previews):
@@ -26,3 +28,15 @@ def test_a_page_holds_what_there_is_room_for(lengths, room):
         assert after.reason == before.reason
     if sum(len(one.picture) for one in given) <= room:
         assert [one.picture for one in kept] == [one.picture for one in given]
+
+
+def test_a_window_plays_its_part_of_the_recording(tmp_path, monkeypatch):
+    (tmp_path / "manifest.csv").write_text("id,media,label,split,start,end\na,a.wav,,test,,\nb,a.wav,,test,3,4\n")
+    sources = []
+    monkeypatch.setattr(players, "make_previews", lambda wanted, **_: sources.extend(wanted) or [Preview()] * 3)
+    found = players.find_media(tmp_path / "manifest.csv", None)
+    played = players.make_players(found, ["a@1.0-2.5", "b", "a", "c", "c@0.0-1.0"], 1000)
+    assert list(played.previews) == ["a@1.0-2.5", "b", "a"]
+    path = str(tmp_path / "a.wav")
+    segments = [Segment(1.0, 2.5), Segment(3.0, 4.0), WHOLE]
+    assert sources == [PreviewSource(path, path, segment) for segment in segments]

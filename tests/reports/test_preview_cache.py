@@ -6,6 +6,7 @@ import tempfile
 
 import pytest
 
+from aadml.feature_extraction.ground.segment import Segment
 from aadml.reports import previews
 from aadml.reports.previews import Preview, PreviewSource, make_previews, preview_of
 
@@ -43,6 +44,8 @@ def test_a_preview_is_kept_under_the_content_of_its_files_and_the_rules_in_any_o
     others = [key("other", rate=1, side=2), key("", "one", rate=1, side=2), key("one", "one", rate=1, side=2),
               key("one", rate=1, side=3)]  # fmt: skip
     assert len({own, *others}) == 5
+    segments = [previews._key(PreviewSource(str(tmp_path / "one"), "", Segment(0.0, end))) for end in (1.0, 2.0)]
+    assert len({previews._key(PreviewSource(str(tmp_path / "one"), "")), *segments}) == 3
     assert key("", "absent") == ""
 
 

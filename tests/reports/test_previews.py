@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from aadml.data.samples.mp4 import write_mp4
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.media import Clip
 from aadml.feature_extraction.media.encoding import Encoding
 from aadml.reports import previews
@@ -153,3 +154,9 @@ def test_sound_begins_when_the_pictures_do(first, second):
     ):  # sample `place` of the pictures' clock
         wanted = samples[place - late] if 0 <= place - late < len(samples) else 0.0
         assert found[place] == wanted
+
+
+def test_the_preview_of_a_segment_is_its_first_seconds(spoken):
+    whole, part = (PreviewSource("", str(spoken), segment) for segment in (WHOLE, Segment(0.25, 0.5)))
+    lengths = [len(decoded(preview_of(source))[1]) for source in (whole, part)]
+    assert abs(lengths[1] - RATE / 4) < 4096 < lengths[0] - RATE / 4

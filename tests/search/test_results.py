@@ -1,6 +1,7 @@
 """Results of a search as JSON values."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,8 +33,25 @@ def test_the_json_holds_facts_and_hits():
         "nothing_fits": False, "calibration": {"threshold": 0.6, "precision": 0.9, "clips": 40},
         "hits": [
             {"rank": 1, "id": "rain", "score": 0.5, "probability": 0.7, "label": "weather", "split": "test",
-             "columns": {"year": "1999"}, "moment": {"seconds": 1.5, "score": 0.8}, "media": {"audio": "rain.wav"}}
+             "columns": {"year": "1999"}, "range": None, "moment": {"seconds": 1.5, "score": 0.8},
+             "media": {"audio": "rain.wav"}}
         ],
     }  # fmt: skip
     plain = found().to_json()
     assert plain["calibration"] is plain["hits"][0]["moment"] is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown", "values"),
+    [
+        ({"start": "10", "end": "20.5"}, "10.0-20.5 s", [10.0, 20.5]),
+        ({"start": "10", "end": ""}, "10.0- s", [10.0, None]),
+        ({"end": "3"}, "0.0-3.0 s", [0.0, 3.0]),
+        ({"start": "May", "end": "June"}, "", None),
+        ({}, "", None),
+    ],
+)
+def test_a_hit_has_the_times_of_its_segment(columns, shown, values):
+    (hit,) = (content := replace(found(), hits=(replace(found().hits[0], item=Item("a", columns=columns)),))).hits
+    assert hit.range == shown
+    assert content.hit_to_json(1)["range"] == values

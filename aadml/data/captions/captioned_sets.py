@@ -74,7 +74,7 @@ def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
     """Yield a note for each pair of splits that share sound files."""
     for split, other in combinations(SPLITS, 2):
         known = {file.path for file in parts[other].files}
-        if shared := [file.path for file in parts[split].files if file.path and file.path in known]:
+        if shared := list(dict.fromkeys(file.path for file in parts[split].files if file.path and file.path in known)):
             yield f"{split} and {other} share sound files: {len(shared)} ({first_five(shared)})"
 
 
@@ -148,7 +148,8 @@ def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
         written = tuple(row.columns[name] for name in columns if row.columns[name].strip())
         if not written:
             raise InputError(f"{place}: clip '{row.id}' has no caption; add one, or remove the clip")
-        parts.setdefault(row.split, []).append(CaptionedFile(row.id, written, path=row.media["audio"]))
+        file = CaptionedFile(row.id, written, path=row.media["audio"], segment=row.segment)
+        parts.setdefault(row.split, []).append(file)
     return {name: CaptionedPart(files) for name, files in parts.items()}
 
 
@@ -192,7 +193,8 @@ def _clips(
     if part.packed:
         sound: Waveforms | PackedWaveforms = PackedWaveforms(part.packed, torch.tensor([row for _, row, _ in pairs]))
     else:
-        sound = Waveforms(tuple(part.files[row].path for row in usable), clip_of)
+        paths, segments = zip(*((part.files[row].path, part.files[row].segment) for row in usable), strict=True)
+        sound = Waveforms(paths, clip_of, segments=segments)
     names = tuple(part.files[row].name for row in usable)
     number = torch.arange(len(pairs)) - torch.searchsorted(clip_of, clip_of)
     ids = tuple(f"{names[clip]}#{n + 1}" for (clip, _, _), n in zip(pairs, number.tolist(), strict=True))

@@ -8,6 +8,7 @@ from pathlib import Path
 from aadml.data.manifests.table import is_utf8, read_table
 from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.segment import WHOLE, Segment
 
 _CAPTION = re.compile(r"caption(?:_([1-9][0-9]*))?")
 _SHOWN = 5
@@ -22,12 +23,14 @@ class CaptionedFile:
         captions: one or more captions, as written in the table.
         aliases: other names that the file may have on disk.
         path: path of the sound; "" if it is missing, or in a packed file.
+        segment: part of the sound that the captions describe.
     """
 
     name: str
     captions: tuple[str, ...]
     aliases: tuple[str, ...] = ()
     path: str = ""
+    segment: Segment = WHOLE
 
 
 def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:

@@ -17,7 +17,7 @@ from aadml.data.splitting.folds import first_five
 from aadml.data.splitting.split_duplicates import SAMPLE_SEED, DuplicatePair, duplicate_pairs, searched
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.manifest import SPLITS
+from aadml.feature_extraction.manifest import RECORDING, SPLITS
 
 _SHOWN = 5  # examples
 
@@ -126,7 +126,8 @@ def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examinati
     pairs = tuple(duplicate_pairs(content, limit=not near_duplicates))
     counts = {split: len(rows) for split, rows in searched(content, limit=not near_duplicates).items()}
     warnings = chain(
-        content.notes(), _label_warnings(content), _split_warnings(content, classes), _repeat_warnings(duplicates),
+        content.notes(), _label_warnings(content), _split_warnings(content, classes), _recording_warnings(content),
+        _repeat_warnings(duplicates),
         _value_warnings(content, modalities), _pair_warnings(pairs, counts, splits),
     )  # fmt: skip
     return Examination(
@@ -230,6 +231,14 @@ def _split_warnings(content: FeatureFile, classes: Mapping[str, Mapping[str, int
             yield f"there are no {split} clips"
         elif absent:
             yield f"classes without {split} clips: {first_five(absent)}"
+
+
+def _recording_warnings(content: FeatureFile) -> Iterator[str]:
+    names = content.columns.get(RECORDING, ())
+    for pair, count in find_duplicates(names, content.splits, names).across.items() if names else ():
+        first, second = (set(np.asarray(names)[content.rows(split)]) for split in pair.split("-"))
+        if count:
+            yield f"recordings with clips in both splits of {pair}: {count} ({first_five(sorted(first & second))})"
 
 
 def _repeat_warnings(duplicates: Mapping[str, Duplicates]) -> Iterator[str]:

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any
 
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from torch import Tensor
 from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.loading import ItemSource
 from aadml.feature_extraction.ground.file_content import file_digest
+from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 
 THREADS = min(8, os.cpu_count() or 1)
@@ -25,13 +27,14 @@ class MediaFiles(ItemSource):
     A file that cannot be decoded causes one warning and an entry in `failures`.
 
     Attributes:
-        paths: the f files.
+        paths: the f files; a file of several segments is repeated.
         items: (n,) int64, the file of each item.
         inputs: sound or frames to decode; None until a network defines them.
         shortest: minimum length in seconds; shorter files are left out.
         cache: cache of decoded media, by the content of their file; None for no cache.
-        failures: path -> reason why it could not be decoded; shared by all sources selected from one source.
+        failures: name of a file -> reason why it could not be decoded; shared by all sources selected from one source.
         known: path -> SHA-256 of the file; shared like `failures`.
+        segments: part of each file; empty for whole files.
     """
 
     paths: tuple[str, ...]
@@ -41,15 +44,30 @@ class MediaFiles(ItemSource):
     cache: ArrayCache | None = None
     failures: dict[str, str] = field(default_factory=dict)
     known: dict[str, bytes] = field(default_factory=dict)
+    segments: tuple[Segment, ...] = ()
+
+    def segment(self, file: int) -> Segment:
+        """Return the part of a file that is decoded."""
+        return self.segments[file] if self.segments else WHOLE
+
+    def name(self, file: int) -> str:
+        """Return the path of a file, with the times of its segment."""
+        return self.segment(file).named(self.paths[file])
 
     def content(self) -> Iterator[bytes]:
-        """Yield the SHA-256 of every file in use and the file of each item, for the hash of the data."""
+        """Yield the SHA-256 of every file or segment in use and the file of each item, for the hash of the data."""
         used, place = self.items.unique(return_inverse=True)
         yield from replace(self, known={}).sums(used.tolist())
         yield place.numpy().tobytes()
 
     def sums(self, files: Sequence[int]) -> list[bytes]:
-        """Return the SHA-256 of the files with indices `files`; empty for an unreadable file."""
+        """Return the SHA-256 of the files or segments with indices `files`; empty for an unreadable file."""
+        names = [str(self.segment(file)).encode() for file in files]
+        sums = zip(self.recordings(files), names, strict=True)
+        return [sha256(content + name).digest() if content and name else content for content, name in sums]
+
+    def recordings(self, files: Sequence[int]) -> list[bytes]:
+        """Return the SHA-256 of the whole files with indices `files`; empty for an unreadable file."""
         paths = [self.paths[i] for i in files]
         missing = [path for path in dict.fromkeys(paths) if path not in self.known]
         with ThreadPoolExecutor(THREADS) as pool:
@@ -65,21 +83,21 @@ class MediaFiles(ItemSource):
         used = list(dict.fromkeys(files))
         keys = [self._key(content) for content in self.sums(used)] if self.cache is not None else [""] * len(used)
         with ThreadPoolExecutor(max(1, min(THREADS, len(used)))) as pool:
-            arrays = dict(zip(used, pool.map(self._decoded, [self.paths[i] for i in used], keys), strict=True))
+            arrays = dict(zip(used, pool.map(self._decoded, used, keys), strict=True))
         return [arrays[i] for i in files]
 
-    def _decoded(self, path: str, key: str) -> NDArray[Any] | None:
+    def _decoded(self, file: int, key: str) -> NDArray[Any] | None:
         assert self.inputs is not None
-        cache = self.cache if key else None
-        if path in self.failures:
+        cache, name = self.cache if key else None, self.name(file)
+        if name in self.failures:
             return None
         if cache is not None and (cached := cache.get(key)) is not None:
             return cached
         try:
-            values = decode(path, self.inputs, Limits(), self.shortest).values
+            values = decode(self.paths[file], self.inputs, Limits(), self.shortest, self.segment(file)).values
         except MediaFailure as failure:
-            self.failures[path] = f"{failure.reason}: {failure.detail}"
-            warnings.warn(f"{path}: the file was left out ({self.failures[path]})", stacklevel=2)
+            self.failures[name] = f"{failure.reason}: {failure.detail}"
+            warnings.warn(f"{name}: the file was left out ({self.failures[name]})", stacklevel=2)
             return None
         if cache is not None:
             cache.add(key, values)

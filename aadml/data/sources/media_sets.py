@@ -76,9 +76,11 @@ def with_media(splits: Splits, manifest: Manifest) -> Splits:
 def _source(manifest: Manifest, modality: str) -> MediaFiles | Captions:
     if modality == "text":
         return Captions(tuple(text for row in manifest.rows for text in _texts(row)))
-    media = tuple(row.media[modality] for row in manifest.rows)
-    paths = {path: number for number, path in enumerate(dict.fromkeys(media))}
-    return MediaFiles(tuple(paths), torch.tensor([paths[path] for path in media], dtype=torch.int64))
+    media = [(row.media[modality], row.segment) for row in manifest.rows]
+    numbers = {clip: number for number, clip in enumerate(dict.fromkeys(media))}
+    items = torch.tensor([numbers[clip] for clip in media], dtype=torch.int64)
+    paths, segments = zip(*numbers, strict=True)
+    return MediaFiles(paths, items, segments=segments)
 
 
 def _texts(row: Row) -> list[str]:

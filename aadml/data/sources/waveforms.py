@@ -86,6 +86,8 @@ class PackedWaveforms(ItemSource):
         """Return the SHA-256 of the samples of the rows with indices `files`."""
         return [hashlib.sha256(sound.tobytes()).digest() for sound in self.decoded(files)]
 
+    recordings = sums
+
     def batch(self, index: Tensor) -> list[NDArray[np.float32]]:
         """Return the samples (s,) of the items `index` (b,)."""
         return self.decoded(self.items[index].tolist())

@@ -113,7 +113,7 @@ class HubInput(ResizedBuffers):
             shortest = getattr(preparation, "minimum_seconds", 0.0)
             files = MediaFiles(
                 features.paths, features.items, preparation.inputs, shortest, loading.disk, features.failures,
-                features.known,
+                features.known, features.segments,
             )  # fmt: skip
             return NetworkItems(files, preparation.items, files.items, loading)
         return features

@@ -97,7 +97,8 @@
     const chance = hit.probability === null ? `score ${hit.score.toFixed(4)}`
       : `probability ${percent(hit.probability)} (score ${hit.score.toFixed(4)})`;
     const when = hit.moment ? `best at ${hit.moment.seconds.toFixed(1)} s` : "";
-    item.append(figure, id, make("p", [chance, hit.label, when].filter(Boolean).join(" · "), "facts"));
+    const range = hit.range ? `${hit.range[0]}-${hit.range[1] ?? ""} s` : "";
+    item.append(figure, id, make("p", [chance, hit.label, range, when].filter(Boolean).join(" · "), "facts"));
     const columns = Object.entries(hit.columns);
     if (columns.length) {
       const details = make("details", "", "facts");

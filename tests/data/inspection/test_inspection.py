@@ -136,3 +136,10 @@ def test_negative_labels_and_a_single_class_are_reported(write_h5, split_keys):
     warnings = inspect(write_h5(**split_keys)).warnings
     assert "classes with a negative number, which often stands for no label: -7" in warnings
     assert "all labeled clips have the class '-7', so each clip is relevant to each query" in warnings
+
+
+def test_a_recording_with_clips_in_two_splits_is_reported_once(make_content):
+    content = make_content([0, 0, 0, 1, 1, 1], ["train", "train", "test", "test", "train", "train"])
+    assert "recordings" not in warnings(content)
+    content = replace(content, columns={"recording": ("a", "a", "a", "b", "c", "d")})
+    assert "recordings with clips in both splits of train-test: 1 (a)" in warnings(content)

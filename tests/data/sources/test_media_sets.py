@@ -1,0 +1,60 @@
+"""Segments of recordings as items that a network decodes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from aadml.comparison.clips import Clips, Splits
+from aadml.data.sources.array_cache import ArrayCache
+from aadml.data.sources.media_files import MediaFiles
+from aadml.data.sources.media_sets import read_media, with_media
+from aadml.data.sources.waveforms import Waveforms
+from aadml.feature_extraction.ground.segment import WHOLE, Segment
+from aadml.feature_extraction.media import Sound
+from aadml.protocols.audit_checks import _equal_sounds
+from tests.sound_files import RATE, noise, write_wav
+
+
+@pytest.fixture
+def recording(tmp_path):
+    return write_wav(tmp_path / "a.wav", noise(6 * RATE))
+
+
+def clips(features):
+    labels = torch.zeros(len(features), dtype=torch.int64)
+    return Clips({"audio": features}, labels, tuple(map(str, range(len(features)))), ("0",))
+
+
+def test_rows_are_segments_of_their_recording(recording, tmp_path):
+    rows = [f"{n},a.wav,,{split},{n},{n + 1}" for n, split in enumerate(["train", "valid", "test", "test"])]
+    (tmp_path / "m.csv").write_text("\n".join(["id,media,label,split,start,end", *rows]))
+    content, manifest = read_media(tmp_path / "m.csv", ["audio"])
+    numbers = torch.from_numpy(content.features["audio"])
+    source = with_media(Splits(*(clips(part) for part in (numbers[:1], numbers[1:2], numbers[2:]))), manifest).test
+    files = source["audio"]
+    assert [files.name(file) for file in files.items.tolist()] == [f"{recording}@2.0-3.0", f"{recording}@3.0-4.0"]
+    (sound,) = replace(files, inputs=Sound(RATE)).batch(torch.tensor([1]))
+    np.testing.assert_allclose(sound, noise(6 * RATE)[3 * RATE : 4 * RATE] / 32768, atol=1e-6)
+
+
+def test_a_cache_distinguishes_segments_and_a_failure_leaves_the_others(recording, tmp_path, monkeypatch):
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
+    segments = (Segment(0.0, 1.0), Segment(2.0, 4.0), Segment(7.0, 8.0), WHOLE)
+    files = MediaFiles((recording,) * 4, torch.arange(4), Sound(RATE), cache=ArrayCache(1 << 22), segments=segments)
+    with pytest.warns(UserWarning, match=r"a.wav@7.0-8.0: the file was left out \(outside"):
+        first = files.batch(torch.arange(4))
+    assert [None if sound is None else len(sound) for sound in first] == [RATE, 2 * RATE, None, 6 * RATE]
+    for sound, again in zip(first, files.batch(torch.arange(4)), strict=True):
+        np.testing.assert_array_equal(sound, again)
+    assert len(set(files.sums(range(4)))) == 4
+    assert files.sums([3]) == MediaFiles((recording,), torch.arange(1)).sums([0])
+
+
+def test_segments_of_one_file_in_two_splits_are_one_shared_recording(recording):
+    def sounds(*segments):
+        return clips(Waveforms((recording,) * len(segments), torch.arange(len(segments)), segments=segments))
+
+    shared = _equal_sounds(sounds(Segment(0.0, 1.0), Segment(1.0, 2.0)), sounds(Segment(3.0, 4.0)), "audio")
+    assert shared == [f"{recording} = {recording}"]

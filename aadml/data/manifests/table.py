@@ -95,14 +95,18 @@ def table(
     _check(clips, [line for line, _ in rows], named="id" in roles, labeled=label is not None, place=str(source))
     if first_label:
         clips = [replace(clip, labels=clip.labels[:1]) for clip in clips]
+    return Listing(_identified(clips, folder, named="id" in roles), tuple(_notes(clips, names, labeled=not no_labels)))
+
+
+def _identified(clips: Sequence[ListedClip], folder: Path, *, named: bool) -> tuple[ListedClip, ...]:
+    """Return the clips with ids and recordings; `named` if the table has ids."""
     files = [clip.media for clip in clips]
     equal, counts = equal_files(dict.fromkeys(files)), Counter(files)
-    ids = [clip.id for clip in clips] if "id" in roles else unique_names(files, folder)
-    entries = tuple(
+    ids = [clip.id for clip in clips] if named else unique_names(files, folder)
+    return tuple(
         replace(clip, id=name, source=equal.get(clip.media, str(clip.media) if counts[clip.media] > 1 else ""))
         for name, clip in zip(ids, clips, strict=True)
     )
-    return Listing(entries, tuple(_notes(clips, names, labeled=not no_labels)))
 
 
 def read_table(

@@ -9,7 +9,8 @@ from aadml.feature_extraction.media.fingerprints import MOMENTS, PARTS, SIDE, SI
 
 def mirrored(pictures: Tensor) -> Tensor:
     """Return the fingerprints (n, 256) of pictures that are mirrored from left to right."""
-    return pictures.unflatten(1, (MOMENTS, SIDE, SIDE)).flip(3).flatten(1)
+    grays: Tensor = pictures.unflatten(1, (MOMENTS, SIDE, SIDE))
+    return grays.flip(3).flatten(1)
 
 
 def without_start(both: Tensor, parts: int) -> Tensor:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from aadml.feature_extraction.jobs.job import extract
     from aadml.feature_extraction.jobs.merge import merge
     from aadml.feature_extraction.jobs.status import status
+    from aadml.feature_extraction.jobs.weights import weights
     from aadml.model.model import Model
     from aadml.papers.reproduction import reproduce
     from aadml.reports.run_page import write_report as report
@@ -85,6 +86,7 @@ __all__ = [
     "serve",
     "status",
     "verify",
+    "weights",
 ]
 
 _HOMES = {
@@ -121,6 +123,7 @@ _HOMES = {
     "serve": "aadml.search.app:serve",
     "status": "aadml.feature_extraction.jobs.status:status",
     "verify": "aadml.search.verify:verify",
+    "weights": "aadml.feature_extraction.jobs.weights:weights",
 }
 
 _EXTRAS = {"starlette", "uvicorn"}

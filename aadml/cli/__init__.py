@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": "Run a first session: sample clips, features, a model, its score and page, an index.",
     "sample-data": "Render the sample clips (real MP4 files with sound) and their manifest.",
     "manifest": "List the media of a data set (AVE, VEGAS, one folder per class) as a manifest.",
+    "weights": "List, download or verify the weight files of published networks.",
     "extract": "Turn a manifest of media into a feature file.",
     "status": "Show the progress of an extraction job: clips done, rate, time left, failures.",
     "merge": "Join the shards of an extraction job, after a check that no shard is missing.",

@@ -44,6 +44,7 @@ def vggish_hub(*, weights: str = "auto") -> Extractor:
     """
     model = PUBLISHED if weights == "auto" else weights
     embed, folder = _loaded(model)
+    _embedded(embed, np.zeros(_SHORTEST, dtype=np.float32))  # raises InputError for a model of another kind
     parameters = {
         "model": PUBLISHED if model == PUBLISHED else "a SavedModel of one's own",
         "weights": sha256(folder),

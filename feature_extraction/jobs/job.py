@@ -6,15 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
+from aadml.feature_extraction.engines import engine_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import Options
 from aadml.feature_extraction.ground.processor_time import require_seconds
 from aadml.feature_extraction.ground.registry import lookup
+from aadml.feature_extraction.jobs.assembly import refuse_foreign
 from aadml.feature_extraction.jobs.extract import ExtractionOutcome, execute
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.jobs.recipes import RECIPES
 from aadml.feature_extraction.jobs.shard_names import shard_path
+from aadml.feature_extraction.jobs.trial import try_out
+from aadml.feature_extraction.jobs.weights import fetch
 from aadml.feature_extraction.jobs.windows import read_windows, windowed
 from aadml.feature_extraction.manifest import Manifest, read_manifest
 from aadml.feature_extraction.media import Limits
@@ -48,6 +52,8 @@ def extract(
     progress: Callable[[int, int], None] | None = None,
 ) -> ExtractionOutcome:
     """Extract features from the media of a manifest into a feature file.
+
+    Output, weights and extractors are checked before the first clip is decoded: extractors of the user on noise.
 
     Only modalities with a named extractor are extracted. If no extractor is named, the extractors are `log-mel` for
     sound and `hog-color` for pictures. A modality that every clip lacks is not written. A clip that lacks one modality
@@ -87,12 +93,17 @@ def extract(
     require_seconds("max seconds", max_seconds)
     rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
     search_beside(Path(rows.path))
+    place = shard_path(output, shard)
+    refuse_foreign(place)
+    engine_of(engine)
     if windows is not None:
         rows = windowed(rows, read_windows(windows), workers)
     names = {"audio": audio, "visual": visual, "text": text}
     extractors = choose_extractors(names, options, weights, recipe, rows)
+    for each in extractors:
+        try_out(each)
     plan = ExtractionPlan(
-        rows, shard_path(output, shard), extractors, engine=engine, workers=workers, time_limit=time_limit,
+        rows, place, extractors, engine=engine, workers=workers, time_limit=time_limit,
         limits=Limits(seconds=max_seconds), shard=shard, retry_failed=retry_failed, sequence=sequence, command=command,
     )  # fmt: skip
     return execute(plan, progress)
@@ -123,6 +134,8 @@ def choose_extractors(
                 "extract: --recipe sets both extractors, so --audio and --visual cannot be passed; leave both out"
             )
         named = lookup(RECIPES, recipe, "recipe of features")
+        if weights is None and not options:
+            fetch(named.weights)  # all files before the first network is built
         both = {**names, "audio": named.audio, "visual": named.visual}
         extractors = choose_extractors(both, named.with_options(options, weights=weights), weights)
         return [replace(each, about={**each.about, "recipe": recipe}) for each in extractors]

@@ -19,12 +19,14 @@ class ExtractionRecipe:
         audio: name of the audio extractor.
         visual: name of the visual extractor.
         options: modality -> option -> value.
+        weights: keys of `WEIGHTS`: the files that the extractors read with these options.
     """
 
     description: str
     audio: str
     visual: str
     options: Options
+    weights: tuple[str, ...]
 
     def with_options(self, overrides: Options | None, *, weights: str | None) -> Options:
         """Return the options of the recipe with overrides; its weights are left out if `weights` is not None."""
@@ -36,11 +38,13 @@ class ExtractionRecipe:
         return {name: {**defaults.get(name, {}), **changes.get(name, {})} for name in {**defaults, **changes}}
 
 
-def _paper(description: str, variant: str, visual: Mapping[str, str | bool]) -> ExtractionRecipe:
-    return ExtractionRecipe(description, "vggish", "inception-v3", {"audio": {"variant": variant}, "visual": visual})
+def _paper(description: str, variant: str, visual: Mapping[str, str | bool], *weights: str) -> ExtractionRecipe:
+    options = {"audio": {"variant": variant}, "visual": visual}
+    return ExtractionRecipe(description, "vggish", "inception-v3", options, ("vggish", *weights))
 
 
 _YOUTUBE8M: Mapping[str, str | bool] = {"weights": "inception-v3-2015", "reduction": "youtube-8m"}
+_YOUTUBE8M_FILES = ("inception-v3-2015", "youtube-8m-pca")
 
 
 RECIPES = {
@@ -48,20 +52,33 @@ RECIPES = {
         "VGGish after its last ReLU (non-negative, sparse); Inception-V3 with YouTube-8M's PCA to 1,024",
         "post-relu",
         _YOUTUBE8M,
+        *_YOUTUBE8M_FILES,
     ),
     "paper-pre-activation": _paper(
-        "VGGish before its last ReLU; Inception-V3 with YouTube-8M's PCA to 1,024", "pre-activation", _YOUTUBE8M
+        "VGGish before its last ReLU; Inception-V3 with YouTube-8M's PCA to 1,024",
+        "pre-activation",
+        _YOUTUBE8M,
+        *_YOUTUBE8M_FILES,
     ),
-    "paper-pca": _paper("VGGish after AudioSet's PCA; Inception-V3 with YouTube-8M's PCA to 1,024", "pca", _YOUTUBE8M),
+    "paper-pca": _paper(
+        "VGGish after AudioSet's PCA; Inception-V3 with YouTube-8M's PCA to 1,024",
+        "pca",
+        _YOUTUBE8M,
+        "vggish-pca",
+        *_YOUTUBE8M_FILES,
+    ),
     "paper-8bit": _paper(
         "VGGish in 8 bits, as in the AudioSet release; Inception-V3 in 8 bits, as in the YouTube-8M release",
         "pca-8bit",
         {**_YOUTUBE8M, "eight_bit": True},
+        "vggish-pca",
+        *_YOUTUBE8M_FILES,
     ),
     "paper-own-pca": _paper(
         "VGGish after its last ReLU; torchvision's Inception-V3 with a PCA of the training frames to 1,024",
         "post-relu",
         {"reduction": "own-pca"},
+        "inception-v3",
     ),
 }
 """Recipes by name; the last recipe does not need the matrices of YouTube-8M."""

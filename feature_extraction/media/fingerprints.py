@@ -19,7 +19,8 @@ from scipy import fft
 SIZE = 256
 """Bytes of a fingerprint; all are zero if nothing can be compared (silence, a picture of a single gray)."""
 
-_PARTS, _BANDS = 16, 16
+PARTS, _BANDS = 16, 16
+"""Parts of the time (rows of the fingerprint of sound), and bands of frequency."""
 _LOWEST, _HIGHEST = 100.0, 3500.0  # Hz
 _RATE = 8000  # Hz, approximate rate to which sound is reduced first
 _SECONDS = 0.06  # minimum length of a window
@@ -27,7 +28,8 @@ _DECIBELS, _STEPS = 12.0, 12.0  # range below the loudest part, and levels per d
 _LOUDEST = 8  # number of loudest values whose mean is the reference
 _SILENT = 1e-9
 _BLOCK = 512  # windows transformed at once
-_MOMENTS, _SIDE = 4, 8
+MOMENTS, SIDE = 4, 8
+"""Gray pictures of a fingerprint of frames, and the pixels of their sides."""
 _GRAYS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 _FLAT = 4.0  # gray levels between the darkest and the brightest pixel
 
@@ -48,10 +50,10 @@ def sound_fingerprint(samples: NDArray[np.float32], sample_rate: int) -> NDArray
         padded = np.pad(samples, (0, -len(samples) % factor))
         samples = padded.reshape(-1, factor) @ np.full(factor, 1 / factor, dtype=np.float32)
     samples = np.pad(samples, (0, max(0, window - len(samples))))
-    step = max(1, min(window, len(samples) // (4 * _PARTS)))
+    step = max(1, min(window, len(samples) // (4 * PARTS)))
     windows = np.lib.stride_tricks.sliding_window_view(samples, window)[::step]
     energies = [_power(windows[start : start + _BLOCK] * shape) @ bands for start in range(0, len(windows), _BLOCK)]
-    energy = np.maximum(_means(np.concatenate(energies), _PARTS), 0.0)  # (parts, bands)
+    energy = np.maximum(_means(np.concatenate(energies), PARTS), 0.0)  # (parts, bands)
     loudest = np.sort(energy, axis=None)[-_LOUDEST:].mean()
     if loudest <= _SILENT:
         return np.zeros(SIZE, dtype=np.uint8)
@@ -61,8 +63,8 @@ def sound_fingerprint(samples: NDArray[np.float32], sample_rate: int) -> NDArray
 
 def picture_fingerprint(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Compute the fingerprint of frames (t, height, width, 3) RGB: (256,)."""
-    small = [cv2.resize(frame, (_SIDE, _SIDE), interpolation=cv2.INTER_AREA) for frame in frames]
-    grays = _means(np.stack(small).astype(np.float32) @ _GRAYS, _MOMENTS)
+    small = [cv2.resize(frame, (SIDE, SIDE), interpolation=cv2.INTER_AREA) for frame in frames]
+    grays = _means(np.stack(small).astype(np.float32) @ _GRAYS, MOMENTS)
     if grays.max() - grays.min() < _FLAT:
         return np.zeros(SIZE, dtype=np.uint8)
     return _bytes(128 + grays - grays.mean())
@@ -76,7 +78,7 @@ def _power(windows: NDArray[np.float32]) -> NDArray[np.float32]:
 @cache
 def _smoothing() -> NDArray[np.float64]:
     """Return the matrix (parts, parts) that averages each part with its neighbors twice, with weights 1, 2, 1."""
-    around = np.pad(np.eye(_PARTS), ((1, 1), (0, 0)), mode="edge")
+    around = np.pad(np.eye(PARTS), ((1, 1), (0, 0)), mode="edge")
     once = (around[:-2] + 2 * around[1:-1] + around[2:]) / 4
     return np.asarray(once @ once, dtype=np.float64)
 

@@ -1,57 +1,122 @@
-"""Download of a published file, verified before it appears under its name."""
+"""Download of a published file, verified before it appears under its name; a broken download is continued."""
 
+import errno
+import hashlib
 import http.client
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from glob import escape
 from pathlib import Path
+from typing import Any
 
-from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.atomic import flush_to_disk
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.locks import locked
 from aadml.feature_extraction.ground.progress_bar import Bar
 
 _TIMEOUT = 30.0  # seconds without a byte from the server
 _PIECE = 1 << 20  # bytes read at once
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
 def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
     """Download `url` to `target`, with a progress bar on a terminal.
 
+    A connection that breaks leaves a part beside `target`. The next call continues the part if the server still has
+    the same file (by its ETag or date). Processes that need files of the same folder wait for each other.
+
     Args:
         url: address of the file, http or https.
-        target: final path.
+        target: final path; an existing file is kept.
         check: function that raises InputError for wrong content; the content is then deleted.
 
     Raises:
-        InputError: the server cannot be reached, does not have the file, closes the connection, or sends other content.
+        InputError: the server cannot be reached, does not have the file, closes the connection, or sends other content;
+            or the file cannot be written.
     """
     if not url.startswith(("http://", "https://")):
         raise InputError(f"{url}: is not an http or https address; pass an address of either kind")
-    with atomic_path(target) as temporary:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(target.parent, os.O_RDONLY)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    try:
+        with locked(folder, target.with_name(".lock"), f"{target}: another process downloads it", wait=True):
+            if not target.is_file():
+                _download(url, target, check)
+    finally:
+        os.close(folder)
+
+
+def _download(url: str, target: Path, check: Callable[[Path], None]) -> None:
+    try:
+        part = _received(url, target)
         try:
-            _fetch(url, temporary, target.name)
-        except (http.client.HTTPException, OSError) as error:  # URLError is an OSError
-            raise InputError(_explanation(error)) from error
-        check(temporary)
+            check(part)
+        except InputError:
+            part.unlink()
+            raise
+        flush_to_disk(part)
+        part.replace(target)
+        for leftover in target.parent.glob(f".{escape(target.name)}.*.part"):  # of earlier versions of the file
+            leftover.unlink()
+    except urllib.error.HTTPError as error:
+        with error:
+            raise InputError(f"the server returned {error.code} {error.reason}") from error
+    except http.client.IncompleteRead as error:
+        rest = f"{error.expected:,} bytes before the end" if error.expected else "before the end"
+        raise InputError(f"the connection broke {rest}; run the same command again") from error
+    except (http.client.HTTPException, OSError) as error:  # URLError is an OSError
+        if isinstance(error, OSError) and (error.filename or error.errno in _OF_THE_DISK):
+            raise _unwritable(target, error) from error
+        reason = getattr(error, "reason", error)
+        detail = getattr(reason, "strerror", None) or reason or type(error).__name__
+        raise InputError(f"the connection failed: {detail}") from error
 
 
-def _fetch(url: str, path: Path, name: str) -> None:
-    request = urllib.request.Request(url, headers={"User-Agent": "aadml"})
-    with urllib.request.urlopen(request, timeout=_TIMEOUT) as response, path.open("wb") as file:
+def _received(url: str, target: Path) -> Path:
+    """Receive a file, or the rest of its part; return the path of the complete content."""
+    with _opened(url) as response:
         length = int(response.headers.get("Content-Length") or 0)
-        with Bar(length or None, "B", name, scaled=True) as bar:
-            while piece := response.read(_PIECE):
-                file.write(piece)
-                bar.show(file.tell())
+        validator = response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
+        version = hashlib.sha256(f"{validator} {length}".encode()).hexdigest()[:8]
+        part = target.with_name(f".{target.name}.{version}.part")
+        done = part.stat().st_size if part.exists() and validator else 0
+        if not 0 < done <= length:
+            try:
+                _write(response, part, 0, length)
+            except BaseException:
+                if not validator:  # cannot be continued
+                    part.unlink(missing_ok=True)
+                raise
+            return part
+    if done < length:
+        with _opened(url, done) as response:
+            continues = response.status == 206
+            _write(response, part, done if continues else 0, length)
+    return part
+
+
+def _opened(url: str, start: int = 0) -> Any:
+    """Open an address, from byte `start` on."""
+    headers = {"User-Agent": "aadml"} | ({"Range": f"bytes={start}-"} if start else {})
+    return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT)
+
+
+def _write(response: Any, part: Path, start: int, length: int) -> None:
+    """Write a response to a part that has `start` bytes already; `length` is the size of the file, 0 if unknown."""
+    with part.open("ab" if start else "wb") as file, Bar(length or None, "B", part.name[1:-14], scaled=True) as bar:
+        while piece := response.read(_PIECE):
+            file.write(piece)
+            bar.show(file.tell())
         if file.tell() < length:
             raise http.client.IncompleteRead(b"", length - file.tell())
 
 
-def _explanation(error: BaseException) -> str:
-    if isinstance(error, urllib.error.HTTPError):
-        with error:
-            return f"the server returned {error.code} {error.reason}"
-    if isinstance(error, http.client.IncompleteRead):
-        return f"the connection broke {error.expected:,} bytes before the end; run the same command again"
-    reason = getattr(error, "reason", error)
-    return f"the connection failed: {getattr(reason, 'strerror', None) or reason or type(error).__name__}"
+def _unwritable(target: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{target}: cannot be written ({error.strerror}); free some space, or set AADML_CACHE to another folder"
+    )

@@ -7,9 +7,10 @@ from torch import Tensor
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.weights.table import WEIGHTS, recognize, weights_folder, weights_path
-from aadml.feature_extraction.weights.tensor_files import read_tensors, sha256
+from aadml.feature_extraction.weights.tensor_files import read_tensors, refuse_keras, sha256
 
 _ENDINGS = (".safetensors", ".pth", ".pt", ".ckpt", ".npz")
+_KERAS = (".h5", ".keras")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ def _in_folder(folder: Path, published: str) -> Path:
     if (folder / "saved_model.pb").is_file():
         raise InputError(f"weights {folder} is a TensorFlow SavedModel; pass --audio vggish-hub for such a network")
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix in _ENDINGS)
+    for foreign in folder.iterdir() if not files else ():
+        if foreign.suffix in _KERAS and foreign.is_file():
+            refuse_keras(foreign)
     if len(files) != 1:
         names = ", ".join(file.name for file in files) or "none"
         raise InputError(

@@ -3,10 +3,12 @@
 import json
 import logging
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
-from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.atomic import atomic_path, write_text
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.registry import lookup
@@ -40,6 +42,17 @@ class WeightFile:
     md5: str | None = None
     sha256: str | None = None
     direct: bool = True
+
+    @property
+    def check(self) -> str:
+        """Facts that a download is compared with, besides the SHA-256 of the first download."""
+        kinds = ["the size"] if self.size else []
+        kinds += ["the MD5 of the publisher"] if self.md5 else []
+        if self.sha256:
+            digits = len(self.sha256)
+            kinds.append("the SHA-256" if digits == 64 else f"the first {digits} digits of the SHA-256")
+        unpinned = ["the address is of the newest revision, not of a fixed one"] if "/resolve/main/" in self.url else []
+        return "; ".join([" and ".join(kinds) or "no published checksum", *unpinned])
 
 
 _VGGISH = "Hershey et al., CNN Architectures for Large-Scale Audio Classification, ICASSP 2017"
@@ -130,33 +143,52 @@ def weights_folder() -> Path:
         raise InputError(f"cache: this user has no home directory ({error}); set AADML_CACHE to a folder") from error
 
 
-def weights_path(name: str) -> Path:
-    """Return the path of a published file in the cache, downloaded if it is absent, and verified.
+def weights_path(name: str, folder: Path | None = None) -> Path:
+    """Return the path of a published file in the cache, obtained if it is absent, and verified.
 
-    A file without a published checksum is trusted at first use, with a warning. Its SHA-256 is recorded and checked
-    from then on.
+    A file without a published checksum is trusted at first use, with a warning. Its SHA-256 is recorded in
+    `checksums.json` of the cache and checked from then on, also before a later download is accepted.
 
     Args:
         name: a key of `WEIGHTS`.
+        folder: folder with the file, which is copied to the cache; None to download the file from its address, or from
+            the folder of files at $AADML_MIRROR.
 
     Raises:
-        InputError: the file is absent and cannot be downloaded (the message contains file, address and folder), or its
+        InputError: the file is absent and cannot be obtained (the message contains file, address and folder), or its
             content differs from the published file.
     """
     entry = published(name)
     path = weights_folder() / entry.file
     if not path.is_file():
-        try:
-            if not entry.direct:
-                raise InputError("the file must be downloaded by hand")
-            download(entry.url, path, check=lambda part: _verify(entry, part))
-        except InputError as error:
-            raise type(error)(
-                f"{name}: the file {entry.file} is not in {path.parent} and was not downloaded ({error}); "
-                f"download the file from {entry.url} into {path.parent} under that name"
-            ) from error
+        if folder is None:
+            _fetch(name, entry, path)
+        else:
+            _copy(entry, folder / entry.file, path)
     verify(name)
     return path
+
+
+def _fetch(name: str, entry: WeightFile, path: Path) -> None:
+    mirror = os.environ.get("AADML_MIRROR")
+    url = f"{mirror.rstrip('/')}/{quote(entry.file)}" if mirror else entry.url
+    try:
+        if not entry.direct and not mirror:
+            raise InputError("the file must be downloaded by hand")
+        download(url, path, check=lambda part: _verify(entry, part))
+    except InputError as error:
+        raise type(error)(
+            f"{name}: the file {entry.file} is not in {path.parent} and was not downloaded ({error}); "
+            f"download the file from {url} and run `aadml weights get {name} --from FOLDER` with its folder"
+        ) from error
+
+
+def _copy(entry: WeightFile, source: Path, path: Path) -> None:
+    if not source.is_file():
+        raise InputError(f"{source}: no such file; download the file from {entry.url} into this folder")
+    with atomic_path(path) as temporary:
+        shutil.copyfile(source, temporary)
+        _verify(entry, temporary)
 
 
 def published(name: str) -> WeightFile:
@@ -175,16 +207,11 @@ def verify(name: str) -> str:
     """
     entry = published(name)
     path = weights_folder() / entry.file
-    records = _records(path.parent)
+    records = recorded_checksums()
     checksum = file_digest(path)
     if records.get(entry.file) == checksum:
         return checksum
     _verify(entry, path)
-    if entry.file in records:
-        raise DamagedFileError(
-            f"{path}: its SHA-256 is {checksum[:16]}..., but was {records[entry.file][:16]}... at first use; "
-            f"if the change is intended, delete its line in {path.parent / 'checksums.json'}"
-        )
     if not (entry.md5 or entry.sha256):
         _log.warning(
             "%s: no checksum is published, so the file is trusted at first use, and its SHA-256 is recorded (%s)",
@@ -206,7 +233,7 @@ def recognize(checksum: str, path: Path) -> str | None:
         checksum: SHA-256 of the file.
         path: path of the file, which may have any name; read again for the MD5 that some publishers state.
     """
-    recorded = {sha256: file for file, sha256 in _records(weights_folder()).items()}
+    recorded = {sha256: file for file, sha256 in recorded_checksums().items()}
     for name, entry in WEIGHTS.items():
         if recorded.get(checksum) == entry.file or (entry.sha256 and checksum.startswith(entry.sha256)):
             return name
@@ -215,25 +242,37 @@ def recognize(checksum: str, path: Path) -> str | None:
 
 
 def _verify(entry: WeightFile, path: Path) -> None:
-    size = path.stat().st_size
+    """Raise DamagedFileError if a file does not have the published content, or the content of its first use."""
+    size, place = path.stat().st_size, weights_folder() / entry.file
     if entry.size is not None and size != entry.size:
         raise DamagedFileError(
-            f"{path}: has {size:,} bytes, but the published file has {entry.size:,}; pass the published file, undamaged"
+            f"{place}: has {size:,} bytes, but the published file has {entry.size:,}; pass the published file, "
+            "undamaged"
         )
     for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):
         if expected and not (digest := file_digest(path, kind)).startswith(expected):
             raise DamagedFileError(
-                f"{path}: its {kind} is {digest}, not the published {expected}; pass the published file, undamaged"
+                f"{place}: its {kind} is {digest}, not the published {expected}; pass the published file, undamaged"
             )
+    recorded = recorded_checksums().get(entry.file)
+    if recorded and (digest := file_digest(path)) != recorded:
+        raise DamagedFileError(
+            f"{place}: its SHA-256 is {digest[:16]}..., but was {recorded[:16]}... at first use; "
+            f"if the change is intended, delete its line in {place.with_name('checksums.json')}"
+        )
 
 
-def _records(folder: Path) -> dict[str, str]:
+def recorded_checksums() -> dict[str, str]:
+    """Read the SHA-256 of the files at their first use, by file name: `checksums.json` in the folder of weights."""
+    place = weights_folder() / "checksums.json"
     try:
-        content = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
+        content = json.loads(place.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except ValueError as error:
         raise DamagedFileError(
-            f"{folder / 'checksums.json'}: is not JSON ({error}); delete the file, so that checksums are recorded again"
+            f"{place}: is not JSON ({error}); delete the file, so that checksums are recorded again"
         ) from error
+    if not isinstance(content, dict):
+        raise DamagedFileError(f"{place}: is not a JSON object; delete the file, so that checksums are recorded again")
     return {str(file): str(value) for file, value in content.items()}

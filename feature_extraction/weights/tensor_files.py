@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 # exceptions of a damaged pickle besides DAMAGED
 _MISREAD = (IndexError, AttributeError, AssertionError, struct.error)
+_HDF5 = b"\x89HDF\r\n\x1a\n"  # signature
 _WRAPPERS = ("model", "state_dict", "model_state_dict")  # usual keys of the state dict
 
 
@@ -88,6 +89,7 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
         raise InputError(f"{path}: is not a file; pass a .safetensors, .pth, .npz or TensorFlow checkpoint")
     if path.suffix == ".safetensors":
         return _safetensors(path)
+    refuse_keras(path)
     if cache is not None and cache.is_file():
         with suppress(InputError):  # damaged
             return _safetensors(cache)
@@ -98,6 +100,21 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
         except (OSError, InputError) as error:
             _log.warning("%s: the converted copy is not cached (%s)", path, error)
     return tensors
+
+
+def refuse_keras(path: Path) -> None:
+    """Raise InputError for a weight file of Keras: HDF5 (`.weights.h5`, `.h5`) or the archive `.keras`."""
+    with path.open("rb") as file:
+        kind = "an HDF5 file, as Keras writes" if file.read(8) == _HDF5 else ""
+    if zipfile.is_zipfile(path):
+        with suppress(*DAMAGED), zipfile.ZipFile(path) as archive:
+            kind = "a model of Keras" if "model.weights.h5" in archive.namelist() else kind
+    if kind:
+        raise InputError(
+            f"{path}: is {kind}; weights of Keras are not read, because their names do not identify the layers; pass "
+            "the published file of the network (see `aadml weights list`), or save the tensors as .safetensors with "
+            "the names of the PyTorch network"
+        )
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -10,8 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.stored_rows import BLOCK, StoredRows
+from aadml.data.splitting.fingerprint_views import mirrored, without_end, without_start
 from aadml.data.splitting.near_duplicates import SHARE, near_duplicates, usual_distance
 from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.media.fingerprints import SIZE
 
 FINGERPRINT_SHARES = {"audio": 0.2, "visual": 0.12}
 """Two fingerprints count as equal below these shares of the usual distance, or below `BOTH_SHARE` if both modalities
@@ -20,7 +23,12 @@ both): nearest unrelated clips 0.38, 0.13, 0.53; re-encoded clips 0.5, 0.07, 0.2
 0.34."""
 
 BOTH_SHARE = 0.4
+SHIFTS = (1, 2, 3)
+"""Shifts between two copies, in sixteenths of the clip, at which both fingerprints are compared together. Nearest
+unrelated clips at these shifts: 0.58 (the digits), 0.66 (sample clips). Median of sample clips of 2 s that are cut by
+0.3 s: 0.28."""
 _BOTH = "both fingerprints"
+_MIRRORED, _SHIFTED = ", mirrored", ", shifted"
 _LATER = {"train": ("test", "valid"), "valid": ("test",)}
 """Split -> the splits whose clips are searched in it."""
 _LARGEST = 1e12  # products, which take minutes
@@ -56,7 +64,7 @@ def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64
         limit: if a search of all clips would take many minutes, return a random share (seed `SAMPLE_SEED`).
     """
     dimensions = sum(values.shape[1] for values in content.features.values())
-    dimensions += sum(prints.shape[1] for prints in content.fingerprints.values())
+    dimensions += sum(prints.shape[1] for prints in content.fingerprints.values()) * (3 + 2 * len(SHIFTS))
     counts = Counter(content.splits)
     products = sum(counts[split] * counts[known] for known, later in _LATER.items() for split in later) * dimensions
     chosen = {split: content.rows(split) for split in ("test", "valid")}
@@ -114,39 +122,71 @@ def _matches(content: FeatureFile, rows: NDArray[np.int64], known: str) -> dict[
     matches: dict[tuple[int, int], dict[str, float]] = {}
     known_rows = content.rows(known)
     largest = max(content.rows("train"), known_rows, key=len)
-    for kind, values, present, share, scaled in _compared(content, largest):
-        indices = [part[present[part]] for part in (rows, known_rows, largest)]
-        searched_rows, known_values, among = (values.select(torch.from_numpy(index)) for index in indices)
-        for i, j, distance in near_duplicates(searched_rows, known_values, share=share, scaled=scaled, among=among):
-            matches.setdefault((int(indices[0][i]), int(indices[1][j])), {})[kind] = distance
+    for similarity in _compared(content, largest):
+        indices = [part[similarity.present[part]] for part in (rows, known_rows, largest)]
+        searched_rows = similarity.rows.select(torch.from_numpy(indices[0]))
+        known_values, among = (similarity.known.select(torch.from_numpy(index)) for index in indices[1:])
+        pairs = near_duplicates(
+            searched_rows, known_values, share=similarity.share, scaled=similarity.scaled, among=among
+        )
+        for i, j, distance in pairs:
+            distances = matches.setdefault((int(indices[0][i]), int(indices[1][j])), {})
+            distances[similarity.name] = min(distance, distances.get(similarity.name, distance))
     return matches
 
 
-def _compared(
-    content: FeatureFile, among: NDArray[np.int64]
-) -> Iterator[tuple[str, StoredRows, NDArray[np.bool_], float, bool]]:
-    """Yield the kinds of similarity.
+@dataclass(frozen=True)
+class _Similarity:
+    """Kind of similarity: values (n, d) of the clips that are searched and of the known clips.
 
-    Yields:
-        Name, values (n, d), mask of the clips with values (n,), the largest share of the usual
-        distance between duplicates, and whether columns are scaled.
+    Args:
+        name: name of the kind.
+        rows: values of searched clips.
+        known: values of known clips; these values define the usual distance.
+        present: (n,) mask of the clips with values.
+        share: largest share of the usual distance between duplicates.
+        scaled: whether columns are scaled to one spread.
     """
+
+    name: str
+    rows: StoredRows
+    known: StoredRows
+    present: NDArray[np.bool_]
+    share: float
+    scaled: bool = False
+
+
+def _compared(content: FeatureFile, among: NDArray[np.int64]) -> Iterator[_Similarity]:
     for modality, values in content.features.items():
-        yield modality, StoredRows.of(values), _nonzero(values), SHARE, True
+        stored = StoredRows.of(values)
+        yield _Similarity(modality, stored, stored, _nonzero(values), SHARE, scaled=True)
     usual, everywhere = [], np.ones(len(content.ids), dtype=np.bool_)
-    names = [modality for modality in FINGERPRINT_SHARES if modality in content.fingerprints]
+    widths = {modality: prints.shape[1] for modality, prints in content.fingerprints.items()}
+    names = [modality for modality in FINGERPRINT_SHARES if widths.get(modality) == SIZE]
     for modality in names:
         prints, present = content.fingerprints[modality], _nonzero(content.fingerprints[modality])
-        rows = StoredRows.of(prints).changed(torch.Tensor.float)
+        rows, share = StoredRows.of(prints).changed(torch.Tensor.float), FINGERPRINT_SHARES[modality]
         sample = among[present[among]]
         distance = usual_distance(rows.select(torch.from_numpy(sample))) if len(sample) else 0.0
-        yield f"{modality} fingerprint", rows, present, FINGERPRINT_SHARES[modality], False
+        name = f"{modality} fingerprint"
+        yield _Similarity(name, rows, rows, present, share)
+        if modality == "visual":
+            yield _Similarity(name + _MIRRORED, rows.changed(mirrored), rows, present, share)
         usual.append(torch.full((prints.shape[1],), distance or 1.0))
         everywhere &= present
     if len(names) > 1:
-        both = StoredRows.of(np.concatenate([content.fingerprints[modality] for modality in names], axis=1))
         scale = torch.cat(usual)
-        yield _BOTH, both.changed(lambda prints: prints.float() / scale), everywhere, BOTH_SHARE, False
+        prints = np.concatenate([content.fingerprints[modality] for modality in names], axis=1)
+        yield from _joint(StoredRows.of(prints).changed(lambda part: part.float() / scale), everywhere)
+
+
+def _joint(both: StoredRows, present: NDArray[np.bool_]) -> Iterator[_Similarity]:
+    """Yield the comparisons of both fingerprints together: as they are, and with either clip later than the other."""
+    yield _Similarity(_BOTH, both, both, present, BOTH_SHARE)
+    for shift in SHIFTS:
+        later, earlier = (both.changed(partial(view, parts=shift)) for view in (without_start, without_end))
+        yield _Similarity(_BOTH + _SHIFTED, later, earlier, present, BOTH_SHARE)
+        yield _Similarity(_BOTH + _SHIFTED, earlier, later, present, BOTH_SHARE)
 
 
 def _nonzero(values: NDArray[Any]) -> NDArray[np.bool_]:

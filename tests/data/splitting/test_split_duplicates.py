@@ -8,6 +8,7 @@ from aadml.data.splitting import split_duplicates
 from aadml.data.splitting.split_duplicates import duplicate_pairs, searched, without_duplicates
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import Timeline
+from aadml.feature_extraction.media.fingerprints import picture_fingerprint, sound_fingerprint
 
 
 def drawn(**changes):
@@ -104,6 +105,58 @@ def test_fingerprints_find_what_features_do_not():
         (content.ids[test[1]], content.ids[train[1]]): {"visual fingerprint"},
         (content.ids[test[2]], content.ids[train[2]]): {"audio fingerprint", "both fingerprints"},
     }
+
+
+RATE, FRAMES = 8_000, 20  # of clips of 2 s
+
+
+def filmed(seed):
+    """Return sound (s,) and frames (t, 64, 64, 3): tones that come and go, and a spot that moves over a scene."""
+    generator = np.random.default_rng(seed)
+    time = np.arange(2 * RATE) / RATE
+    rate, phase = generator.uniform(0.3, 1.5, (2, 12, 1))
+    loud = np.clip(np.sin(2 * np.pi * (rate * time + phase)), 0, None) ** 2
+    sound = (loud * np.sin(2 * np.pi * generator.uniform(150, 3000, (12, 1)) * time)).sum(axis=0) / 12
+    scene = np.kron(generator.integers(0, 200, (8, 8, 3), dtype=np.uint8), np.ones((8, 8, 1), np.uint8))
+    frames = np.repeat(scene[None], FRAMES, axis=0)
+    for number, column in enumerate(np.linspace(4, 50, FRAMES).astype(int)):
+        frames[number, 20:32, column : column + 12] = 255
+    return sound.astype(np.float32), frames
+
+
+COPIES = {
+    "mirrored": lambda sound, frames: (sound, frames[:, :, ::-1]),
+    "mirrored, other sound": lambda _, frames: (filmed(99)[0], frames[:, :, ::-1]),
+    "0.3 s cut off": lambda sound, frames: (sound[int(0.3 * RATE) :], frames[3:]),
+    "0.3 s later": lambda sound, frames: (
+        np.concatenate([np.zeros(int(0.3 * RATE), np.float32), sound])[: len(sound)],
+        np.concatenate([frames[:1], frames[:1], frames[:1], frames])[:FRAMES],
+    ),
+}
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_mirrored_and_shifted_copies_are_found_and_nothing_else(copy):
+    clips = [filmed(seed) for seed in range(24)]
+    copies = [COPIES[copy](*clip) for clip in clips[:6]]
+    known, rest = clips[:12], clips[12:]
+    everything = [*known, *copies, *rest]
+    prints = {
+        "audio": np.stack([sound_fingerprint(sound, RATE) for sound, _ in everything]),
+        "visual": np.stack([picture_fingerprint(frames) for _, frames in everything]),
+    }
+    content = synthetic(classes=2, train=len(known), valid=0, test=len(everything) - len(known), dimensions=(6, 8))
+    splits = ("train",) * len(known) + ("test",) * (len(everything) - len(known))
+    content = replace(content, splits=splits, fingerprints=prints)
+    assert {(pair.id, pair.other) for pair in duplicate_pairs(content)} == {
+        (content.ids[12 + number], content.ids[number]) for number in range(6)
+    }
+
+
+def test_fingerprints_of_another_size_are_not_compared():
+    content = drawn()
+    prints = np.ones((len(content.ids), 4), np.uint8)
+    assert duplicate_pairs(replace(content, fingerprints={"audio": prints, "visual": prints})) == []
 
 
 def test_of_what_would_take_long_a_sample_is_looked_for(monkeypatch):

@@ -1,9 +1,11 @@
 """The same content is read the same way, whatever it is called: every entry of the table, with random weights."""
 
 import hashlib
+import zipfile
 from dataclasses import replace
 from functools import partial
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -110,3 +112,18 @@ def test_a_folder_of_a_saved_model_is_refused(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"")
     with pytest.raises(InputError, match=r"is a TensorFlow SavedModel; pass --audio vggish-hub"):
         load_weights(str(tmp_path), "vggish")
+
+
+@pytest.mark.parametrize("name", ["model.weights.h5", "model.keras", "old.h5"])
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_weights_of_keras_are_refused_with_what_to_do(tmp_path, name, in_folder):
+    if name.endswith(".keras"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            for member in ("metadata.json", "config.json", "model.weights.h5"):
+                archive.writestr(member, b"{}")
+    else:
+        with h5py.File(tmp_path / name, "w") as file:
+            file["layers/conv2d/vars/0"] = np.ones((3, 3))
+    with pytest.raises(InputError, match=r"Keras.* are not read, .*; pass the published file") as caught:
+        load_weights(str(tmp_path if in_folder else tmp_path / name), "inception-v3")
+    assert name in str(caught.value)

@@ -4,8 +4,6 @@ import hashlib
 import json
 import logging
 import threading
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import torch
@@ -14,55 +12,9 @@ from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.weights import table as weights
 from aadml.feature_extraction.weights.download import download
 from aadml.feature_extraction.weights.resolve import load_weights
-from aadml.feature_extraction.weights.table import WEIGHTS, WeightFile, verify, weights_folder, weights_path
+from aadml.feature_extraction.weights.table import WEIGHTS, verify, weights_folder, weights_path
 from aadml.feature_extraction.weights.tensor_files import write_tensors
-
-CONTENT = bytes(range(256)) * 4000
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        server = self.server
-        server.asked.append(self.path)
-        if server.status != 200:
-            self.send_error(server.status)
-            return
-        body = server.content
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        cut = server.breaks.pop(0) if server.breaks else len(body)
-        self.wfile.write(body[:cut])
-
-    def log_message(self, *arguments):
-        pass
-
-
-@pytest.fixture
-def server(monkeypatch, tmp_path):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        running.daemon_threads = False
-        running.asked, running.breaks = [], []
-        running.content, running.status = CONTENT, 200
-        thread = threading.Thread(target=running.serve_forever, args=[0.01])
-        thread.start()
-        url = f"http://127.0.0.1:{running.server_port}/toy.bin"
-        entry = WeightFile("toy.bin", url, "a toy", "CC0-1.0", "nobody", sha256=hashlib.sha256(CONTENT).hexdigest()[:8])
-        monkeypatch.setitem(WEIGHTS, "toy", entry)
-        yield running
-        running.shutdown()
-        thread.join()
-
-
-def toy(**changes):
-    WEIGHTS["toy"] = replace(WEIGHTS["toy"], **changes)
-
-
-def leftovers():
-    """Return the files of the cache."""
-    return sorted(file.name for file in weights_folder().iterdir())
+from tests.feature_extraction.weights.toy_server import CONTENT, leftovers, toy
 
 
 def test_a_file_is_fetched_once_verified_and_kept(server):
@@ -108,7 +60,8 @@ def test_without_connection_one_error_names_file_address_and_folder(server):
     assert str(caught.value) == (
         f"toy: the file toy.bin is not in {weights_folder()} and was not downloaded "
         "(the connection failed: Connection refused); "
-        f"download the file from http://127.0.0.1:9/toy.bin into {weights_folder()} under that name"
+        "download the file from http://127.0.0.1:9/toy.bin and run `aadml weights get toy --from FOLDER` with its "
+        "folder"
     )
     assert leftovers() == []
 

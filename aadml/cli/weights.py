@@ -1,0 +1,44 @@
+"""`aadml weights`: weight files of the published networks."""
+
+import json
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from aadml.feature_extraction.jobs.weights import WeightState
+
+
+@click.command("weights")
+@click.argument("action", type=click.Choice(["list", "get", "verify"]), default="list")
+@click.argument("name", required=False, metavar="[NAME|RECIPE]")
+@click.option("--from", "folder", type=click.Path(), metavar="FOLDER", help="Copy the files from FOLDER; no network.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(action: Literal["list", "get", "verify"], name: str | None, folder: str | None, as_json: bool) -> None:
+    """List, download or verify the weight files of the published networks.
+
+    NAME is a file of `aadml weights list`, RECIPE is one of `aadml list feature-recipes` and stands for all its files.
+    `get` also accepts hf:MODEL[@revision]. Run the same `get` again to continue a broken download. The files are in
+    $AADML_CACHE/weights. $AADML_MIRROR replaces all addresses by one folder of files on a server.
+
+    A file without a published checksum is trusted at its first download. Its SHA-256 is printed and recorded in
+    checksums.json of that folder. Copy checksums.json to another machine to accept only the same files there. The exit
+    status of `verify` is 1 if a file is damaged, or if NAME is absent.
+    """
+    import aadml
+
+    states = aadml.weights(action, name, folder=folder)
+    if as_json:
+        click.echo(json.dumps([vars(state) for state in states], indent=2))
+    else:
+        click.echo("\n".join(_line(state) for state in states))
+    absent = name is not None and not all(state.present for state in states)
+    if action == "verify" and (absent or any(state.problem for state in states)):
+        raise click.exceptions.Exit(1)
+
+
+def _line(state: "WeightState") -> str:
+    if state.problem:
+        return f"{state.name}: DAMAGED: {state.problem}"
+    presence = f"present, SHA-256 {state.sha256 or 'not recorded'}" if state.present else "absent"
+    return f"{state.name}: {presence}; checked: {state.check}; {state.license}; {state.url}"

@@ -1,0 +1,73 @@
+"""Downloads that break and go on."""
+
+import pytest
+
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.weights.table import weights_folder, weights_path
+from tests.feature_extraction.weights.toy_server import CONTENT, leftovers, toy
+
+
+def broken_off(server, after):
+    server.breaks = [after]
+    with pytest.raises(InputError, match="the connection broke"):
+        weights_path("toy")
+
+
+@pytest.mark.parametrize("breaks", [[300_000], [1, 2, 3], [700_000, 300_000]])
+def test_a_download_that_breaks_goes_on_where_it_was(server, breaks):
+    server.tag = "v1"
+    for after in breaks:
+        server.breaks = [after] if len(server.asked) == 0 else [len(CONTENT), after]
+        with pytest.raises(InputError, match=r"the connection broke [\d,]+ bytes before the end; run the same"):
+            weights_path("toy")
+    assert weights_path("toy").read_bytes() == CONTENT
+    assert server.asked[-1] == f"/toy.bin bytes={sum(breaks)}-"
+    assert leftovers() == ["checksums.json", "toy.bin"]
+
+
+def test_another_version_of_the_file_starts_again(server):
+    server.tag = "v1"
+    server.content = b"old" * 1000
+    broken_off(server, 500)
+    server.tag, server.content = "v2", CONTENT
+    assert weights_path("toy").read_bytes() == CONTENT
+    assert server.asked == ["/toy.bin", "/toy.bin"]
+    assert leftovers() == ["checksums.json", "toy.bin"]
+
+
+def test_a_server_that_sends_everything_again_is_believed(server):
+    server.tag, server.continues = "v1", False
+    broken_off(server, 300_000)
+    assert weights_path("toy").read_bytes() == CONTENT
+    assert server.asked[-1] == "/toy.bin bytes=300000-"
+
+
+def test_a_complete_part_of_a_killed_process_is_used(server):
+    server.tag = "v1"
+    broken_off(server, 300_000)
+    (part,) = weights_folder().glob(".toy.bin.*.part")
+    part.write_bytes(CONTENT)
+    assert weights_path("toy").read_bytes() == CONTENT
+    assert len(server.asked) == 2
+
+
+def test_a_part_with_wrong_bytes_is_discarded_and_the_next_call_is_whole(server):
+    server.tag = "v1"
+    broken_off(server, 300_000)
+    (part,) = weights_folder().glob(".toy.bin.*.part")
+    part.write_bytes(b"x" * 300_000)
+    with pytest.raises(DamagedFileError, match="not the published"):
+        weights_path("toy")
+    assert leftovers() == []
+    assert weights_path("toy").read_bytes() == CONTENT
+
+
+def test_a_mirror_replaces_the_address_and_its_content_is_checked(server, monkeypatch):
+    monkeypatch.setenv("AADML_MIRROR", f"http://127.0.0.1:{server.server_port}/files/")
+    toy(url="http://127.0.0.1:9/elsewhere.bin", file="toy=1.bin")
+    assert weights_path("toy").read_bytes() == CONTENT
+    assert server.asked == ["/files/toy%3D1.bin"]
+    weights_path("toy").unlink()
+    server.content = CONTENT[:-1] + b"!"
+    with pytest.raises(DamagedFileError, match="not the published"):
+        weights_path("toy")

@@ -135,7 +135,8 @@ GOOD: dict[str, list[str]] = {
     "similarity": ["cosine", "dot"], "source": ["features.h5", "manifest.csv", "media.h5"], "split": ["test", "train"],
     "split_by": ["label"], "target": ["out.h5"], "test": ["0.2"], "test_fold": ["1"], "text": ["text"],
     "time_limit": ["60"], "to": ["audio", "visual"], "trials": ["1"], "valid": ["0.1"], "view": ["audio=visual"],
-    "views": ["audio=visual"], "visual": ["visual"], "weights": ["untrained"], "action": ["list", "verify"], "where": ["label = 'c0'",
+    "views": ["audio=visual"], "visual": ["visual"], "weights": ["untrained"], "action": ["list", "verify"],
+    "where": ["label = 'c0'",
     "split IS NULL"],
     "workers": ["1"], "path": [*RUNS, "plain.index", "features.h5"], "paper": ["paper", "mei"],
 }  # fmt: skip

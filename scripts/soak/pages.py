@@ -35,7 +35,8 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.papers.reproduction import reproduce
 from aadml.protocols.audit import AuditReport, Verdict
-from aadml.runs.audit import AUDIT, audit
+from aadml.runs.audit import audit
+from aadml.runs.loading import AUDIT
 from aadml.runs.protocol_scores import add_to_run
 from aadml.search import Index
 from aadml.search.access import Access

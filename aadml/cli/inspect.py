@@ -19,6 +19,12 @@ _SHOWN = 20
     is_flag=True,
     help="Search all clips for near-duplicates across splits, instead of a sample.",
 )
+@click.option(
+    "--media",
+    type=click.Path(),
+    metavar="MANIFEST",
+    help="Manifest of the same clips: name the known recipe that computed the features.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, as_json: bool, **options: Any) -> None:
     """Describe FILE, a feature file in any layout: counts, ranges, duplicates, origin, warnings.
@@ -59,6 +65,7 @@ def _lines(path: str, contents: Any) -> list[str]:
         within = ", ".join(f"{count} in {split}" for split, count in duplicates.within.items())
         across = ", ".join(f"{count} in {pair}" for pair, count in duplicates.across.items())
         lines.append(f"duplicates of {kind}: {within}; shared: {across}")
+    lines += [_recipe_line(match) for match in contents.recipes]
     lines += _duplicate_lines(contents)
     lines += _sequence_lines(contents)
     if contents.columns:
@@ -70,6 +77,16 @@ def _lines(path: str, contents: Any) -> list[str]:
     for name, counts in contents.classes.items():
         lines.append(f"{name:<{width}}  " + "  ".join(f"{count:>6}" for count in counts.values()))
     return lines
+
+
+def _recipe_line(match: Any) -> str:
+    missing = f"; absent weights of other recipes: {', '.join(match.missing)}" if match.missing else ""
+    if match.distance is None:
+        return f"{match.modality} recipe: unknown, no known recipe can be computed{missing}"
+    clips = f"distance {match.distance:.2g}, {match.clips} clips"
+    if match.recipe:
+        return f"{match.modality} recipe: {match.recipe} ({clips}){missing}"
+    return f"{match.modality} recipe: none of the known; the nearest is {match.nearest} ({clips}){missing}"
 
 
 def _duplicate_lines(contents: Any) -> list[str]:

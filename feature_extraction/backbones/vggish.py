@@ -205,11 +205,11 @@ def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[st
     checksums, files = {"weights": file.sha256}, {"weight_file": file.name}
     if "pca" not in variant:
         return network, checksums, files, {}
-    matrices = _pca(file.tensors)
+    matrices = pca_matrices(file.tensors)
     if not matrices:
         file = load_weights("auto", "vggish-pca")
         checksums, files = checksums | {"pca": file.sha256}, files | {"pca_file": file.name}
-        matrices = _pca(file.tensors)
+        matrices = pca_matrices(file.tensors)
     shapes = {name: matrix.shape for name, matrix in matrices.items()}
     if shapes != {"eigenvectors": (DIMENSION, DIMENSION), "means": (DIMENSION,)}:
         raise InputError(
@@ -219,6 +219,7 @@ def _loaded(weights: str, variant: str) -> tuple[VGGish, dict[str, str], dict[st
     return network, checksums, files, matrices
 
 
-def _pca(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+def pca_matrices(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+    """Return the matrices of AudioSet's PCA in a weight file: `eigenvectors` (128, 128), `means` (128,); {} if none."""
     matrices = {key: tensors[name].double().numpy() for name, key in _PCA_NAMES.items() if name in tensors}
     return matrices | {"means": matrices["means"].ravel()} if "means" in matrices else matrices

@@ -4,9 +4,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice, pairwise
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,10 @@ from aadml.data.splitting.folds import first_five
 from aadml.data.splitting.split_duplicates import SAMPLE_SEED, DuplicatePair, duplicate_pairs, searched
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.manifest import RECORDING, SPLITS
+from aadml.feature_extraction.manifest import RECORDING, SPLITS, read_manifest
+
+if TYPE_CHECKING:
+    from aadml.data.inspection.recipes import RecipeMatch
 
 _SHOWN = 5  # examples
 
@@ -65,6 +68,7 @@ class Examination:
         columns: names of further columns.
         provenance: origin of the features of each modality.
         warnings: warnings, one sentence each.
+        recipes: known recipes nearest to the features of sound and pictures; empty if no media were given.
     """
 
     clips: int
@@ -79,6 +83,7 @@ class Examination:
     columns: tuple[str, ...]
     provenance: Mapping[str, JsonObject]
     warnings: tuple[str, ...]
+    recipes: "tuple[RecipeMatch, ...]" = ()
 
 
 def inspect(
@@ -90,6 +95,7 @@ def inspect(
     text: str | None = None,
     views: Views = (),
     near_duplicates: bool = False,
+    media: str | os.PathLike[str] | None = None,
 ) -> Examination:
     """Return the counts, ranges, duplicates, origin and warnings of features in any layout.
 
@@ -102,14 +108,19 @@ def inspect(
         views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         near_duplicates: search the earlier splits for all test and valid clips, up to noise and encoding. By default,
             only a random sample of these clips is searched, with a warning, if the search would take many minutes.
+        media: manifest of the same clips, to find which known recipe computed the features (see `recipe_matches`).
 
     Raises:
-        InputError: the file does not exist, has no known layout, or contradicts itself.
+        InputError: the file does not exist, has no known layout, or contradicts itself; or the manifest lists none of
+            its clips.
     """
-    return examine(
-        open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views),
-        near_duplicates=near_duplicates,
-    )
+    content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
+    matches: tuple[RecipeMatch, ...] = ()
+    if media is not None:
+        from aadml.data.inspection.recipes import recipe_matches  # late: imports the networks
+
+        matches = recipe_matches(content, read_manifest(media))
+    return replace(examine(content, near_duplicates=near_duplicates), recipes=matches)
 
 
 def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examination:

@@ -46,12 +46,15 @@ class DecodingSettings:
         limits: sizes above which a clip fails.
         gives_way: whether decoders run with low priority because this process runs a network. A network, whose threads
             wait for each other, loses more from sharing processors than a decoder does.
+        watch: called about once per second with the seconds of processor time of each running clip; Ray does not call
+            this function.
     """
 
     wanted: Mapping[str, Wanted]
     time_limit: float
     limits: Limits
     gives_way: bool = False
+    watch: Callable[[Sequence[float]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def decoders(settings: DecodingSettings, workers: int) -> WorkerPool[Task]:
     """Return a pool of decoding processes, to be used as a context manager."""
     limit = settings.time_limit
     conditions = Conditions(_PATIENCE * limit, limit, gives_way=settings.gives_way, setup=_quiet)
-    return WorkerPool(partial(_decoded, dict(settings.wanted), settings.limits), workers, conditions)
+    return WorkerPool(partial(_decoded, dict(settings.wanted), settings.limits), workers, conditions, settings.watch)
 
 
 def decoded_by(

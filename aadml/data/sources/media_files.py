@@ -76,7 +76,7 @@ class MediaFiles(ItemSource):
         if cache is not None and (cached := cache.get(key)) is not None:
             return cached
         try:
-            values = decode(path, self.inputs, Limits(), self.shortest).values
+            values = decode(path, self.inputs, Limits(damaged="drop"), self.shortest).values
         except MediaFailure as failure:
             self.failures[path] = f"{failure.reason}: {failure.detail}"
             warnings.warn(f"{path}: the file was left out ({self.failures[path]})", stacklevel=2)

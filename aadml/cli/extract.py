@@ -54,6 +54,13 @@ if TYPE_CHECKING:
     "--max-seconds", default=3600.0, show_default=True, help="Maximum length of a clip, in seconds; longer clips fail."
 )
 @click.option(
+    "--damaged",
+    type=click.Choice(["keep", "drop"]),
+    default="keep",
+    show_default=True,
+    help="Keep what is intact of a damaged clip, if it is at least half of its length, or let the clip fail.",
+)
+@click.option(
     "--shard",
     default="0/1",
     metavar="I/N",
@@ -136,7 +143,7 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
         rows.append((reason, count, f"{lack}: {REASONS[reason]}"))
     rows.append(("all", outcome.clips, f"in {outcome.seconds:.1f} s, {outcome.reused:,} from an earlier call"))
     for name, count, meaning in rows:
-        click.echo(f"{name:<10} {count:>8,}  {meaning}")
+        click.echo(f"{name:<17} {count:>7,}  {meaning}")
     if outcome.failures:
         click.echo(f"failed clips are listed in {outcome.path or output}.failures.csv")
     if outcome.path is None:

@@ -7,6 +7,8 @@ import click
 if TYPE_CHECKING:
     from aadml.feature_extraction.jobs.status import Status
 
+_LONG = 30.0  # seconds of processor time of a clip that are worth a remark
+
 
 @click.command()
 @click.argument("output", type=click.Path(), metavar="F.h5")
@@ -44,11 +46,14 @@ def _print(progress: "Status", indent: str = "") -> None:
         rates = [f"{progress.rate:.1f} clips/s recently"] if progress.rate else []
         rates += [f"{progress.rate_overall:.1f} overall"] if progress.rate_overall else []
         left = "" if progress.seconds_left is None else f"about {_duration(progress.seconds_left)} left"
-        click.echo(indent + "  " + ("; ".join(part for part in (", ".join(rates), left) if part) or "no rate yet"))
+        longest = max(progress.running, default=0.0)
+        long = f"a clip has used {_duration(longest)} of processor time" if longest >= _LONG else ""
+        parts = [part for part in (", ".join(rates), long, left) if part]
+        click.echo(f"{indent}  {'; '.join(parts) or 'no rate yet'}")
     if not progress.shards:
         for reason in REASONS:
             if progress.failed.get(reason):
-                click.echo(f"{indent}  {reason:<10} {progress.failed[reason]:>8,}  {REASONS[reason]}")
+                click.echo(f"{indent}  {reason:<17} {progress.failed[reason]:>7,}  {REASONS[reason]}")
     if progress.state == "stopped" and not progress.shards:
         click.echo(f"{indent}  to continue: {_continuing(progress)}")
 

@@ -52,7 +52,7 @@ ENCODINGS = (
 )  # fmt: skip
 """Encodings in order of preference; the installed PyAV may lack an encoder."""
 
-EDITION = 1
+EDITION = 2
 """Version of the preview format, increased by every change in the bytes."""
 
 _LIMITS = Limits(seconds=1e9)  # only the beginning is decoded, so the length is not limited

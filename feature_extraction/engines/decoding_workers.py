@@ -46,12 +46,15 @@ class DecodingSettings:
         limits: sizes above which a clip fails.
         gives_way: whether decoders run with low priority because this process runs a network. A network, whose threads
             wait for each other, loses more from sharing processors than a decoder does.
+        watch: called about once per second with the seconds of processor time of each running clip; Ray does not call
+            this function.
     """
 
     wanted: Mapping[str, Wanted]
     time_limit: float
     limits: Limits
     gives_way: bool = False
+    watch: Callable[[Sequence[float]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,9 +128,11 @@ def decode_all(
 
 def decoders(settings: DecodingSettings, workers: int) -> WorkerPool[Task]:
     """Return a pool of decoding processes, to be used as a context manager."""
-    limit, quiet = settings.time_limit, partial(av.logging.set_level, None)
-    conditions = Conditions(_PATIENCE * limit, limit, gives_way=settings.gives_way, setup=quiet)
-    return WorkerPool(partial(_decoded, dict(settings.wanted), settings.limits), workers, conditions)
+    limit = settings.time_limit
+    conditions = Conditions(
+        _PATIENCE * limit, limit, gives_way=settings.gives_way, setup=partial(av.logging.set_level, None)
+    )
+    return WorkerPool(partial(_decoded, dict(settings.wanted), settings.limits), workers, conditions, settings.watch)
 
 
 def decoded_by(

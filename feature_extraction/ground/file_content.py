@@ -7,6 +7,14 @@ import stat
 from pathlib import Path
 
 _BLOCK = 2**20
+_KINDS = {
+    stat.S_IFREG: "regular file",
+    stat.S_IFDIR: "folder",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+    stat.S_IFIFO: "pipe",
+    stat.S_IFSOCK: "socket",
+}
 
 
 def file_digest(path: str | os.PathLike[str], kind: str = "sha256") -> str:
@@ -26,8 +34,20 @@ def stamp_of(path: str) -> tuple[int, ...] | None:
         status = os.stat(path)  # noqa: PTH116 - parsing a path takes longer than the call
     except (OSError, ValueError):
         return None
-    regular = stat.S_ISREG(status.st_mode)
+    regular = file_kind(status) == "regular file"
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino) if regular else ()
+
+
+def file_kind(status: os.stat_result) -> str:
+    """Return "regular file", "folder", "device", "pipe", "socket", or "file of the kernel" (in /proc or /sys)."""
+    if status.st_dev in _kernel_file_systems() and not stat.S_ISDIR(status.st_mode):
+        return "file of the kernel"
+    return _KINDS[stat.S_IFMT(status.st_mode)]
+
+
+@functools.cache
+def _kernel_file_systems() -> set[int]:
+    return {os.stat(path).st_dev for path in ("/proc", "/sys") if os.path.ismount(path)}  # noqa: PTH116
 
 
 @functools.lru_cache(maxsize=4096)  # clips may be segments of the same files

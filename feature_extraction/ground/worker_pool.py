@@ -9,14 +9,14 @@ worker without a parent exits.
 import os
 import selectors
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from aadml.feature_extraction.ground.processor_time import reached_limit
+from aadml.feature_extraction.ground.processor_time import processor_seconds, reached_limit
 from aadml.feature_extraction.ground.worker_process import DONE, RAISED, READY, REPORT, Conditions, Work, ending, start
 
 T = TypeVar("T")
@@ -24,6 +24,7 @@ T = TypeVar("T")
 _END: Any = object()  # in place of a task after the last one
 
 _START_SECONDS = 300.0  # long enough for imports from a busy network drive
+_WATCH_SECONDS = 1.0
 _DEATH_SECONDS = 5.0  # a crashed process may still write its core file
 
 
@@ -69,6 +70,7 @@ class _Worker(Generic[T]):
     busy: bool = False
     task: T | None = None
     hung_up: bool = False
+    processed: float = 0.0  # processor time of the process before the task
 
     def is_late(self) -> bool:
         """Return whether the deadline has passed; a worker with unread messages is never late."""
@@ -82,10 +84,17 @@ class WorkerPool(Generic[T]):
         work: function of a task.
         workers: number of processes; each is started when there is a task for it.
         conditions: limits and environment of the workers.
+        watch: called about once per second with the seconds of processor time of each running task.
     """
 
-    def __init__(self, work: Work[T], workers: int, conditions: Conditions | None = None) -> None:
-        self._work = work
+    def __init__(
+        self,
+        work: Work[T],
+        workers: int,
+        conditions: Conditions | None = None,
+        watch: Callable[[Sequence[float]], None] | None = None,
+    ) -> None:
+        self._work, self._watch = work, watch
         self._count = workers
         self._conditions = conditions or Conditions()
         self._limit = self._conditions.time_limit or float("inf")
@@ -127,7 +136,8 @@ class WorkerPool(Generic[T]):
                 if task is not _END and worker.started and not worker.busy:
                     self._assign(worker, task)
                     task = next(waiting, _END)
-            events = self._received(min(worker.deadline for worker in self._workers))
+            deadline = min(worker.deadline for worker in self._workers)
+            events = self._received(min(deadline, time.monotonic() + _WATCH_SECONDS) if self._watch else deadline)
             for position, worker in enumerate(self._workers):
                 if worker.hung_up or worker.is_late():
                     self._listening.unregister(worker.connection)
@@ -135,6 +145,9 @@ class WorkerPool(Generic[T]):
                     self._workers[position] = self._started()
             if self._raised is not None:
                 raise self._raised
+            if self._watch is not None:
+                busy = [worker for worker in self._workers if worker.busy]
+                self._watch([processor_seconds(each.process.pid) - each.processed for each in busy])
             yield from events
 
     def _started(self) -> _Worker[T]:
@@ -144,7 +157,7 @@ class WorkerPool(Generic[T]):
         return worker
 
     def _assign(self, worker: _Worker[T], task: Any) -> None:
-        worker.task, worker.busy = task, True
+        worker.task, worker.busy, worker.processed = task, True, processor_seconds(worker.process.pid)
         worker.deadline = time.monotonic() + self._limit
         try:
             worker.connection.send(task)

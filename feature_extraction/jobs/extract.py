@@ -8,7 +8,7 @@ import base64
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,7 @@ from aadml.feature_extraction.manifest import is_text
 
 _BLOCKING = ("timeout", "crashed")  # after these failures, the clip's other modalities are not decoded
 _NOTE_SECONDS = 1.0  # between two notes of the progress
+_SILENCE_SECONDS = 10.0  # between two notes while no clip is done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,7 @@ class _Job:
         done: number of clips done.
         failed: reason -> number of clips.
         noted: time of the latest note.
+        running: seconds of processor time of each clip that is being decoded.
     """
 
     plan: ExtractionPlan
@@ -79,6 +81,7 @@ class _Job:
     done: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     noted: float = 0.0
+    running: tuple[float, ...] = ()
 
 
 def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = None) -> ExtractionOutcome:
@@ -140,7 +143,8 @@ def _work(job: _Job, decode: Engine) -> None:
     plan, extractors = job.plan, job.plan.by_modality
     wanted = {name: _wanted(extractor, plan) for name, extractor in extractors.items()}
     has_network = any(extractor.describe is not None for extractor in extractors.values())
-    settings = DecodingSettings(wanted, plan.time_limit, plan.limits, gives_way=has_network)
+    watch = functools.partial(_watch, job)
+    settings = DecodingSettings(wanted, plan.time_limit, plan.limits, gives_way=has_network, watch=watch)
     decoded = decode(_tasks(job), settings, clips=max(1, len(plan.rows)), workers=plan.workers)
     with Describer(extractors, functools.partial(_record, job)) as describer, closing(decoded):
         for task, parts in decoded:
@@ -242,9 +246,17 @@ def _count(job: _Job, reasons: Iterable[str]) -> None:
     job.progress(job.done, job.failed.total())
 
 
+def _watch(job: _Job, running: Sequence[float]) -> None:
+    """Store the processor time of the running clips, and note the progress if no clip was done for a while."""
+    job.running = tuple(round(seconds, 1) for seconds in running)
+    if time.time() - job.noted > _SILENCE_SECONDS:
+        _note(job)
+
+
 def _note(job: _Job, *, finished: bool = False) -> None:
     job.noted = time.time()
-    job.ledger.note(Progress(job.noted, job.done, job.reused, dict(job.failed), finished))
+    running = () if finished else job.running
+    job.ledger.note(Progress(job.noted, job.done, job.reused, dict(job.failed), finished, running))
 
 
 def _miss(job: _Job, number: int, modality: str, reason: str, detail: str) -> None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
 from aadml.feature_extraction.engines import engine_of
@@ -21,7 +22,7 @@ from aadml.feature_extraction.jobs.trial import try_out
 from aadml.feature_extraction.jobs.weights import fetch
 from aadml.feature_extraction.jobs.windows import read_windows, windowed
 from aadml.feature_extraction.manifest import Manifest, read_manifest
-from aadml.feature_extraction.media import Limits
+from aadml.feature_extraction.media import Damaged, Limits
 
 DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}
 """Extractors of a job that names no extractors; they need no weights."""
@@ -45,6 +46,7 @@ def extract(
     workers: int | None = None,
     time_limit: float = 120.0,
     max_seconds: float = 3600.0,
+    damaged: Damaged = "keep",
     shard: tuple[int, int] = (0, 1),
     retry_failed: bool = False,
     sequence: bool = False,
@@ -78,6 +80,8 @@ def extract(
         workers: number of decoding processes; None for one process per processor.
         time_limit: seconds of processor time for the decoding of one modality of a clip.
         max_seconds: maximum duration of a clip (a window, or a segment of the manifest); longer clips fail.
+        damaged: "keep" skips damaged parts of a clip if at least half of its length can be decoded, with a warning;
+            "drop" makes the clip fail.
         shard: (i, n) for only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the parts.
         retry_failed: whether failed clips are tried again.
         sequence: whether the features over time are kept beside the pooled features.
@@ -91,6 +95,8 @@ def extract(
         InputError: the manifest, a name or an option is wrong, or the output cannot be written.
     """
     require_seconds("max seconds", max_seconds)
+    if damaged not in get_args(Damaged):
+        raise InputError(f"damaged: {damaged!r} given; pass {' or '.join(get_args(Damaged))}")
     rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
     search_beside(Path(rows.path))
     place = shard_path(output, shard)
@@ -104,7 +110,8 @@ def extract(
         try_out(each)
     plan = ExtractionPlan(
         rows, place, extractors, engine=engine, workers=workers, time_limit=time_limit,
-        limits=Limits(seconds=max_seconds), shard=shard, retry_failed=retry_failed, sequence=sequence, command=command,
+        limits=Limits(seconds=max_seconds, damaged=damaged), shard=shard, retry_failed=retry_failed, sequence=sequence,
+        command=command,
     )  # fmt: skip
     return execute(plan, progress)
 

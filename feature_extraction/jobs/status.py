@@ -33,7 +33,9 @@ class Status:
         reused: number of clips that the latest process took from the ledger.
         rate: clips per second over the last five minutes, without reused clips; None if no clip was done.
         rate_overall: clips per second over the total time of all processes of the job.
-        seconds_left: remaining time at the current rate; None if it is unknown.
+        running: seconds of processor time of each clip that is being decoded, without clips on Ray.
+        seconds_left: remaining time at the current rate, at least the processor time of the longest running clip, which
+            on average is half done; None if it is unknown.
         command: command that continues a stopped job; "" for a job started from Python, and for several shards.
         folder: working directory of the command.
         shards: status of each shard, if `path` is the common name of several shards.
@@ -47,6 +49,7 @@ class Status:
     reused: int = 0
     rate: float | None = None
     rate_overall: float | None = None
+    running: tuple[float, ...] = ()
     seconds_left: float | None = None
     command: str = ""
     folder: str = ""
@@ -98,6 +101,7 @@ def _of_job(place: Path) -> Status:
     finished = last.finished and (place.is_file() or sum(last.failed.values()) == last.done)
     rate = _rate([Progress(beginning.at, 0), *notes], time.time() if running else last.at)
     left, speed = beginning.clips - last.done, rate or overall
+    decoding = last.running if running else ()
     return Status(
         path=str(place),
         state="running" if running else "finished" if finished else "stopped",
@@ -107,7 +111,8 @@ def _of_job(place: Path) -> Status:
         reused=last.reused,
         rate=rate,
         rate_overall=overall or None,
-        seconds_left=0.0 if left <= 0 else left / speed if speed else None,
+        running=decoding,
+        seconds_left=0.0 if left <= 0 else max(left / speed, *decoding, 0.0) if speed else None,
         command=beginning.command,
         folder=beginning.folder,
     )
@@ -137,6 +142,7 @@ def _summed(place: Path, shards: Sequence[Status]) -> Status:
         failed=dict(failed),
         reused=sum(shard.reused for shard in shards),
         rate=sum(rates) if rates else None,
+        running=tuple(seconds for shard in shards for seconds in shard.running),
         seconds_left=max(known) if len(known) == len(left) else None,
         shards=tuple(shards),
     )

@@ -34,6 +34,7 @@ class Progress:
         reused: number of clips taken from the ledger.
         failed: reason -> number of clips.
         finished: whether the feature file has been written.
+        running: seconds of processor time of each clip that is being decoded; empty in older ledgers.
     """
 
     at: float
@@ -41,6 +42,7 @@ class Progress:
     reused: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
     finished: bool = False
+    running: tuple[float, ...] = ()
 
     @property
     def worked(self) -> int:

@@ -8,11 +8,22 @@ Python opens a file, and FFmpeg receives its bytes. FFmpeg therefore does not in
 """
 
 from aadml.feature_extraction.media.decoding import decode, decoder_versions, recording_seconds
-from aadml.feature_extraction.media.inputs import REASONS, Clip, Frames, Limits, MediaFailure, Pictures, Sound, Text
+from aadml.feature_extraction.media.inputs import (
+    REASONS,
+    Clip,
+    Damaged,
+    Frames,
+    Limits,
+    MediaFailure,
+    Pictures,
+    Sound,
+    Text,
+)
 
 __all__ = [
     "REASONS",
     "Clip",
+    "Damaged",
     "Frames",
     "Limits",
     "MediaFailure",

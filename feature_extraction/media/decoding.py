@@ -1,6 +1,7 @@
 """Decoding of untrusted media files."""
 
 import functools
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,11 +14,12 @@ import cv2
 import numpy as np
 from av.format import Flags
 
+from aadml.feature_extraction.ground.file_content import file_kind
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.media.frames import decoded_frames
 from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Sound, Text
 from aadml.feature_extraction.media.sound import decoded_sound
-from aadml.feature_extraction.media.truncation import Ending, ending
+from aadml.feature_extraction.media.truncation import Ending, ending, is_media
 
 _POINTERS = {"hls", "applehttp", "concat", "dash", "imf", "sdp", "rtsp", "rtp", "image2", "lavfi", "webm_dash_manifest"}
 _POINTER_HEADS = (
@@ -56,9 +58,9 @@ def decode(
         return Clip(np.frombuffer(path.encode("utf-8"), dtype=np.uint8))
     with _container(path, limits) as (container, end):
         if isinstance(inputs, Sound):
-            clip = decoded_sound(container, inputs, limits, minimum_seconds, segment, open_ended=end.open_ended)
+            clip = decoded_sound(container, inputs, limits, minimum_seconds, segment, end)
         else:
-            clip = decoded_frames(container, inputs, limits, minimum_seconds, segment, open_ended=end.open_ended)
+            clip = decoded_frames(container, inputs, limits, minimum_seconds, segment, end)
         return replace(clip, remarks=(*end.remarks(), *clip.remarks))
 
 
@@ -95,11 +97,12 @@ def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
             )
             with av.open(data, mode="r", options=options, metadata_errors="replace") as container:
                 _check_container(container, limits)
-                end.check()
                 yield container, end
         except av.error.FFmpegError as error:
-            end.check()  # the missing part, for example the index, may be the cause
-            raise MediaFailure("corrupt", f"{type(error).__name__}: {error.strerror}") from error
+            if not end.finding and not is_media(file):
+                raise MediaFailure("not-a-media-file", "it is of no known media format") from error
+            cause = end.finding or f"{type(error).__name__}: {error.strerror}"  # the missing part may be the index
+            raise MediaFailure("corrupt", cause) from error
         except (MemoryError, cv2.error) as error:
             raise MediaFailure("too-large", f"{type(error).__name__}: {error}") from error
         except (ValueError, IndexError, EOFError, OSError, RuntimeError, NotImplementedError) as error:
@@ -108,8 +111,14 @@ def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
-    if not Path(path).is_file():  # opening a pipe would block
-        raise MediaFailure("missing", "is not a file" if Path(path).exists() else "no such file")
+    try:
+        kind = file_kind(os.stat(path))  # noqa: PTH116 - a path may hold anything
+    except (OSError, ValueError) as error:
+        raise MediaFailure("missing", "no such file") from error
+    if kind == "folder":
+        raise MediaFailure("missing", "is a folder")
+    if kind != "regular file":  # opening a pipe would block
+        raise MediaFailure("special-file", f"is a {kind}")
     try:
         file = Path(path).open("rb")  # noqa: SIM115 - closed below; only a failure to open is "missing"
     except OSError as error:

@@ -7,23 +7,26 @@ from typing import Any
 import cv2
 import numpy as np
 from av.stream import Disposition
+from av.video.reformatter import ColorTrc, Interpolation
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Pictures
 from aadml.feature_extraction.media.pictures import fitted, wanted_size
 from aadml.feature_extraction.media.streams import MediaSource
+from aadml.feature_extraction.media.truncation import Ending
 from aadml.feature_extraction.media.upright import Orientation
 
+_HDR = {ColorTrc.SMPTE2084: "PQ", ColorTrc.ARIB_STD_B67: "HLG"}
 _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
 _ROUNDING = 1e-3  # seconds by which the times of frames and segments may be rounded
 
 
 def decoded_frames(
-    container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, segment: Segment, *, open_ended: bool
+    container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, segment: Segment, ending: Ending
 ) -> Clip:
     """Decode the frames of an opened file up to the last frame on the grid; see `decode`."""
-    track = MediaSource(container, _stream(container), open_ended)
+    track = MediaSource(container, _stream(container), ending, limits.damaged == "keep")
     context = track.stream.codec_context
     if context.width * context.height > limits.pixels:
         raise MediaFailure(
@@ -39,17 +42,18 @@ def decoded_frames(
         if grid.full and clock.seconds >= minimum_seconds:
             break
     if not clock.count:
-        raise MediaFailure("corrupt", "the video stream yields no frames")
+        raise MediaFailure("corrupt", track.damage.cause or "the video stream yields no frames")
     full, announced = grid.full, min(segment.length, (track.announced() or 0.0) - segment.start)
     if full and announced > limits.seconds:
         raise MediaFailure("too-large", f"the video is longer than {limits.seconds:g} s")
+    lost = max(0.0, clock.end - clock.held) if track.damage.lost or segment.is_whole else 0.0
+    remarks = track.remarks(min(clock.end, segment.length), lost, segment, complete=full)
     if clock.shown < minimum_seconds:
         raise MediaFailure("too-short", f"the video lasts {clock.shown:.3f} s, but {minimum_seconds:g} s are needed")
     start = max(0.0, round(track.start(clock.begin) - segment.start, 6))
     end = min(clock.end, segment.length - start)
     grid.close(end)
-    remarks = () if full or segment.end < math.inf else track.shortfall(segment.start + end)
-    remarks += _cut_off(inputs, max(end, announced if full else 0.0))
+    remarks += grid.remarks + _cut_off(inputs, max(end, announced if full else 0.0))
     return Clip(np.stack(grid.pictures), start, end, remarks)
 
 
@@ -99,23 +103,33 @@ def _stream(container: Any) -> Any:
 
 
 class _Clock:
-    """Seconds since the first frame, or since the beginning of a segment, never decreasing."""
+    """Seconds since the first frame, or since the beginning of a segment, never decreasing.
+
+    Attributes:
+        rate: frames per second, as stated.
+        count: number of frames.
+        begin: time of the first frame, or of the beginning of a segment; None before.
+        seconds: seconds from the first to the last frame.
+        held: sum of the durations of the frames, which is less than `end` if frames were lost.
+    """
 
     def __init__(self, track: MediaSource) -> None:
+        self._track = track
         self.rate = float(track.stream.average_rate or 25)
         self._lasts = 0.0
         self.begin: float | None = None
-        self.count, self.seconds = 0, 0.0
+        self.count, self.seconds, self.held = 0, 0.0, 0.0
 
     def advance(self, frame: Any) -> None:
         """Advance to the time of the next frame; the time of a frame without a timestamp follows from its number."""
-        time = frame.time if frame.time is not None else self.count / self.rate
+        time = frame.time if frame.time is not None else (self.count + self._track.damage.lost) / self.rate
         self.begin = time if self.begin is None else self.begin
         seconds = max(self.seconds, time - self.begin)
         lasts = float(frame.duration * frame.time_base) if frame.duration and frame.time_base else 0.0
         self._lasts = lasts or seconds - self.seconds or self._lasts
         self.seconds = seconds
         self.count += 1
+        self.held += lasts or 1 / self.rate
 
     @property
     def end(self) -> float:
@@ -128,6 +142,17 @@ class _Clock:
         return self.seconds + (self.seconds / (self.count - 1) if self.count > 1 else 0.0)
 
 
+def _rgb(frame: Any) -> NDArray[np.uint8]:
+    """Convert a frame to RGB (h, w, 3) by the matrix and range of its file, as `ffmpeg -pix_fmt rgb24` converts it.
+
+    For more than 8 bits, FFmpeg has no direct conversion and filters bicubically. By default, PyAV starts one thread
+    per processor for each frame.
+    """
+    deep = frame.format.components[0].bits > 8
+    filtered = Interpolation.BICUBIC if deep else Interpolation.BILINEAR
+    return np.asarray(frame.to_ndarray(format="rgb24", interpolation=filtered, threads=1), dtype=np.uint8)
+
+
 class _Grid:
     """One picture per step: the first frame within the step, or the frame still shown if the step has no frame."""
 
@@ -136,6 +161,7 @@ class _Grid:
         self._shown: Any = None
         self._orientation = Orientation()
         self.pictures: list[NDArray[np.uint8]] = []
+        self.remarks: tuple[str, ...] = ()
 
     @property
     def full(self) -> bool:
@@ -165,7 +191,9 @@ class _Grid:
 
     def _picture(self, frame: Any) -> NDArray[np.uint8]:
         """Convert a decoded frame to an upright RGB picture of the size of `inputs`, or of the clip's first picture."""
-        picture = self._orientation.upright(frame.to_ndarray(format="rgb24"), frame)
+        picture = self._orientation.upright(_rgb(frame), frame)
+        if frame.color_trc in _HDR:
+            self.remarks = (f"the video has high dynamic range ({_HDR[frame.color_trc]}), which is not mapped to sRGB",)
         if isinstance(self._inputs, Pictures):
             return fitted(picture, self._inputs, self.pictures[0].shape[:2] if self.pictures else None)
         first = self.pictures[0] if self.pictures else picture

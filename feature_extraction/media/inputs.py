@@ -2,20 +2,26 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 
 _LATE = 0.05  # share of a step; a clip that ends less than this after the start of a step does not have this step
 
+Damaged = Literal["keep", "drop"]
+
 # Reasons why a clip has no features; if several apply, the first in this order counts.
 REASONS = {
     "missing": "the file does not exist or is not readable; relative paths start at the folder of the manifest",
+    "special-file": "the path is a device, a pipe, a socket or a file of the kernel (/proc, /sys)",
     "refused": "the file is a playlist or refers to other files in another way",
     "timeout": "decoding took more processor time than the limit",
     "crashed": "the decoding process crashed",
     "too-large": "the clip is longer, is larger or has more streams than the limits allow",
-    "corrupt": "the file cannot be opened, is empty, or cannot be decoded",
+    "encrypted": "the sound or video is encrypted",
+    "unsupported-codec": "there is no decoder for the sound or video",
+    "not-a-media-file": "the file is of no known media format",
+    "corrupt": "the file is empty, or too much of it is damaged",
     "outside": "the segment of the manifest begins or ends after the end of the recording",
     "no-audio": "there is no sound track",
     "no-video": "there is no video stream (a cover picture is not a video)",
@@ -45,10 +51,11 @@ class Sound:
     Attributes:
         sample_rate: sample rate in Hz; the sound is resampled once.
         seconds: number of seconds to decode from the beginning of each clip; None for all.
-        edition: version of the decoding rules. Clips of another version are decoded again.
+        edition: version of the decoding rules, by which clips of another version are decoded again; version 3 skips
+            damaged packets.
     """
 
-    edition: ClassVar[int] = 2
+    edition: ClassVar[int] = 3
 
     sample_rate: int
     seconds: float | None = None
@@ -63,10 +70,11 @@ class Frames:
         height: height of frames after resizing in the decoding process; None for no resizing.
         width: width of frames after resizing, as for `height`; the aspect ratio may change.
         limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a warning.
-        edition: as in `Sound`; version 2 introduced the time grid, and version 3 mirrors mirrored frames back.
+        edition: as in `Sound`; version 2 introduced the time grid, version 3 mirrors mirrored frames back, and version
+            4 skips damaged packets and converts more than 8 bits per color as FFmpeg does.
     """
 
-    edition: ClassVar[int] = 3
+    edition: ClassVar[int] = 4
 
     frames_per_second: float = 1.0
     height: int | None = None
@@ -115,11 +123,14 @@ class Limits:
         seconds: maximum duration of sound or video.
         pixels: maximum size of a frame, before and after resizing.
         streams: maximum number of streams of a file.
+        damaged: "keep" decodes the rest of a damaged stream if at least half of its length remains, with a remark;
+            "drop" makes any damage a failure.
     """
 
     seconds: float = 3600.0
     pixels: int = 2**26
     streams: int = 64
+    damaged: Damaged = "keep"
 
 
 @dataclass(frozen=True)

@@ -12,22 +12,24 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.media.inputs import Clip, Limits, MediaFailure, Sound
 from aadml.feature_extraction.media.streams import LEAD, MediaSource
+from aadml.feature_extraction.media.truncation import Ending
 
 _CLIPPED = 0.001  # share of samples beyond full scale that causes a warning; decoders overshoot a little
+_JUMP_SECONDS = 0.1  # largest gap in the times of undamaged sound that agree with its samples
 _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two frames; a header that differs more is not used
 
 
 def decoded_sound(
-    container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, segment: Segment, *, open_ended: bool
+    container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, segment: Segment, ending: Ending
 ) -> Clip:
     """Decode the first sound track of an opened file; see `decode`."""
     if not container.streams.audio:
         raise MediaFailure("no-audio", "the file has no sound track")
-    track = MediaSource(container, container.streams.audio[0], open_ended)
+    track = MediaSource(container, container.streams.audio[0], ending, limits.damaged == "keep")
     rate, most, count = inputs.sample_rate, int(limits.seconds * inputs.sample_rate), 0
     wanted = None if inputs.seconds is None else int(inputs.seconds * rate)
-    blocks, begins = [], list[float]()
-    for block in _resampled(_cut(track, segment, begins), rate):
+    blocks, times = [], _Times(track)
+    for block in _resampled(_cut(track, segment, times), rate):
         blocks.append(block)
         count += len(block)
         if wanted is not None and count >= wanted:
@@ -35,15 +37,15 @@ def decoded_sound(
         if count > most + rate:
             raise MediaFailure("too-large", f"the sound is longer than {limits.seconds:g} s")
     if not count:
-        raise MediaFailure("corrupt", "the sound track yields no samples")
-    skipped = 0.0 if segment.is_whole else begins[0] - track.first_time
+        raise MediaFailure("corrupt", track.damage.cause or "the sound track yields no samples")
+    skipped = 0.0 if segment.is_whole else times.begin - track.first_time
     samples = _trimmed(np.concatenate(blocks), track, rate, skipped)[:wanted]
     if not np.isfinite(samples).all():
         raise MediaFailure("corrupt", "the sound holds NaN or infinity")
-    seconds, late = len(samples) / rate, track.start(begins[0]) - segment.start
+    seconds, late = len(samples) / rate, track.start(times.begin) - segment.start
+    remarks = track.remarks(seconds, times.silence, segment, complete=len(samples) == wanted)
     if len(samples) < minimum_seconds * rate:
         raise MediaFailure("too-short", f"the sound lasts {seconds:.3f} s, but {minimum_seconds:g} s are needed")
-    remarks = () if len(samples) == wanted or segment.end < math.inf else track.shortfall(skipped + seconds)
     start = late if segment.is_whole else round(late, 6) if late > 1 / rate else 0.0
     return Clip(np.clip(samples, -1.0, 1.0), start, seconds, (*remarks, *_loudness(samples)))
 
@@ -59,34 +61,63 @@ def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
     return (f"{share:.1%} of the sound is beyond full scale (up to {highest:.4g}) and clipped",)
 
 
-def _timed(frames: Iterator[Any], begins: list[float]) -> Iterator[Any]:
-    """Record the time of the first frame in `begins`; remove all times, whose gaps and jumps are not in the sound."""
-    for frame in frames:
-        if not begins:
-            begins.append(0.0 if frame.time is None else frame.time)
-        frame.pts = None
-        yield frame
+class _Times:
+    """Times of the frames of a track, which are removed because their gaps and jumps are not in the sound.
+
+    Attributes:
+        begin: time of the first sample in seconds.
+        time: time of the current frame; None if it is unknown.
+        silence: seconds of silence in place of lost sound so far.
+    """
+
+    def __init__(self, track: MediaSource) -> None:
+        self._track = track
+        self.begin, self.silence = 0.0, 0.0
+        self.time: float | None = None
+
+    def taken(self, since: float = 0.0) -> Iterator[tuple[Any, float]]:
+        """Yield each frame without its time, and the seconds of sound that were lost before the frame."""
+        damage, lost, lasts, first = self._track.damage, 0, 0.0, 0.0
+        due: float | None = None
+        for count, frame in enumerate(self._track.frames(since)):
+            time, gap = frame.time, 0.0
+            jump = None if time is None or due is None else time - due
+            if not count:
+                self.begin = time or 0.0
+                first = self._track.first_time if since else self.begin
+            elif damage.lost > lost:
+                gap = self._track.gap(jump, (due or 0.0) - first, (damage.lost - lost) * lasts)
+                self.silence += gap
+            elif jump is not None and abs(jump) > _JUMP_SECONDS:
+                damage.timed = False
+            lost, lasts = damage.lost, frame.samples / frame.sample_rate
+            due = None if time is None else time + lasts
+            self.time, frame.pts = time, None
+            yield frame, gap
 
 
-def _cut(track: MediaSource, segment: Segment, begins: list[float]) -> Iterator[Any]:
-    """Yield the frames of a segment, cut to the sample; record the time of the first sample in `begins`."""
+def _cut(track: MediaSource, segment: Segment, times: _Times) -> Iterator[tuple[Any, float]]:
+    """Yield the frames of a segment, cut to the sample, with the seconds of sound that were lost before each."""
     if segment.is_whole:
-        yield from _timed(track.frames(), begins)
+        yield from times.taken()
         return
-    is_sought = segment.start > LEAD
+    is_sought, has_begun = segment.start > LEAD, False
     sizes = _first_sizes(track) if is_sought else []
     place, rate = 0, 0
-    for frame in track.frames(segment.start):
-        if not rate or (is_sought and not begins):  # later times have no effect, as in a whole recording
+    for frame, gap in times.taken(segment.start):
+        if not rate or (is_sought and not has_begun):  # later times have no effect, as in a whole recording
             rate = frame.sample_rate
-            if frame.time is not None:
-                place = _snapped(round((frame.time - track.beginning) * rate), frame.samples, sizes)
+            if times.time is not None:
+                place = _snapped(round((times.time - track.beginning) * rate), frame.samples, sizes)
+        else:
+            place += round(gap * rate)
         end = place + frame.samples if segment.end == math.inf else round(segment.end * rate)
         first, last = max(round(segment.start * rate) - place, 0), min(end - place, frame.samples)
         if last > first:
-            begins += [] if begins else [track.beginning + max(place / rate, segment.start)]
-            frame.pts = None
-            yield _part(frame, first, last)
+            if not has_begun:
+                times.begin, times.silence = track.beginning + max(place / rate, segment.start), 0.0
+            yield _part(frame, first, last), gap if has_begun else 0.0
+            has_begun = True
         place += frame.samples
         if place >= end and segment.end < math.inf:
             return
@@ -128,16 +159,17 @@ def _trimmed(samples: NDArray[np.float32], track: MediaSource, rate: int, skippe
     return samples[:declared] if 0 < declared < len(samples) <= declared + int(_TRIM_SECONDS * rate) else samples
 
 
-def _resampled(frames: Iterator[Any], rate: int) -> Iterator[NDArray[np.float32]]:
-    """Yield mono blocks (s,); a change of layout or rate in the stream starts a new resampler.
+def _resampled(frames: Iterator[tuple[Any, float]], rate: int) -> Iterator[NDArray[np.float32]]:
+    """Yield mono blocks (s,); a gap, or a change of layout or rate in the stream, starts a new resampler.
 
     The channels are interleaved, because PyAV reads beyond its arrays if there are more than seven planes.
     """
     kind: tuple[str, str, int] | None = None
     resampler: Any = None
-    for frame in frames:
-        if (frame.format.name, frame.layout.name, frame.sample_rate) != kind:
+    for frame, gap in frames:
+        if gap or (frame.format.name, frame.layout.name, frame.sample_rate) != kind:
             yield from _drained(resampler)
+            yield np.zeros(round(gap * rate), dtype=np.float32)
             kind = (frame.format.name, frame.layout.name, frame.sample_rate)
             resampler = av.AudioResampler(format="flt", rate=rate)
         yield from (_mono(block) for block in resampler.resample(frame))

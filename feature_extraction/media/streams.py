@@ -3,13 +3,16 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import av
 
 from aadml.feature_extraction.ground.segment import Segment
+from aadml.feature_extraction.media.damage import Damage
 from aadml.feature_extraction.media.inputs import MediaFailure
+from aadml.feature_extraction.media.truncation import Ending
 
 LEAD = 1.0
 """Seconds decoded before a segment, since frames refer to earlier frames, and seeking is not exact; a segment that
@@ -26,21 +29,32 @@ class MediaSource:
     Attributes:
         container: the file.
         stream: stream of the file.
-        open_ended: whether the file does not state its length, so that its last packet may be short.
+        ending: end of the file, compared with its structure.
+        tolerant: whether damaged parts are skipped; otherwise they are a failure.
 
     Raises:
-        MediaFailure: no decoder is available.
+        MediaFailure: no decoder is available, or the file is damaged.
     """
 
     container: Any
     stream: Any
-    open_ended: bool
+    ending: Ending
+    tolerant: bool
 
     def __post_init__(self) -> None:
         """Set the decoder to one thread."""
         if self.stream.codec_context is None:
-            raise MediaFailure("corrupt", f"no decoder is available for the codec of its {self.stream.type} stream")
+            codec = _codec(self.container, self.stream.index)
+            raise MediaFailure(
+                "unsupported-codec", f"no decoder is available for its {self.stream.type} codec: {codec}"
+            )
         self.stream.thread_count = 1
+        _ = self.damage  # raises MediaFailure for a truncated file
+
+    @cached_property
+    def damage(self) -> Damage:
+        """Damage that was found so far."""
+        return Damage(self.tolerant, self.ending.finding)
 
     @property
     def beginning(self) -> float:
@@ -53,7 +67,7 @@ class MediaSource:
         return float((self.stream.start_time or 0) * self.stream.time_base)
 
     def frames(self, since: float = 0.0) -> Iterator[Any]:
-        """Decode the stream; a truncated packet raises `corrupt`, though a decoder would accept it.
+        """Decode the stream; truncated packets, and packets that cannot be decoded, are skipped as damage.
 
         Args:
             since: time in seconds after the beginning of the file. The first frame is shown at this time or before, or
@@ -82,19 +96,40 @@ class MediaSource:
 
     def _decoded(self, *, settles: bool = False) -> Iterator[Any]:
         """Decode the packets from the current position, or from the next decodable key frame if `settles`."""
-        for packet in self.container.demux(self.stream):
+        for packet in self._packets():
             if settles and (packet.is_corrupt or not packet.is_keyframe):
                 continue
-            if packet.is_corrupt and not self.open_ended:
-                raise MediaFailure("corrupt", "the file ends, or is damaged, in the middle of a packet")
+            frames = self._frames_of(packet, counts=not settles)
+            settles = settles and frames is None
+            yield from frames or ()
+
+    def _packets(self) -> Iterator[Any]:
+        """Read the packets up to the end, or up to the point where reading fails."""
+        try:
+            for packet in self.container.demux(self.stream):
+                if packet.has_sidedata("encryption_info"):
+                    raise MediaFailure("encrypted", f"its {self.stream.type} stream is encrypted")
+                self.damage.packets += packet.size > 0
+                yield packet
+        except av.error.FFmpegError as error:
+            self.damage.add(f"reading stops after {self.damage.packets:,} packets ({_described(error)})")
+            last = av.Packet()  # an empty packet ends the stream
+            last.stream, last.time_base = self.stream, self.stream.time_base
+            yield last
+
+    def _frames_of(self, packet: Any, *, counts: bool) -> list[Any] | None:
+        """Decode a packet; None if it cannot be decoded, which is damage if it `counts`."""
+        if packet.is_corrupt and not self.ending.open_ended:  # a decoder would accept such a packet
+            cause = "the file ends, or is damaged, in the middle of a packet"
+        else:
             try:
-                frames = packet.decode()
-            except av.error.InvalidDataError:
-                if not settles:
-                    raise
-                continue
-            settles = False
-            yield from frames
+                return list(packet.decode())
+            except av.error.FFmpegError as error:
+                cause = _described(error)
+        if counts:
+            self.damage.lost += packet.size > 0
+            self.damage.add(cause)
+        return None
 
     def start(self, first: float | None) -> float:
         """Convert the time of the first frame to seconds after the beginning of the file."""
@@ -126,13 +161,62 @@ class MediaSource:
     def _content(self) -> str:
         return "sound" if self.stream.type == "audio" else "video"
 
-    def shortfall(self, held: float) -> tuple[str, ...]:
-        """Return a warning if the stream is noticeably shorter than the file states."""
-        announced = self.announced()
-        if announced is None or not _is_short(held, announced):
+    def remarks(self, end: float, lost: float, segment: Segment, *, complete: bool) -> tuple[str, ...]:
+        """Return a warning on damage, or if the stream is noticeably shorter than the file states.
+
+        Args:
+            end: seconds of the clip.
+            lost: seconds within the clip that were lost.
+            segment: part of the recording that is the clip.
+            complete: whether the clip has all seconds that are wanted, so that the rest of the stream is not needed.
+
+        Raises:
+            MediaFailure: less than half of the length was decoded.
+        """
+        complete = complete or segment.end < math.inf
+        if self.damage.cause and (segment.is_whole or lost or self.damage.lost):
+            length = end if complete else self._length(end - lost, segment.start)
+            return (self.damage.remark(self._content, end - lost, length),)
+        announced = None if complete else self.announced()
+        if announced is None or not _is_short(end, announced - segment.start):
             return ()
-        return (f"the file states {announced:.1f} s of {self._content}, but holds {held:.1f} s",)
+        return (f"the file states {announced:.1f} s of {self._content}, but holds {segment.start + end:.1f} s",)
+
+    def gap(self, jump: float | None, elapsed: float, estimate: float) -> float:
+        """Return the seconds that damage leaves between two frames.
+
+        Args:
+            jump: gap between the times of the frames; None if a time is unknown.
+            elapsed: seconds from the first frame to the gap.
+            estimate: duration of the skipped packets, if each is as long as the frame before.
+        """
+        if jump is None or not self.damage.timed:
+            return estimate
+        announced = self.announced()
+        return max(0.0, min(jump, estimate if announced is None else announced - elapsed))
+
+    def _length(self, held: float, start: float) -> float:
+        """Return the length in seconds from `start` without the damage: as stated, or estimated from what is held."""
+        if self.ending.share:
+            return held / (1 - self.ending.share)
+        stated = (self.announced() or (self.container.duration or 0) / av.time_base) - start
+        return stated if stated > 0 and self.damage.timed else held / self.damage.intact
 
 
 def _is_short(held: float, stated: float) -> bool:
     return stated - held > max(_SECONDS, _SHARE * stated)
+
+
+def _codec(container: Any, index: int) -> str:
+    """Return FFmpeg's description of the codec of a stream that has no decoder."""
+    level = av.logging.get_level()
+    av.logging.set_level(av.logging.INFO)  # the description is a message of the log
+    try:
+        (line,) = (line for line in container.dumps_format().splitlines() if f"Stream #0:{index}" in line)
+    finally:
+        av.logging.set_level(level)
+    return str(line.split(": ", 2)[2].split(",")[0])
+
+
+def _described(error: av.error.FFmpegError) -> str:
+    return f"{type(error).__name__}: {error.strerror}"

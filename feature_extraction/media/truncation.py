@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import IO
 
-from aadml.feature_extraction.media.inputs import MediaFailure
-
 _BOX_HEADER = 8
 _EBML = b"\x1a\x45\xdf\xa3"
 _SEGMENT = b"\x18\x53\x80\x67"
 _BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"moof", b"styp", b"sidx", b"pnot", b"uuid", b"meta"}
+_HEADS = (
+    *(_EBML, b"RIFF", b"RF64", b"FORM", b"OggS", b"fLaC", b"ID3", b"FLV", b"#!AMR", b".snd", b"GIF8", b"\x89PNG"),
+    *(b"\xff\xd8\xff", b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", b"\x00\x00\x01\xba", b"\x00\x00\x01\xb3", b"\x0bw"),
+)
 _SLACK = 64  # bytes by which a writer may miscount
 _ENDLESS = 4096  # bytes below 2 or 4 GiB that mean an unknown size (FFmpeg, SoX and others)
 _OGG_PAGE = 1 << 16  # upper bound of a page
@@ -22,10 +24,11 @@ class Ending:
     Attributes:
         missing: number of missing bytes, from the stated length; 0 for complete files, files of other kinds, or
             unstated lengths.
-        tolerable: whether the existing part is decoded.
-        open_ended: whether the last packet may be short, since the writer did not know the length.
+        tolerable: whether so few bytes are missing that the file is not damaged.
+        open_ended: whether a short last packet is decoded: samples of a WAV, or of a file of unstated length.
         unmarked: whether the end mark of an Ogg file is absent.
         empty: whether a WAV has no samples.
+        share: share of the file that is missing, for files whose length in seconds is known only from their size.
     """
 
     missing: int = 0
@@ -33,15 +36,18 @@ class Ending:
     open_ended: bool = False
     unmarked: bool = False
     empty: bool = False
+    share: float = 0.0
 
-    def check(self) -> None:
-        """Raise MediaFailure if the file is truncated."""
-        if self.missing and not self.tolerable:
-            raise MediaFailure("corrupt", f"the file is cut short: {self.missing} bytes are missing at its end")
+    @property
+    def finding(self) -> str:
+        """Description of a truncated file; "" for other files."""
+        if self.tolerable or not self.missing:
+            return ""
+        return f"the file is cut short: {self.missing} bytes are missing at its end"
 
     def remarks(self) -> tuple[str, ...]:
         """Return the irregularities of the end, one line each."""
-        if self.missing:
+        if self.missing and self.tolerable:
             return (f"the file states {self.missing} bytes more than it holds",)
         return ("the last page is not marked as the end, so the file may be cut short",) if self.unmarked else ()
 
@@ -63,6 +69,18 @@ def ending(file: IO[bytes]) -> Ending:
         file.seek(0)
 
 
+def is_media(file: IO[bytes]) -> bool:
+    """Return whether a file begins as media files do; the beginning of a damaged file may still show its kind."""
+    file.seek(0)
+    head = file.read(189)
+    return (
+        head.startswith(_HEADS)
+        or head[4:8] in _BOXES
+        or (head[:1] == b"\xff" and head[1:2] > b"\xe0" and head[:2] != b"\xff\xfe")  # a frame of MPEG sound, no text
+        or head[::188] == b"GG"  # packets of a transport stream
+    )
+
+
 def _ending(file: IO[bytes], size: int, head: bytes) -> Ending:
     if head[4:8] in _BOXES or head.startswith(_EBML):
         end = _end_of_boxes(file, size) if head[4:8] in _BOXES else _end_of_segment(file)
@@ -71,7 +89,8 @@ def _ending(file: IO[bytes], size: int, head: bytes) -> Ending:
         return _ending_of_wav(file, size)
     if head[:4] == b"RIFF" and head[8:12] == b"AVI ":
         length = int.from_bytes(head[4:8], "little")
-        return Ending(0 if _is_endless(length) else max(0, length + 8 - size))
+        missing = 0 if _is_endless(length) else max(0, length + 8 - size)
+        return Ending(missing, share=missing / (missing + size))
     return Ending(unmarked=head.startswith(b"OggS") and not _is_marked(file, size))
 
 
@@ -137,7 +156,7 @@ def _ending_of_wav(file: IO[bytes], size: int) -> Ending:
             if length == 0 or (length > held and _is_endless(length)):
                 return Ending(open_ended=True)
             missing = max(0, length - held)
-            return Ending(missing, tolerable=missing <= _SLACK, open_ended=0 < missing <= _SLACK)
+            return Ending(missing, missing <= _SLACK, open_ended=missing > 0, share=missing / (missing + held))
         position += 8 + length + length % 2
     return Ending(empty=True)
 

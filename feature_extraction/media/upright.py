@@ -52,8 +52,7 @@ class Orientation:
 def _matrix_filter(frame: Any) -> Graph:
     """Build a graph for frames of this kind that passes frames with a display matrix, without other side data."""
     graph = Graph()
-    if hasattr(graph, "threads"):  # not in PyAV 15
-        graph.threads = 1
+    graph.threads = 1
     graph.link_nodes(
         graph.add_buffer(width=frame.width, height=frame.height, format=frame.format, time_base=_TIME_BASE),
         graph.add("sidedata", f"mode=select:type={_MATRIX}"),

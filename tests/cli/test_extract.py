@@ -49,7 +49,7 @@ def test_a_failed_clip_is_exit_status_one_and_a_row_of_the_summary(clips, tmp_pa
     arguments = ["extract", clips / "few.csv", "-o", tmp_path / "f.h5", "--workers", 1, "--audio", "log-mel"]
     done = in_a_process(*arguments, "--visual", "none")
     assert done.returncode == 1
-    assert "missing           1  the file does not exist or is not readable" in done.stdout
+    assert "missing                 1  the file does not exist or is not readable" in done.stdout
     assert f"{tmp_path / 'f.h5'}.failures.csv" in done.stdout
     again = in_a_process(*arguments, "--visual", "none", "--json")
     assert again.returncode == 1
@@ -74,7 +74,7 @@ def test_a_clip_without_sound_is_kept_said_and_trained_on(aadml, clips, tmp_path
     code, out, _ = aadml(*arguments)
     assert (code, out.splitlines()[1]) == (
         0,
-        "no-audio          1  kept without audio, masked: there is no sound track",
+        "no-audio                1  kept without audio, masked: there is no sound track",
     )
     code, out, _ = aadml(*arguments, "--json")
     assert (code, json.loads(out)["lacking"], json.loads(out)["ok"]) == (0, {"audio": 1}, 10)

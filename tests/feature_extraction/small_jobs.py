@@ -10,7 +10,7 @@ from aadml.feature_extraction.manifest import read_manifest
 AUDIO, VISUAL = extractor("log-mel", "audio"), extractor("hog-color", "visual")
 BAD = {
     "no file": ("none.mp4", "missing"),
-    "text": ("text.mp4", "corrupt"),
+    "text": ("text.mp4", "not-a-media-file"),
     "list": ("list.m3u8", "refused"),
 }
 LACKING = {"mute": ("mute.mp4", "no-audio"), "blind": ("blind.m4a", "no-video")}

@@ -102,7 +102,7 @@ def test_a_clip_that_cannot_be_shown_has_the_reason_of_its_picture_or_of_its_sou
         preview_of(PreviewSource(visual, audio)).reason
         for visual, audio in (("", ""), (str(broken), ""), ("", str(broken)), ("", str(tmp_path / "absent.wav")))
     ]
-    assert reasons == ["missing", "corrupt", "corrupt", "missing"]
+    assert reasons == ["missing", "not-a-media-file", "not-a-media-file", "missing"]
 
 
 def test_sides_are_multiples_of_the_16_pixels_of_a_macroblock():

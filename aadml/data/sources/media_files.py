@@ -94,7 +94,8 @@ class MediaFiles(ItemSource):
         if cache is not None and (cached := cache.get(key)) is not None:
             return cached
         try:
-            values = decode(self.paths[file], self.inputs, Limits(), self.shortest, self.segment(file)).values
+            limits = Limits(damaged="drop")
+            values = decode(self.paths[file], self.inputs, limits, self.shortest, self.segment(file)).values
         except MediaFailure as failure:
             self.failures[name] = f"{failure.reason}: {failure.detail}"
             warnings.warn(f"{name}: the file was left out ({self.failures[name]})", stacklevel=2)

@@ -215,7 +215,7 @@ def test_a_description_that_is_not_a_number_is_a_failure(small):
     made, _ = network(2)
     broken = dataclasses.replace(made, describe=lambda clips: [np.full((1, 2), np.nan, np.float32) for _ in clips])
     outcome = run(small, small / "f.h5", (broken,))
-    assert {failure.reason for failure in outcome.failures} == {"corrupt"}
+    assert {failure.reason for failure in outcome.failures} == {"corrupt", "not-a-media-file"}
     assert outcome.path is None
     assert not (small / "f.h5").exists()
 

@@ -74,7 +74,7 @@ def test_failures_are_tried_again_only_when_asked_for(small, collection, monkeyp
 
 def test_a_file_that_appears_is_taken_up(small, collection, monkeypatch):
     (small / "clip 2.mp4").rename(small / "away")
-    assert [failure.reason for failure in run(small, small / "f.h5").failures] == ["missing", "corrupt"]
+    assert [failure.reason for failure in run(small, small / "f.h5").failures] == ["missing", "not-a-media-file"]
     (small / "away").rename(small / "clip 2.mp4")
     shutil.copy(collection / "clip 3.mp4", small / "text.mp4")
     seen = decoded(monkeypatch)

@@ -69,6 +69,22 @@ def test_a_running_job_is_told_by_its_lock_and_slows_down_while_nothing_is_done(
     assert status(output).rate == pytest.approx(5 / 10)
 
 
+def test_a_long_clip_is_expected_to_take_as_long_again(tmp_path):
+    """Of 1000 clips, 999 took 0.1 s each; the last one has used nine minutes of processor time."""
+    output, now = tmp_path / "f.h5", time.time()
+    with open_ledger(tmp_path / "f.h5.work") as ledger:
+        ledger.note(Beginning(now - 640, 1000))
+        ledger.note(Progress(now - 540, 999))
+        for second in range(530, 0, -10):
+            ledger.note(Progress(now - second, 999, running=(540.0 - second,)))
+        found = status(output)
+        assert (found.running, found.seconds_left) == ((530.0,), pytest.approx(530.0))
+        ledger.note(Progress(now, 999, running=(540.0, 0.1)))
+        assert status(output).seconds_left == pytest.approx(540.0)
+    assert status(output).running == (), "nothing runs in a stopped job"
+    assert status(output).seconds_left < 20
+
+
 def test_a_finished_job_has_its_file(tmp_path):
     output = noted(tmp_path / "f.h5", Beginning(0.0, 3), Progress(1.0, 3, 0, {"missing": 1}, finished=True))
     assert status(output).state == "stopped"
@@ -127,7 +143,7 @@ def test_the_command_of_a_user(tmp_path, render):
     done = aadml("status", "f.h5")
     assert done.returncode == 1
     assert done.stdout.splitlines()[0] == "f.h5: finished, 2 of 2 clips done (100 %), 1 failed"
-    assert "corrupt           1" in done.stdout
+    assert "not-a-media-file        1" in done.stdout
     (tmp_path / "f.h5").unlink()
     stopped = aadml("status", "f.h5")
     assert stopped.stdout.splitlines()[-1] == "  to continue: aadml extract m.csv -o f.h5 --workers 1"

@@ -1,15 +1,20 @@
+import contextlib
 import csv
 import os
+import re
+import socket
 
+import av
 import cv2
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aadml.feature_extraction.ground.file_content import stamp_of
 from aadml.feature_extraction.media import REASONS, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
 
-SOUND, FRAMES, LIMITS = Sound(16_000), Frames(), Limits()
+SOUND, FRAMES, LIMITS, DROP = Sound(16_000), Frames(), Limits(), Limits(damaged="drop")
 
 
 def reason(path, inputs, limits=LIMITS, minimum_seconds=0.0):
@@ -79,7 +84,8 @@ def test_every_real_file_decodes_or_fails_as_its_list_says(shared_data):
     assert len(rows) == 36
     for row in rows:
         path = shared_data / "media" / row["file"]
-        broken = bool(row["decode_error_pyav18"]) or "FAIL" in row["streams"]
+        damaged = row["file"] == "corrupt/corrupted.mp4"  # 49 of its 50 frames are intact
+        broken = not damaged and bool(row["decode_error_pyav18"])
         has_sound, frames = " a:" in f" {row['streams']}", int(row["decoded_video_frames"])
         covers = row["file"] in ("audio_only/silence-44-s.flac", "odd/has-tags.m4a")
         has_video = " v:" in f" {row['streams']}" and not covers
@@ -98,10 +104,25 @@ def test_a_file_without_the_wanted_stream_says_so(tmp_path, render):
 
 
 def test_what_is_not_a_file_is_missing(tmp_path):
+    for path in [tmp_path / "none.mp4", tmp_path, "", "a\0b"]:
+        assert reason(path, SOUND) == "missing"
+
+
+def test_a_special_file_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    for path in ["none.mp4", "", "pipe"]:
-        assert reason(tmp_path / path, SOUND) == "missing"
-    assert reason("", SOUND) == "missing"
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        for path, kind in [(tmp_path / "pipe", "pipe"), (tmp_path / "socket", "socket"), ("/dev/zero", "device")]:
+            with pytest.raises(MediaFailure, match=f"is a {kind}") as failure:
+                decode(str(path), SOUND, LIMITS, 0.0)
+            assert failure.value.reason == "special-file"
+
+
+@pytest.mark.skipif(not os.path.ismount("/proc"), reason="the system has no /proc")
+@pytest.mark.parametrize("path", ["/proc/self/mem", "/proc/cpuinfo"])
+def test_a_file_of_the_kernel_is_special(path):
+    assert reason(path, SOUND) == "special-file"
+    assert stamp_of(path) == (), "the content is not read, since reading may never end"
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9, 0.99])
@@ -112,7 +133,9 @@ def test_what_is_not_a_file_is_missing(tmp_path):
 def test_a_file_that_was_cut_short_is_corrupt(tmp_path, render, name, codecs, share):
     path = render(tmp_path / name, rate=48_000, codecs=codecs)
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
-    assert "corrupt" in {reason(path, SOUND), reason(path, FRAMES)}
+    assert "corrupt" in {reason(path, SOUND, DROP), reason(path, FRAMES, DROP)}
+    if share < 0.5:
+        assert "corrupt" in {reason(path, SOUND), reason(path, FRAMES)}
 
 
 def test_a_video_whose_index_was_cut_off_says_so(tmp_path, render):
@@ -127,8 +150,11 @@ def test_a_video_whose_index_was_cut_off_says_so(tmp_path, render):
             values(tmp_path / "empty.mp4", inputs)
 
 
-def test_a_decode_that_breaks_off_is_corrupt_even_though_frames_came(shared_data):
-    assert reason(shared_data / "media/corrupt/corrupted.mp4", FRAMES) == "corrupt"
+def test_a_damaged_real_video_is_kept_unless_damage_is_dropped(shared_data):
+    path = shared_data / "media/corrupt/corrupted.mp4"
+    (remark,) = decode(str(path), FRAMES, LIMITS, 0.0).remarks
+    assert remark.startswith("2.0% of 5.0 s of video is lost (1 of 50 packets): InvalidDataError")
+    assert reason(path, FRAMES, DROP) == "corrupt"
 
 
 @settings(  # the same damage each time: a decoder may take its process down, which here is that of the tests
@@ -150,14 +176,46 @@ def test_damage_anywhere_is_answered_with_a_reason(tmp_path, render, data):
 
 
 @pytest.mark.parametrize(("track", "inputs"), [(b"vide", FRAMES), (b"soun", SOUND)])
-def test_a_codec_that_nobody_knows_is_corrupt(tmp_path, render, track, inputs):
+def test_a_codec_without_a_decoder_is_named(tmp_path, render, track, inputs):
     path = render(tmp_path / "a.mp4")
     content = path.read_bytes()
     entry = content.index(b"stsd", content.index(track)) + 16  # the name of the codec
     details = content.index(b"esds", entry)  # where MPEG-4 names it again
-    content = content[:entry] + bytes(4) + content[entry + 4 : details] + bytes(4) + content[details + 4 :]
+    content = content[:entry] + b"ZZZZ" + content[entry + 4 : details] + bytes(4) + content[details + 4 :]
     path.write_bytes(content)
-    assert reason(path, inputs) == "corrupt"
+    with pytest.raises(MediaFailure, match=re.escape("codec: none (ZZZZ")) as failure:
+        values(path, inputs)
+    assert failure.value.reason == "unsupported-codec"
+
+
+@pytest.mark.parametrize(
+    "content", [b"MThd\0\0\0\x06\0\x01\0\x01\0\x60", b"no media at all", b"%PDF-1.7\n" + bytes(999)]
+)
+def test_a_file_of_another_kind_is_not_media(tmp_path, content):
+    (tmp_path / "a.mp4").write_bytes(content)
+    assert {reason(tmp_path / "a.mp4", inputs) for inputs in (SOUND, FRAMES)} == {"not-a-media-file"}
+
+
+@pytest.mark.parametrize(
+    "head", [b"\0\0\0\x18ftypisom", b"RIFF\x24\0\0\0WAVE", b"\xff\xfb\x90\x64", b"\xff\xd8\xff\xe0"]
+)
+def test_a_media_file_that_cannot_be_opened_is_corrupt(tmp_path, head):
+    (tmp_path / "a").write_bytes(head + bytes(20))
+    assert reason(tmp_path / "a", SOUND) in ("corrupt", "no-audio")
+
+
+def test_encrypted_media_say_so(tmp_path, render):
+    options = {"encryption_scheme": "cenc-aes-ctr", "encryption_key": "0f" * 16, "encryption_kid": "a7" * 16}
+    with (
+        av.open(str(render(tmp_path / "a.mp4"))) as plain,
+        av.open(str(tmp_path / "b.mp4"), "w", options=options) as file,
+    ):
+        streams = [file.add_stream_from_template(stream) for stream in plain.streams]
+        for packet in plain.demux():
+            if packet.dts is not None:
+                packet.stream = streams[packet.stream_index]
+                file.mux(packet)
+    assert {reason(tmp_path / "b.mp4", inputs) for inputs in (SOUND, FRAMES)} == {"encrypted"}
 
 
 def test_limits_refuse_what_is_too_large(tmp_path, render):
@@ -199,7 +257,7 @@ def test_a_playlist_that_is_not_recognized_still_reads_no_other_file(tmp_path, r
     monkeypatch.setattr("aadml.feature_extraction.media.decoding._POINTER_HEADS", (b"\0never",))
     for text in ["#EXTM3U\n#EXTINF:10,\n{target}\n#EXT-X-ENDLIST\n", "ffconcat version 1.0\nfile '{target}'\n"]:
         (tmp_path / "list.m3u8").write_text(text.format(target=secret))
-        assert reason(tmp_path / "list.m3u8", SOUND) in ("refused", "corrupt")
+        assert reason(tmp_path / "list.m3u8", SOUND) in ("refused", "not-a-media-file")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,8 @@ def test_equals_its_definition_on_any_times(times, rate, lasts):
     ],
 )
 def test_a_clip_ends_with_the_duration_of_its_last_frame_or_of_the_one_before(shown, begin, end, mean):
-    clock = module._Clock(SimpleNamespace(stream=SimpleNamespace(average_rate=10)))
+    damage = SimpleNamespace(lost=0)
+    clock = module._Clock(SimpleNamespace(stream=SimpleNamespace(average_rate=10), damage=damage))
     for time, duration in shown:
         clock.advance(SimpleNamespace(time=time, duration=duration, time_base=Fraction(1, 4)))
     assert (clock.count, clock.begin) == (len(shown), begin)

@@ -112,7 +112,12 @@ def test_a_wav_that_was_cut_is_corrupt_and_one_a_few_bytes_short_is_not(tmp_path
     assert (len(found.values), found.remarks) == (23_997, ("the file states 6 bytes more than it holds",))
     (tmp_path / "cut.wav").write_bytes(content[:-2000])
     with pytest.raises(MediaFailure, match="2000 bytes are missing"):
-        sound(tmp_path / "cut.wav")
+        decode(str(tmp_path / "cut.wav"), Sound(48_000), Limits(damaged="drop"), 0.0)
+    (remark,) = sound(tmp_path / "cut.wav").remarks
+    assert remark == "4.2% of 0.5 s of sound is lost: the file is cut short: 2000 bytes are missing at its end"
+    (tmp_path / "half.wav").write_bytes(content[: len(content) * 2 // 5])
+    with pytest.raises(MediaFailure, match=r"6.* of 0.5 s of sound is lost"):
+        sound(tmp_path / "half.wav")
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])

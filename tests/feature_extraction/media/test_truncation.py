@@ -81,10 +81,10 @@ def wav(size, held, *, riff=36, head=b"RIFF"):
 
 def test_knows_a_whole_wav_a_cut_one_and_an_empty_one():
     assert ending(io.BytesIO(wav(100, 100))) == Ending()
-    assert ending(io.BytesIO(wav(1000, 100))) == Ending(900, tolerable=False)
-    assert ending(io.BytesIO(wav(104, 100))) == Ending(4, open_ended=True)
+    assert ending(io.BytesIO(wav(1000, 100))) == Ending(900, tolerable=False, open_ended=True, share=0.9)
+    assert ending(io.BytesIO(wav(104, 100))) == Ending(4, open_ended=True, share=4 / 104)
     assert ending(io.BytesIO(wav(0, 0))) == Ending(0, tolerable=False, empty=True)
-    assert ending(io.BytesIO(wav(0, 0)[:30])).empty
+    assert ending(io.BytesIO(wav(0, 0)[:30])) == Ending(empty=True)
 
 
 @pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x7FFFF000, 0x7FFFFFFF, 0xFFFFFFFF - 36])
@@ -94,14 +94,15 @@ def test_a_wav_from_a_pipe_is_open_ended(size):
 
 def test_the_long_size_of_a_wav_counts_where_the_short_one_is_none():
     whole = wav(0xFFFFFFFF, 1000, head=b"RF64")
-    for long_size, expected in [(1000, Ending()), (5000, Ending(4000, tolerable=False)), (0, Ending(open_ended=True))]:
+    cut = Ending(4000, tolerable=False, open_ended=True, share=0.8)
+    for long_size, expected in [(1000, Ending()), (5000, cut), (0, Ending(open_ended=True))]:
         long = b"ds64" + (24).to_bytes(4, "little") + bytes(8) + long_size.to_bytes(8, "little") + bytes(8)
         assert ending(io.BytesIO(whole[:12] + long + whole[12:])) == expected
 
 
 def test_an_avi_announces_its_length():
     content = b"RIFF" + (1000).to_bytes(4, "little") + b"AVI " + bytes(400)
-    assert ending(io.BytesIO(content)) == Ending(596)
+    assert ending(io.BytesIO(content)) == Ending(596, share=596 / 1008)
 
 
 def test_the_last_page_of_an_ogg_file_says_that_it_is_the_last(tmp_path, render):

@@ -1,0 +1,63 @@
+"""Damage of a stream: the parts that cannot be decoded, and their share of the length that the file states."""
+
+from aadml.feature_extraction.media.inputs import MediaFailure
+
+_LEAST = 0.5  # share of the stated length that must be decoded
+
+
+class Damage:
+    """Parts of one stream that cannot be decoded.
+
+    Args:
+        tolerated: whether the rest is decoded; otherwise any damage is a failure.
+        cause: first finding; "" for an undamaged stream.
+
+    Attributes:
+        cause: first finding; "" for an undamaged stream.
+        packets: number of packets that were read.
+        lost: number of packets that were skipped.
+        timed: whether the times of the stream agree with its samples.
+
+    Raises:
+        MediaFailure: there is damage, and damage is not tolerated.
+    """
+
+    def __init__(self, tolerated: bool, cause: str = "") -> None:
+        self._tolerated = tolerated
+        self.cause = ""
+        self.packets, self.lost, self.timed = 0, 0, True
+        if cause:
+            self.add(cause)
+
+    def add(self, cause: str) -> None:
+        """Record a finding.
+
+        Raises:
+            MediaFailure: damage is not tolerated.
+        """
+        self.cause = self.cause or cause
+        if not self._tolerated:
+            raise MediaFailure("corrupt", self.cause)
+
+    @property
+    def intact(self) -> float:
+        """Share of the packets that were not skipped."""
+        return 1 - self.lost / max(1, self.packets)
+
+    def remark(self, kind: str, held: float, length: float) -> str:
+        """Describe the damage.
+
+        Args:
+            kind: "sound" or "video".
+            held: seconds that were decoded.
+            length: seconds that the undamaged stream would have.
+
+        Raises:
+            MediaFailure: less than half of the length was decoded.
+        """
+        share = 1 - min(1.0, held / length) if length else 1.0
+        packets = f" ({self.lost:,} of {self.packets:,} packets)" if self.lost else ""
+        remark = f"{share:.1%} of {length:.1f} s of {kind} is lost{packets}: {self.cause}"
+        if share > _LEAST:
+            raise MediaFailure("corrupt", remark)
+        return remark

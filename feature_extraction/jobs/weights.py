@@ -77,7 +77,7 @@ def weights(
     names = _files(name)
     if action == "get":
         fetch(names, None if folder is None else Path(folder).expanduser())
-    return [_state(each, checks=action == "verify") for each in names]
+    return [_state(each, checks=action != "list") for each in names]
 
 
 def fetch(names: Iterable[str], folder: Path | None = None) -> None:
@@ -105,13 +105,12 @@ def _files(name: str | None) -> tuple[str, ...]:
 
 def _state(name: str, *, checks: bool) -> WeightState:
     entry, problem = WEIGHTS[name], ""
-    path = weights_folder() / entry.file
+    path, checksum = weights_folder() / entry.file, recorded_checksums().get(entry.file, "")
     if checks and path.is_file():
         try:
-            verify(name)
+            checksum = verify(name)
         except InputError as error:
             problem = str(error)
-    checksum = recorded_checksums().get(entry.file, "")
     return WeightState(name, str(path), path.is_file(), checksum, entry.check, entry.license, entry.url, problem)
 
 

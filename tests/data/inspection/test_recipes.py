@@ -130,7 +130,7 @@ def test_the_axes_are_searched_one_after_the_other():
     readings = {"doubled": lambda rows: 2 * rows, "plain": np.asarray}
     match = recipes._nearest("audio", truth, ((1, 2, 3), ("a", "b")), rows, readings, (), lambda *point: str(point))
     assert match.recipe == "(2, 'b'), plain"
-    assert asked == [(1, "a"), (2, "a"), (3, "a"), (2, "b")]
+    assert asked == [(1, "a"), (2, "a"), (3, "a"), (2, "b"), (1, "b"), (3, "b")]  # twice, as the first point changed
     far = recipes._nearest("audio", noise, ((1,),), lambda _: [row[None] for row in truth], readings, (), str)
     assert (far.recipe, bool(far.nearest), far.distance > recipes.NEAR) == ("", True, True)
 

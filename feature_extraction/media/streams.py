@@ -19,6 +19,7 @@ LEAD = 1.0
 begins earlier is decoded from the beginning of the file."""
 
 _MARGINS = (LEAD, 10.0)  # the second one for files with key frames that are far apart
+_ROUNDING = 1e-3  # seconds by which times may be rounded
 _SHARE, _SECONDS = 0.05, 0.25  # share and seconds of the stated length that may be missing without a warning
 
 
@@ -174,7 +175,7 @@ class MediaSource:
             MediaFailure: less than half of the length was decoded.
         """
         complete = complete or segment.end < math.inf
-        if self.damage.cause and (segment.is_whole or lost or self.damage.lost):
+        if self.damage.cause and (segment.is_whole or lost > _ROUNDING):  # packets before a segment may be damaged
             length = end if complete else self._length(end - lost, segment.start)
             return (self.damage.remark(self._content, end - lost, length),)
         announced = None if complete else self.announced()

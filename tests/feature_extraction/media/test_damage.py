@@ -4,6 +4,7 @@ import av
 import numpy as np
 import pytest
 
+from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 from aadml.feature_extraction.media.damage import Damage
 
@@ -68,6 +69,24 @@ def test_lost_sound_is_silence_and_later_sound_keeps_its_time(tmp_path, encode, 
     lost = np.flatnonzero(np.abs(clip.values[: len(expected.values)] - expected.values[: len(clip.values)]) > 0.05)
     assert lost[[0, -1]] / RATE == pytest.approx(1.5, abs=0.15)
     assert (clip.values[lost[0] : lost[-1]] == 0).mean() > 0.3
+
+
+@pytest.mark.parametrize(("start", "end"), [(1.2, 1.9), (1.7, 2.6), (2.0, float("inf")), (0.3, 0.9)])
+@pytest.mark.parametrize(("name", "codec", "begin"), [("a.m4a", "aac", 0), ("a.mp3", "libmp3lame", 4)])
+def test_a_segment_of_damaged_sound_keeps_its_times(tmp_path, encode, name, codec, begin, start, end):
+    whole = encode(tmp_path / name, steps(3.0), codec)
+    places = packets(whole)
+    position, size = places[len(places) // 2]
+    damaged = overwritten(whole, [(position + begin, b"\xff" * (size - begin))])
+    part = decode(str(damaged), Sound(RATE), Limits(), 0.0, Segment(start, end))
+    expected = decode(str(whole), Sound(RATE), Limits(), 0.0, Segment(start, end))
+    assert abs(len(part.values) - len(expected.values)) <= 1
+    assert part.start == expected.start
+    for moment in np.arange(start + 0.05, min(end, 2.95) - 0.02, 0.05):
+        if abs(moment - 1.5) > 0.15:
+            at = moment - start
+            assert loudness(part.values, at) == pytest.approx(loudness(expected.values, at), rel=0.02)
+    assert bool(part.remarks) == (start < 1.5 < end)
 
 
 @pytest.mark.parametrize("tail", [b"\xff\xfb\x94\x64" + b"\xff" * 413, b"APETAGEX" + b"\xff\xfb\x94\x64" * 300])

@@ -75,7 +75,8 @@ def _print(changes: Any, output: str, as_json: bool) -> None:
         click.echo(json.dumps({"path": output, **counts, "vectors": dict(changes.vectors), "failed": failed}))
         return
     for failure in changes.failures[:10]:
-        click.echo(f"aadml: {failure.media}: {failure.modality}: {failure.reason}, {failure.detail}", err=True)
+        reason = f"{failure.reason}, {failure.detail}"
+        click.echo(f"aadml: {failure.media}: cannot be read as {failure.modality} ({reason})", err=True)
     if len(changes.failures) > 10:
         click.echo(f"aadml: {len(changes.failures) - 10} more files could not be read", err=True)
     vectors = ", ".join(f"{count:,} {modality}" for modality, count in changes.vectors.items())

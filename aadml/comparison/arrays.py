@@ -80,9 +80,11 @@ def to_flags(values: object, name: str) -> Tensor:
     try:
         flags = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name}: the values are not an array of booleans; pass n booleans") from error
+        raise InputError(
+            f"{name}: the values are not an array of booleans; pass a boolean array with one axis"
+        ) from error
     if flags.ndim != 1 or flags.dtype.kind not in "biuf" or not np.isin(flags, (0, 1)).all():
-        raise InputError(f"{name} has type {flags.dtype} and shape {flags.shape}; pass n booleans")
+        raise InputError(f"{name} has type {flags.dtype} and shape {flags.shape}; pass a boolean array with one axis")
     return torch.from_numpy(flags.astype(np.bool_))
 
 

@@ -49,7 +49,8 @@ def check_present(modality: str, flags: Tensor, count: int) -> None:
     """Raise InputError if the presence flags of n clips are not (n,) bool."""
     if flags.shape != (count,) or flags.dtype != torch.bool:
         raise InputError(
-            f"{modality}: present has type {flags.dtype} and shape {tuple(flags.shape)}; pass bool ({count},)"
+            f"{modality}: present has type {flags.dtype} and shape {tuple(flags.shape)}; pass booleans of shape "
+            f"({count},)"
         )
 
 

@@ -1,4 +1,4 @@
-"""Figures 3 to 5 of the AADML paper and the leaks of its tables, as SVG, and their numbers as tables."""
+"""Figures 3 to 5 of the AADML paper and a figure of the leaks in its tables, as SVG, with tables of their numbers."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -37,7 +37,7 @@ class AttentionOptions:
 
 
 class Attention(nn.Module):
-    """Scaled dot-product multi-head attention with an output projection.
+    """Attention over a set of keys: multi-head with an output projection, or "free": a softmax of cosines.
 
     Masked keys have weight 0; the result of a set without keys is 0.
 

@@ -109,8 +109,11 @@ def score_direction(
     measured = over_rankings(source, relevant, measure, partner=partner)
     parts = [part for part in measured if part is not None]
     if not parts:
-        why = "no two clips share a class" if exclude_partner else "queries and gallery share no label"
-        raise InputError(f"{direction}: no query has a relevant item: {why}; pass clips that share labels")
+        other = " other than its own clip" if exclude_partner else ""
+        raise InputError(
+            f"{direction}: no query has a relevant item{other}; pass clips with common labels, or judgments with the "
+            "ids of these clips"
+        )
     index, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "relevant"))
     count = len(index)
     units = named.units or Units.apart(*source.shape)

@@ -111,7 +111,8 @@ def _vectors(
     if len(modalities) < 2:
         names = ", ".join([*arrays, *ignored]) or "no arrays"
         raise InputError(
-            f"{place}: has {names}; store at least two of 'audio', 'visual', 'text' or the names in '{LISTED}'"
+            f"{place} holds fewer than two modalities (its arrays: {names}); store at least two of 'audio', 'visual', "
+            f"'text' or the names in '{LISTED}'"
         )
     vectors = {modality: _matrix(arrays[modality], f"{place}: {modality}") for modality in modalities}
     if shared_space and len({matrix.shape[1] for matrix in vectors.values()}) > 1:

@@ -119,7 +119,7 @@ def _sample(
 
 @dataclass(frozen=True)
 class _Task:
-    """Settings shared by all directions of an evaluation; see `evaluate`. `unit` (rows,) is a number in `units`."""
+    """Settings shared by all directions; see `evaluate`. `unit` (rows,) is the index in `units` of each row's unit."""
 
     embeddings: Embeddings
     gallery: Gallery

@@ -84,7 +84,7 @@ class RunSession(Session):
         return super().best()
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Commit the state from which training can continue, unless `saving_share` skips this state."""
+        """Commit the state for continuing, unless saving would take more time than `saving_share` allows."""
         started = time.monotonic()
         if started - self._saved_at < self._saving_share * self._saving_seconds:
             return

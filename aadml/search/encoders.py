@@ -144,7 +144,9 @@ def load_encoder(
     """
     if isinstance(record, PlainRecord):
         if model is not None:
-            raise InputError("--model: this index was built without a model; build another index with the model")
+            raise InputError(
+                "--model: this index was built without a model; omit --model, or build another index with the model"
+            )
         state = {name: torch.tensor(values) for name, values in record.scaling.items()}
         return plain_encoder(record.features, record.dimensions, load_scaling(state, Inputs()))
     place = folder / record.path

@@ -115,12 +115,12 @@ def table_of(
     metrics: Sequence[str] = (),
     data_set: str = "",
 ) -> Table:
-    """Return the table of one kind: MAP over seeds, difference to a reference, cost, and the published results.
+    """Return the table of one kind: MAP over seeds, difference from a reference, cost, and the published results.
 
     Args:
         rows: rows of methods, or rows of losses.
         scores: scores by name of the cell.
-        reference: row that the others are compared with; None makes no comparisons.
+        reference: row that the others are compared with; None for no comparisons.
         about: caption.
         metrics: metrics of further columns.
         data_set: data set of the published results; "" for no such results.

@@ -138,7 +138,7 @@ class JobPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Shard(JobPart):
-    """Part of a job that a file holds; the file of a job without shards has no shard.
+    """Part of a sharded job that a feature file holds.
 
     Attributes:
         rows: (n,) int64, row of each clip in the manifest.

@@ -142,7 +142,7 @@ def _values(dataset: Any, where: str) -> NDArray[Any]:
 
 @functools.lru_cache(maxsize=256)
 def _inspected(path: str, size: int, modified: int, inode: int) -> str:
-    """Inspect a file in a process and return its problem, or ""; all arguments except `path` identify the version."""
+    """Inspect a file in a subprocess and return its problem, or ""; arguments besides `path` identify the version."""
     del modified, inode
     seconds = _SECONDS + min(size / _OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS) + size / _BYTES_A_SECOND
     patience = _PATIENCE[0] + _PATIENCE[1] * seconds

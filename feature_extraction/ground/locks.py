@@ -47,7 +47,7 @@ def locked(handle: int, lock_file: Path, busy: str, *, wait: bool = False) -> It
 
 
 def _flock(handle: int, *, wait: bool) -> None:
-    """Call `flock` repeatedly for a moment, because a killed process holds its lock until its end."""
+    """Retry `flock` for `_GRACE` seconds, because a killed process holds its lock until it has exited."""
     until = time.monotonic() + _GRACE
     while True:
         try:

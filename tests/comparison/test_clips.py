@@ -45,14 +45,14 @@ def test_whether_a_clip_has_a_modality_is_said_by_truth_values_or_zeros_and_ones
     ("present", "said"),
     [
         ({"adio": [True] * N}, "present: the clips have no adio features; choose from audio, visual"),
-        ({"audio": CODES}, r"present: audio has type int64 and shape \(6,\); pass n booleans"),
-        ({"audio": ["yes"] * N}, r"present: audio has type <U3 and shape \(6,\); pass n booleans"),
+        ({"audio": CODES}, r"present: audio has type int64 and shape \(6,\); pass a boolean array with one axis"),
+        ({"audio": ["yes"] * N}, r"present: audio has type <U3 and shape \(6,\); pass a boolean array with one axis"),
         (
             {"audio": [[True], [True, False]]},
-            "present: audio: the values are not an array of booleans; pass n booleans",
+            "present: audio: the values are not an array of booleans; pass a boolean array with one axis",
         ),
         ([True] * N, "present has type list; pass {modality: n booleans}"),
-        ({"audio": [True]}, r"audio: present has type torch.bool and shape \(1,\); pass bool \(6,\)"),
+        ({"audio": [True]}, r"audio: present has type torch.bool and shape \(1,\); pass booleans of shape \(6,\)"),
     ],
 )
 def test_other_masks_are_refused(present, said):

@@ -133,7 +133,7 @@ def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
         raise InputError(f"{place} holds {values.dtype}; pass numbers")
     if values.ndim != 2:
         raise InputError(
-            f"{place} has shape {values.shape}; pass an array (clips, dimensions), such as the mean over the other axis"
+            f"{place} has shape {values.shape}; pass an array (clips, dimensions), such as the mean over time"
         )
     with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite and raises a later error
         return np.ascontiguousarray(values, dtype=np.float32)

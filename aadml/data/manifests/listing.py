@@ -166,7 +166,7 @@ def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> lis
 
 
 def left_aside(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[str]:
-    """Return lines on unlisted entries below a folder: links to folders, and files with other endings."""
+    """Return notes on entries below a folder that are not listed: links to folders, and files of other suffixes."""
     paths = sorted(_walk(folder))
     links = [str(path.relative_to(folder)) for path in paths if _is_link(path)]
     others = Counter(path.suffix.lower() or "none" for path in paths if not _is_link(path))

@@ -172,7 +172,7 @@ def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _with_norms(vectors: Tensor, center: Tensor, place: int) -> Tensor:
-    """Append -1/2 of the squared norm and a one; `place` is the position of the norm: (n, d) -> (n, d + 2)."""
+    """Subtract `center`, and append a norm term and a one: (n, d) -> (n, d + 2); the norm is last if `place` is 1."""
     centered = vectors - center
     norm = centered.square().sum(1, keepdim=True).mul(-0.5)
     ones = torch.ones_like(norm)

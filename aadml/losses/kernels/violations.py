@@ -26,7 +26,8 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
         sum over p, n of max(0, far_ip - far_in + margin)  =  sum_j count_ij far_ij  +  margin sum_p count_ip
 
     The counts are constant between kinks, so they are the gradient of the sum with respect to `far`. The time is
-    O(a c log c). Beyond the result, memory is needed for one block of rows (on a GPU and in float64, O(a c)).
+    O(a c log c). Memory beyond the result: one block of rows on the CPU in float32, if rows have several positives and
+    several negatives; otherwise O(a c).
 
     Args:
         far: (a, c) scores that are smaller for nearer candidates, without gradient.

@@ -26,10 +26,11 @@ _OF_INNER = (
 
 
 class TowerLearner(CachingLearner):
-    """A learner of vectors behind pretrained networks, which compute the vectors from media.
+    """A learner of vectors on top of pretrained networks, which compute the vectors from media.
 
-    The vectors are scaled like features, by statistics of the training clips under the networks before training. State
-    that depends on all training clips (banks, neighbors, class means) uses the vectors at the beginning of an epoch.
+    The vectors are scaled like features. The statistics are those of the vectors of the training clips before training.
+    State that depends on all training clips (banks, neighbors, class means) uses the vectors at the beginning of an
+    epoch.
 
     Args:
         inner: learner of vectors.

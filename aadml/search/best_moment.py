@@ -16,7 +16,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file import MODALITIES
-from aadml.search.checksums import check_moments, damage, has_table
+from aadml.search.checksums import damage, has_table, verified_blocks
 from aadml.search.exact_search import Gallery
 
 SCHEMA = tuple(
@@ -79,16 +79,16 @@ def read_moments(
     table = f"moment_{modality}"
     if not has_table(database, table):
         return [None] * len(numbers)
-    check_moments(database, table, numbers)
-    query = f"SELECT times, content FROM {table} WHERE number = ?"
-    return [_moments(database.execute(query, (number,)).fetchone(), table, number) for number in numbers]
+    found = verified_blocks(database, table, numbers)
+    return [_moments(rows, table, number) for number, rows in zip(numbers, found, strict=True)]
 
 
-def _moments(row: tuple[bytes, bytes] | None, table: str, number: int) -> MomentVectors | None:
-    if row is None:
+def _moments(rows: Sequence[tuple[int, bytes, bytes]], table: str, number: int) -> MomentVectors | None:
+    if not rows:
         return None
-    count, rest = divmod(len(row[0]), 8)
-    if rest or not count or len(row[1]) % (4 * count):
+    ((_, stored_times, content),) = rows
+    count, rest = divmod(len(stored_times), 8)
+    if rest or not count or len(content) % (4 * count):
         raise damage(f"{table}, number {number}")
-    times, values = np.frombuffer(row[0], dtype="<f8"), np.frombuffer(row[1], dtype="<f4")
+    times, values = np.frombuffer(stored_times, dtype="<f8"), np.frombuffer(content, dtype="<f4")
     return MomentVectors(times.astype(np.float64), values.astype(np.float32).reshape(count, -1))

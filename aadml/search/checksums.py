@@ -57,7 +57,7 @@ class ChangedBlocks:
         for part, blocks in self._blocks.items():
             block = number // _length(part)
             if block not in blocks:
-                _check_block(self._database, part, block)
+                _check(self._database, part, [block])
                 blocks.add(block)
 
     def seal(self) -> None:
@@ -126,10 +126,10 @@ class ItemChecks:
         Raises:
             sqlite3.DatabaseError: a block is damaged.
         """
-        for block in {number // _ROWS for number in numbers} - self._verified if not self._complete else ():
-            for part in self._parts:
-                _check_block(self._database, part, block)
-            self._verified.add(block)
+        blocks = set() if self._complete else {number // _ROWS for number in numbers} - self._verified
+        for part in self._parts:
+            _check(self._database, part, blocks)
+        self._verified |= blocks
 
     def check_all(self) -> None:
         """Verify all items and their SQL indexes.
@@ -166,33 +166,32 @@ def verified_rows(database: sqlite3.Connection, part: str) -> Iterator[list[tupl
         raise damage(f"{part}, rows without a checksum")
 
 
-def check_moments(database: sqlite3.Connection, part: str, numbers: Iterable[int]) -> None:
-    """Verify the moments of items.
+def verified_blocks(database: sqlite3.Connection, part: str, blocks: Iterable[int]) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of each block, ordered by number; a block of a table of moments is one item.
 
-    Args:
-        database: an index.
-        part: name of the table.
-        numbers: numbers of the items.
+    Use these rows: if the search tree of the table is damaged, another statement may find other rows.
 
     Raises:
-        sqlite3.DatabaseError: the moments of an item are damaged or missing.
+        sqlite3.DatabaseError: a block is damaged or missing.
     """
-    for number in numbers if has_checksums(database) else ():
-        _check_block(database, part, number)
-
-
-def _check_block(database: sqlite3.Connection, part: str, block: int) -> None:
-    statement = "SELECT value FROM checksum WHERE part = ? AND block = ?"
-    recorded = database.execute(statement, (part, block)).fetchone()
-    rows = _rows_of(database, part, block)
-    if (_digest(rows) if rows else None) != (recorded[0] if recorded else None):
-        raise _block_damage(part, block)
+    statement, verifies = "SELECT value FROM checksum WHERE part = ? AND block = ?", has_checksums(database)
+    for block in blocks:
+        rows = _rows_of(database, part, block)
+        recorded = database.execute(statement, (part, block)).fetchone() if verifies else None
+        if verifies and (_digest(rows) if rows else None) != (recorded[0] if recorded else None):
+            raise _block_damage(part, block)
+        yield rows
 
 
 def _rows_of(database: sqlite3.Connection, part: str, block: int) -> list[tuple[Any, ...]]:
     length = _length(part)
     statement = f"SELECT * FROM {part} WHERE number >= ? AND number < ? ORDER BY number"
     return database.execute(statement, (block * length, (block + 1) * length)).fetchall()
+
+
+def _check(database: sqlite3.Connection, part: str, blocks: Iterable[int]) -> None:
+    for _ in verified_blocks(database, part, blocks):
+        pass
 
 
 def _check_part(database: sqlite3.Connection, part: str) -> None:

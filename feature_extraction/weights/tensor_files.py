@@ -106,7 +106,7 @@ def refuse_keras(path: Path) -> None:
     """Raise InputError for a weight file of Keras: HDF5 (`.weights.h5`, `.h5`) or the archive `.keras`."""
     with path.open("rb") as file:
         kind = "an HDF5 file, as Keras writes" if file.read(8) == _HDF5 else ""
-    if zipfile.is_zipfile(path):
+    if is_archive(path):
         with suppress(*DAMAGED), zipfile.ZipFile(path) as archive:
             kind = "a model of Keras" if "model.weights.h5" in archive.namelist() else kind
     if kind:

@@ -74,7 +74,7 @@ def test_a_clip_without_sound_is_kept_said_and_trained_on(aadml, clips, tmp_path
     code, out, _ = aadml(*arguments)
     assert (code, out.splitlines()[1]) == (
         0,
-        "no-audio                1  kept without audio, masked: there is no sound track",
+        "no-audio                1  the clip is kept, and audio is masked: there is no sound track",
     )
     code, out, _ = aadml(*arguments, "--json")
     assert (code, json.loads(out)["lacking"], json.loads(out)["ok"]) == (0, {"audio": 1}, 10)

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from itertools import product
 
 import numpy as np
 import pytest
@@ -147,6 +148,28 @@ def test_the_moments_of_a_hit_are_verified(timed, timed_features, tmp_path, stat
     with Index(tmp_path / "i") as index, pytest.raises(InputError, match="damaged: moment_audio, number"):
         index.search(audio=timed.features["audio"][7], to="audio", k=3)
     assert aadml.verify(tmp_path / "i")
+
+
+def test_no_wrong_byte_in_the_search_tree_of_moments_changes_a_result(timed, timed_features, tmp_path):
+    def moments():
+        with Index(tmp_path / "i") as index:
+            return [hit.moment for hit in index.search(audio=timed.features["audio"][7], to="audio", k=90).hits]
+
+    Index.build(timed_features, tmp_path / "i", moments=True).close()
+    expected, whole = moments(), (tmp_path / "i").read_bytes()
+    with closing(sqlite3.connect(tmp_path / "i")) as database:
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+        page = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'moment_audio'").fetchone()[0]
+    tree = range((page - 1) * size, page * size)
+    assert whole[tree.start] == 5  # an interior page
+    refused = 0
+    for place, flipped in product([place for place in tree if whole[place]], (0x01, 0x04)):
+        (tmp_path / "i").write_bytes(whole[:place] + bytes([whole[place] ^ flipped]) + whole[place + 1 :])
+        try:
+            assert moments() == expected, place - tree.start
+        except DamagedFileError:
+            refused += 1
+    assert refused > 0
 
 
 def test_a_damaged_sql_index_is_found(index):

@@ -148,7 +148,15 @@ class Run:
             visual_audio=_map_of(record, "visual-audio"), chance=record.chance, bank=others.get("bank"),
             label_graph=others.get("label_graph"), partner=others.get("partner"),
         )  # fmt: skip
-        return row, np.asarray(found.average_precision)
+        return row, _average_precisions(record)
+
+
+def _average_precisions(record: EvaluationRecord) -> Values:
+    """Return the average precision of each query, as the mean of the directions, whose queries are the same clips."""
+    queries = [scores.per_query for scores in record.directions.values() if scores.per_query is not None]
+    if any(scores.id != queries[0].id for scores in queries):
+        raise ValueError(f"queries differ between {', '.join(record.directions)}; mask no modality of a test clip")
+    return np.mean([scores.average_precision for scores in queries], axis=0)
 
 
 def _map_of(record: EvaluationRecord, direction: str) -> float | None:

@@ -179,7 +179,7 @@ def test_a_sound_that_breaks_costs_its_clip_while_training(tones, context, small
     for options in (small, small | {"freeze": "both"}):
         method = made("audio-text", context, TRAINING, **options)
         broken.failures.clear()
-        with pytest.warns(UserWarning, match=r"broken\.wav: the file was left out \(corrupt"):
+        with pytest.warns(UserWarning, match=r"broken\.wav: the file was left out \(not-a-media-file"):
             method.fit(train, tones.valid, Session())
         assert torch.isfinite(method.embed(tones.test["audio"], "audio")).all()
     with pytest.raises(InputError, match=r"the sound of .*broken\.wav.* cannot be decoded"):
@@ -194,7 +194,7 @@ def test_a_sound_that_breaks_costs_its_clips_alone_where_clips_are_scored(tones,
     lost = (sounds.items == 0).sum()
     assert 0 < lost < len(valid)
     method = made("audio-text", context, TRAINING, **small)
-    with pytest.warns(UserWarning, match=r"broken\.wav: the file was left out \(corrupt"):
+    with pytest.warns(UserWarning, match=r"broken\.wav: the file was left out \(not-a-media-file"):
         method.fit(tones.train, valid, Session())
     found = method.embed_clips(valid)
     kept = (sounds.items != 0).nonzero()[:, 0]

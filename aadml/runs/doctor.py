@@ -13,6 +13,7 @@ from aadml.runs.environment import installed_version
 EXTRAS = {
     "tfhub": ("tensorflow", "tensorflow-hub"),
     "hub": ("transformers", "tokenizers", "pillow"),
+    "lora": ("peft",),
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),
     "serve": ("starlette", "uvicorn"),

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file import FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
@@ -70,6 +71,9 @@ def divide(
         if attempt == 0:
             order.sort(key=lambda number: -table[number].clips)
         attempts.append(_placed(table, _Counts(table, shares, covering), order))
+    for _ in range(_ATTEMPTS // len(table)):  # one after the other, few groups reach too few divisions
+        order, start = generator.permutation(len(table)).tolist(), generator.random(len(table))
+        attempts.append(_placed(table, _Counts(table, shares, covering), order, start))
     _, place = min(attempts, key=lambda attempt: attempt[0])
     split_of = {group.name: SPLITS[place[number]] for number, group in enumerate(table)}
     return [split_of[group] for group in groups]
@@ -82,12 +86,20 @@ def with_other_splits(content: FeatureFile, splits: Sequence[str], note: str) ->
     return replace(content, splits=tuple(splits), provenance=provenance)
 
 
-def _placed(table: Sequence["_Group"], counts: "_Counts", order: Sequence[int]) -> tuple[float, dict[int, int]]:
-    """Place the groups one after the other and swap some; return the objective and the split of each group."""
+def _placed(
+    table: Sequence["_Group"], counts: "_Counts", order: Sequence[int], start: NDArray[np.float64] | None = None
+) -> tuple[float, dict[int, int]]:
+    """Place the groups one after the other (at random by the numbers `start`) and swap some.
+
+    Returns:
+        The objective, and the split of each group.
+    """
     cost, place = 0.0, dict[int, int]()
     for number in order:
         changes = {split: counts.change(table[number], -1, split) for split in counts.possible}
         split = min(changes, key=lambda split: changes[split])
+        if start is not None:
+            split = counts.possible[int(start[number] * len(counts.possible))]
         counts.move(table[number], -1, split)
         place[number] = split
         cost += changes[split]

@@ -2,7 +2,7 @@ import itertools
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -55,6 +55,7 @@ def test_the_same_seed_gives_the_same_division_and_another_seed_another():
     shares=st.sampled_from([(0.7, 0.1, 0.2), (0.5, 0.25, 0.25), (0.8, 0.0, 0.2), (0.9, 0.1, 0.0)]),
     seed=st.integers(0, 3),
 )
+@example(sizes=[4, 7, 9, 9, 9, 19, 19], shares=(0.5, 0.25, 0.25), seed=0)
 def test_groups_stay_whole_and_come_as_near_as_any_division(sizes, shares, seed):
     """Against all divisions of the groups, by the distance from the wanted counts that the documentation names."""
     groups = [number for number, size in enumerate(sizes) for _ in range(size)]

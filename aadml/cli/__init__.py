@@ -1,6 +1,7 @@
 """The command line. Each command is a file of this folder, imported only when the command runs."""
 
 import importlib
+import io
 import os
 import signal
 import sys
@@ -131,6 +132,8 @@ class Interruption:
 
 def main(command: click.Command = cli) -> None:
     """Run a command; exit with status 2 and a message for invalid input, and with status 130 after an interruption."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a path is printed as the bytes that it has
     warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
     one_voice()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

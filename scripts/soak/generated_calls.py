@@ -540,7 +540,7 @@ class Generator:
             entry.detail = errors[-3000:]
         elif entry.outcome == "130":
             entry.outcome = "time limit" if late else "traceback"
-        printed = (folder / "home" / "stdout").read_text(encoding="utf-8", errors="replace")
+        printed = (folder / "home" / "stdout").read_text(encoding="utf-8", errors="surrogateescape")
         new = {path for path in listing(folder) - before if path not in printed}
         if _NO_RUN in entry.detail:  # the message names the folder with the reason of each run
             study = entry.detail.partition(_NO_RUN)[0].split()[-1].removesuffix(":")

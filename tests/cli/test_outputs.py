@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -55,3 +57,13 @@ def test_a_place_where_no_file_can_be_is_refused_before_the_work(command, aadml,
         code, _, err = aadml(*call(command, small_run, features, output))
         assert (code, said in err) == (2, True), err
     assert pipe.is_fifo()
+
+
+def test_a_path_that_is_not_unicode_is_printed_as_its_bytes(tmp_path):
+    media = tmp_path / "clips" / "dog"
+    media.mkdir(parents=True)
+    (media / "a.wav").touch()
+    command = [sys.executable, "-m", "aadml", "manifest", "clips", "-o", b"\xff.csv"]
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8:strict"}  # as under en_US.UTF-8
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, b"\xff.csv\n"), ended.stderr

@@ -14,6 +14,7 @@ EXTRAS = {
     "tfhub": ("tensorflow", "tensorflow-hub"),
     "hub": ("transformers", "tokenizers", "pillow"),
     "lora": ("peft",),
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),
     "serve": ("starlette", "uvicorn"),

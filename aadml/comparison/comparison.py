@@ -141,11 +141,11 @@ class Comparison:
         value = self._masks()[mask]
         return None if value is None else rows_of(value, rows, kind)
 
-    def covers_all_pairs(self) -> bool:
-        """Return whether every pair is known, without computing masks, to be either a positive or a negative."""
+    def codes_of_all_pairs(self) -> MaskCodes | None:
+        """Return the codes of the masks if every pair is known, without masks, to be a positive or a negative."""
         masks = self._masks()
         codes, others = (getattr(masks[name], "__self__", None) for name in ("positives", "negatives"))
-        return codes is others and isinstance(codes, MaskCodes) and codes.cover_all_pairs()
+        return codes if codes is others and isinstance(codes, MaskCodes) and codes.cover_all_pairs() else None
 
     def _masks(self) -> dict[str, Tensor | RowsOfMask | None]:
         return {name: self.__dict__[name] for name in MASKS}

@@ -55,9 +55,8 @@ class MaskCodes:
     clips: tuple[Tensor, Tensor] | None = None
     itself: Tensor | None = None
     sides: tuple[Tensor, Tensor] | None = None
-    _prepared: dict[tuple[str, torch.dtype], tuple[Tensor, Tensor]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )  # cache of converted codes for all blocks of rows
+    _prepared: dict[str, tuple[Tensor, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Cache of converted codes for all blocks of rows."""
 
     def cover_all_pairs(self) -> bool:
         """Return whether every candidate that is not a positive is a negative."""
@@ -80,33 +79,43 @@ class MaskCodes:
         """Return the mask of candidates of the same modality as the anchors (r, c)."""
         return self._compared(torch.eq, "sides", rows, kind)
 
+    def by_group(self, values: Tensor) -> tuple["MaskCodes", Tensor]:
+        """Sum values (c, e) of candidates by group (g, e); return the codes of anchors and groups, and the sums."""
+        groups, group = torch.unique(self.groups[1], return_inverse=True)
+        sums = values.new_zeros(len(groups), values.shape[1]).index_add(0, group, values)
+        return MaskCodes((self.groups[0], groups)), sums
+
     def _compared(self, compare: Callable[..., Tensor], codes: str, rows: slice, kind: torch.dtype) -> Tensor:
         """Compare codes; return zeros and ones (r, c).
 
-        An output in the type of scores is several times as fast as booleans. Compiled code does not fill the cache.
+        On a CPU, numbers and an output in the type of scores are several times as fast as integers and booleans.
         """
-        cached = self._prepared.get((codes, kind))
-        left, right = _as_numbers(getattr(self, codes), kind) if cached is None else cached
-        if cached is None and not torch.compiler.is_compiling():
-            self._prepared[codes, kind] = left, right
-        left = left[rows]
-        return compare(left, right, out=torch.empty(len(left), right.shape[1], dtype=kind, device=left.device))
+        left, right = getattr(self, codes)
+        if kind != torch.bool and left.device.type == "cpu":
+            start, stop, first, last = self._ranks(codes)
+            left, right = (start + stop).to(kind), (first + last).to(kind)
+        left = left[rows, None]
+        return compare(left, right, out=torch.empty(len(left), len(right), dtype=kind, device=left.device))
+
+    def _ranks(self, codes: str) -> tuple[Tensor, ...]:
+        """Return where the code of each anchor starts and stops (a,) among the sorted codes, and of each candidate (c,).
+
+        The sum of both is equal for equal codes only. Compiled code does not fill the cache.
+        """
+        ranks = self._prepared.get(codes)
+        if ranks is None:
+            left, right = getattr(self, codes)
+            order = right.sort().values
+            ranks = *_range(order, left), *_range(order, right)
+            if not torch.compiler.is_compiling():
+                self._prepared[codes] = ranks
+        return ranks
 
 
-def _as_numbers(codes: tuple[Tensor, Tensor], kind: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return codes (a, 1) and (1, c); on the CPU in the type of scores, if that type represents the codes exactly."""
-    left, right = codes[0][:, None], codes[1][None, :]
-    if kind != torch.bool and left.device.type == "cpu" and _are_small(codes):
-        return left.to(kind), right.to(kind)
-    return left, right
-
-
-def _are_small(codes: tuple[Tensor, Tensor]) -> bool:
-    """Return whether codes are whole numbers that every type of scores represents exactly."""
-    if torch.compiler.is_compiling():  # values are unknown
-        return False
-    integers = not any(side.is_floating_point() for side in codes)
-    return integers and all(not side.numel() or int(side.abs().max()) < 1 << 24 for side in codes)
+def _range(order: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return where codes start and stop among sorted codes."""
+    codes = codes.to(order.dtype)
+    return torch.searchsorted(order, codes), torch.searchsorted(order, codes, right=True)
 
 
 def rows_of(mask: Tensor | RowsOfMask, rows: slice, kind: torch.dtype) -> Tensor:

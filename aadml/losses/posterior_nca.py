@@ -1,6 +1,9 @@
 """Posterior NCA: neighborhood components analysis (Goldberger et al., NIPS 2004) on class posteriors."""
 
+from dataclasses import replace
+
 import torch
+from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
@@ -15,7 +18,8 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
         p = softmax(x / T),   total_i = -log( sum over j in P_i of p_i.p_j  /  sum over j in P_i and N_i of p_i.p_j )
 
     p_i.p_j is the probability that two items with independent classes have the same class; posterior read-outs rank by
-    this score. The vectors are used as logits, one per class. Add the loss to a cross-entropy: on its own it fails,
+    this score. The vectors are used as logits, one per class. The score is linear in p_j, so candidates of g classes are
+    summed by class where all pairs count: the result is exact, and the time is O(a g) instead of O(a c). Add the loss to a cross-entropy: on its own it fails,
     because it does not assign outputs to classes.
 
     Args:
@@ -37,8 +41,17 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
         >>> optimizer.zero_grad()
     """
     anchors, candidates = comparison.vectors("posterior-nca")
-    left, right = (torch.softmax(tempered(vectors, temperature), 1) for vectors in (anchors, candidates))
+    left, right = (_posteriors(tempered(vectors, temperature)) for vectors in (anchors, candidates))
+    codes = comparison.codes_of_all_pairs()
+    if codes is not None and not torch.compiler.is_compiling():
+        codes, right = codes.by_group(right)
+        comparison = replace(comparison, positives=codes.positives, negatives=codes.negatives, within=None)
     return summed(comparison, Scores(left, right), _cost)
+
+
+def _posteriors(logits: Tensor) -> Tensor:
+    """Return the softmax of rows (n, C); few columns take a sixth of the time if they are laid out in memory first."""
+    return torch.softmax(logits, 1) if logits.shape[1] >= 16 else torch.softmax(logits.T.contiguous(), 0).T
 
 
 def _cost(rows: Rows) -> Costs:

@@ -73,7 +73,7 @@ class Rows:
     @property
     def whole(self) -> bool:
         """True if every pair is known to be a positive or a negative."""
-        return self.comparison.covers_all_pairs()
+        return self.comparison.codes_of_all_pairs() is not None
 
     @property
     def rivals(self) -> Tensor | None:

@@ -143,9 +143,14 @@ class Comparison:
 
     def codes_of_all_pairs(self) -> MaskCodes | None:
         """Return the codes of the masks if every pair is known, without masks, to be a positive or a negative."""
+        codes = self.codes_of_masks()
+        return codes if codes is not None and codes.cover_all_pairs() else None
+
+    def codes_of_masks(self) -> MaskCodes | None:
+        """Return the codes from which both masks are computed; None if a mask was computed or selected."""
         masks = self._masks()
         codes, others = (getattr(masks[name], "__self__", None) for name in ("positives", "negatives"))
-        return codes if codes is others and isinstance(codes, MaskCodes) and codes.cover_all_pairs() else None
+        return codes if codes is others and isinstance(codes, MaskCodes) else None
 
     def _masks(self) -> dict[str, Tensor | RowsOfMask | None]:
         return {name: self.__dict__[name] for name in MASKS}

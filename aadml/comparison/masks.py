@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 M = TypeVar("M", Tensor, Tensor | None)
+FEW = 4
+"""Positives are read by column if no anchor has more than this part of the candidates as positives."""
 RowsOfMask = Callable[[slice, torch.dtype], Tensor]
 """Function that returns some rows of a mask as booleans, or as zeros and ones."""
 
@@ -55,8 +58,8 @@ class MaskCodes:
     clips: tuple[Tensor, Tensor] | None = None
     itself: Tensor | None = None
     sides: tuple[Tensor, Tensor] | None = None
-    _prepared: dict[str, tuple[Tensor, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Cache of converted codes for all blocks of rows."""
+    _prepared: dict[str, "_Ranks"] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Cache of sorted codes for all blocks of rows."""
 
     def cover_all_pairs(self) -> bool:
         """Return whether every candidate that is not a positive is a negative."""
@@ -92,24 +95,60 @@ class MaskCodes:
         """
         left, right = getattr(self, codes)
         if kind != torch.bool and left.device.type == "cpu":
-            start, stop, first, last = self._ranks(codes)
-            left, right = (start + stop).to(kind), (first + last).to(kind)
+            left, right = (number.to(kind) for number in self._ranks(codes).numbers)
         left = left[rows, None]
         return compare(left, right, out=torch.empty(len(left), len(right), dtype=kind, device=left.device))
 
-    def _ranks(self, codes: str) -> tuple[Tensor, ...]:
-        """Return where the code of each anchor starts and stops (a,) among the sorted codes, and of each candidate (c,).
+    def few_positives(self, rows: slice, kind: torch.dtype) -> tuple[Tensor, Tensor] | None:
+        """Return the columns of k or fewer positives of some anchors (r, k), and ones for positives, zeros for the rest.
 
-        The sum of both is equal for equal codes only. Compiled code does not fill the cache.
+        None if an anchor has more than c / FEW positives, if they are not on a CPU, and in compiled code.
         """
+        codes = "groups" if self.clips is None else "clips"
+        if torch.compiler.is_compiling() or self.groups[0].device.type != "cpu":
+            return None
+        ranks = self._ranks(codes)
+        if ranks.most * FEW > len(ranks.order):
+            return None
+        place = ranks.start[rows, None] + torch.arange(ranks.most)
+        present = place < ranks.stop[rows, None]
+        columns = ranks.order[place.clamp_max_(len(ranks.order) - 1)]
+        return columns, (present if self.itself is None else present & (columns != self.itself[rows, None])).to(kind)
+
+    def _ranks(self, codes: str) -> "_Ranks":
         ranks = self._prepared.get(codes)
         if ranks is None:
-            left, right = getattr(self, codes)
-            order = right.sort().values
-            ranks = *_range(order, left), *_range(order, right)
-            if not torch.compiler.is_compiling():
+            ranks = _Ranks.of(*getattr(self, codes))
+            if not torch.compiler.is_compiling():  # compiled code does not fill the cache
                 self._prepared[codes] = ranks
         return ranks
+
+
+@dataclass(frozen=True)
+class _Ranks:
+    """Ranges of equal codes among the sorted codes of the candidates.
+
+    Attributes:
+        order: (c,) candidates in the order of their codes.
+        start, stop: (a,) range of the code of each anchor in that order, empty for a code that no candidate has.
+        numbers: (a,) and (c,) numbers up to 2 c, which are equal for equal codes only.
+    """
+
+    order: Tensor
+    start: Tensor
+    stop: Tensor
+    numbers: tuple[Tensor, Tensor]
+
+    @classmethod
+    def of(cls, left: Tensor, right: Tensor) -> "_Ranks":
+        codes, order = right.sort(stable=True)
+        start, stop = _range(codes, left)
+        return cls(order, start, stop, (start + stop, start + stop if left is right else sum(_range(codes, right))))
+
+    @cached_property
+    def most(self) -> int:
+        """Largest number of candidates with the code of an anchor."""
+        return int((self.stop - self.start).max()) if len(self.start) else 0
 
 
 def _range(order: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,8 @@ All functions compute in the precision of their arguments, also inside `torch.au
 mantissa would rank neighbors wrongly.
 """
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -32,8 +34,14 @@ def as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
 
 def dot(anchors: Tensor, candidates: Tensor) -> Tensor:
     """Compute the inner product of all pairs (a, c)."""
-    with torch.autocast(anchors.device.type, enabled=False):
+    with full_precision(anchors):
         return anchors @ candidates.T
+
+
+def full_precision(values: Tensor) -> AbstractContextManager[object]:
+    """Return a context without autocast on the device of `values`."""
+    kind = values.device.type
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def cosine(anchors: Tensor, candidates: Tensor) -> Tensor:

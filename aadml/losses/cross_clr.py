@@ -5,7 +5,7 @@ from dataclasses import replace
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature, Weight
 from aadml.losses.kernels.likelihood import inverse, mean_over_positives
-from aadml.losses.kernels.row_blocks import Costs, Rows, summed
+from aadml.losses.kernels.row_blocks import Costs, Near, Rows, summed
 from aadml.losses.kernels.scores import scores_of
 
 
@@ -44,8 +44,9 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
     def cost(rows: Rows) -> Costs:
         assert rows.within is not None
         weight = 1 + (within_weight - 1) * rows.within
-        positives = rows.positives * (1 - rows.within)
-        costs = mean_over_positives(rows.scores * weight, positives, positives + rows.negatives, rows.shares)
+        across = Near(rows.positives * (1 - rows.within))
+        rivals = across.weights + rows.negatives
+        costs = mean_over_positives(rows.scores * weight, across, rivals, rows.shares)
         return replace(costs, gradient=costs.gradient.mul_(weight))
 
     comparison.need("within", "cross-clr")

@@ -45,7 +45,7 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
     def cost(rows: Rows) -> Costs:
         assert rows.columns is not None
         prior = exp_over_mean(torch.add(-rows.columns, rows.scores, alpha=flatness))
-        costs = mean_over_positives(rows.scores * prior, rows.positives, rows.rivals, rows.shares)
+        costs = mean_over_positives(rows.scores * prior, rows.near, rows.rivals, rows.shares)
         by_prior = costs.gradient.mul_(prior)
         by_column = (by_prior * rows.scores).neg_()
         return replace(costs, gradient=by_prior.sub_(by_column, alpha=flatness), column_gradient=by_column)

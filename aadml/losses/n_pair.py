@@ -1,5 +1,6 @@
 """Multi-class N-pair loss (Sohn, Improved deep metric learning with multi-class N-pair loss objective, NIPS 2016)."""
 
+import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
@@ -44,9 +45,9 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
 
     def cost(rows: Rows) -> Costs:
         if multi_positive:
-            return mean_over_positives(rows.scores, rows.positives, rows.rivals, rows.shares)
+            return mean_over_positives(rows.scores, rows.near, rows.rivals, rows.shares, rows.room)
         negatives = None if rows.whole else rows.negatives
-        return of_each_positive(rows.scores, rows.positives, negatives, rows.shares)
+        return of_each_positive(rows.scores, rows.near, negatives, rows.shares, rows.room)
 
     terms = summed(comparison, scores_of(comparison, "dot"), cost)
     return Terms(terms.total, terms.active, terms.possible, _penalty(comparison, l2) if l2 else None)
@@ -54,8 +55,13 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
 
 def _penalty(comparison: Comparison, l2: float) -> Tensor:
     anchors, candidates = comparison.vectors("the l2 option of n-pair")
+    codes = comparison.codes_of_all_pairs()
+    if codes is None:
+        used = comparison.positives.any(1), comparison.positives.any(0)
+    else:
+        used = torch.isin(*codes.groups), torch.isin(*reversed(codes.groups))
     lengths = [
-        (vectors.square().sum(1) * used).sum() / used.sum().clamp_min(1)
-        for vectors, used in ((anchors, comparison.positives.any(1)), (candidates, comparison.positives.any(0)))
+        (vectors.square().sum(1) * some).sum() / some.sum().clamp_min(1)
+        for vectors, some in zip((anchors, candidates), used, strict=True)
     ]
     return 0.25 * l2 * (lengths[0] + lengths[1])

@@ -39,6 +39,6 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
         if negatives is not None and not mask_same_id:
             others = 1 - rows.positives
             negatives = negatives.maximum(others if rows.within is None else others * (1 - rows.within))
-        return of_each_positive(rows.scores, rows.positives, negatives, rows.shares)
+        return of_each_positive(rows.scores, rows.near, negatives, rows.shares, rows.room)
 
     return summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

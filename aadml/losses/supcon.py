@@ -35,6 +35,6 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
     """
 
     def cost(rows: Rows) -> Costs:
-        return mean_over_positives(rows.scores, rows.positives, rows.rivals, rows.shares)
+        return mean_over_positives(rows.scores, rows.near, rows.rivals, rows.shares, rows.room)
 
     return summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

@@ -12,6 +12,7 @@ from aadml.comparison.pairwise import TINY, dot
 from aadml.comparison.row_choice import columns_by_lot
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.kernels.likelihood import of_each_positive
+from aadml.losses.kernels.row_blocks import Near
 
 Form = Literal["triplet", "contrastive", "n-pair"]
 
@@ -105,7 +106,7 @@ def triple_cost(
         first = torch.zeros_like(everyone)
         first[:, 0] = 1
         others = torch.cat([torch.zeros_like(mine), rivals.to(mine.dtype)], 1)
-        return of_each_positive(everyone, first, others).total
+        return of_each_positive(everyone, Near(first), others).total
     near = (anchor - positive).square().sum(1)
     far = (anchor - negative).square().sum(1)
     if form == "triplet":

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.losses.kernels.row_blocks import LOWEST, Costs, counted, exp_of_falls, without
+from aadml.losses.kernels.row_blocks import LOWEST, Costs, Near, counted, exp_of_falls, without
 
 T = TypeVar("T", float, Tensor)
 NOTHING = 1e-30
@@ -15,7 +15,7 @@ NOTHING = 1e-30
 
 
 def of_each_positive(
-    logits: Tensor, positives: Tensor, negatives: Tensor | None, shares: Tensor | None = None
+    logits: Tensor, near: Near, negatives: Tensor | None, shares: Tensor | None = None, room: Tensor | None = None
 ) -> Costs:
     """Compute the cross-entropy of each positive against only the negatives, without the other positives of the anchor.
 
@@ -25,26 +25,31 @@ def of_each_positive(
 
     Args:
         logits: s (a, c); `total` is also differentiable by autograd, so small matrices do not need `summed`.
-        positives: (a, c) zeros and ones.
-        negatives: (a, c) zeros and ones, disjoint from `positives`; None: all entries that are not positives.
+        near: the positives.
+        negatives: (a, c) zeros and ones, without positives; None: all entries that are not positives.
         shares: (a, c) shares of the positives; u is a share divided by the mean share of its anchor. None: u = 1.
+        room: buffer (a, c) for the gradient, which may be `logits`; None: there is no buffer.
 
     Returns:
         One term per positive, for anchors that have negatives; no terms for other anchors.
     """
-    outside = positives if negatives is None else 1 - negatives
-    parts, mass, rivals = _exponentials(logits, outside)
-    weights = positives if shares is None else _targets(positives, shares) * positives.sum(1, keepdim=True)
-    gap = rivals - logits  # without negatives, far enough below 0 to vanish
+    count = near.weights.sum(1)
+    weights = near.weights if shares is None else _targets(near, shares) * count[:, None]
+    chosen, room = near.of(logits), None if near.columns is None else room
+    if negatives is None:
+        inside, rivaled = near.left_out(logits, room), count < logits.shape[1]
+    else:
+        inside, rivaled = without(logits, 1 - negatives), negatives.any(1)
+    parts, mass, rivals = _exponentials(inside, room)
+    gap = rivals - chosen  # without negatives, far enough below 0 to vanish
     cost = F.threshold(softplus(gap.clamp_min(LOWEST)) * weights, NOTHING, 0.0)
     here = torch.sigmoid(gap).mul_(weights)
-    gradient = scaled(parts, here.sum(1, keepdim=True) / mass).sub_(here)
-    possible = positives.sum(1) * (outside.sum(1) < outside.shape[1])
-    return Costs(cost.sum(1), counted(cost), possible, gradient)
+    gradient = near.taken(scaled(parts, here.sum(1, keepdim=True) / mass), here)
+    return Costs(cost.sum(1), counted(cost), count * rivaled, gradient)
 
 
 def mean_over_positives(
-    logits: Tensor, positives: Tensor, rivals: Tensor | None, shares: Tensor | None = None
+    logits: Tensor, near: Near, rivals: Tensor | None, shares: Tensor | None = None, room: Tensor | None = None
 ) -> Costs:
     """Compute the negative mean log-probability of the positives among all `rivals`, which include the positives.
 
@@ -56,37 +61,29 @@ def mean_over_positives(
 
     Args:
         logits: s (a, c).
-        positives: (a, c) zeros and ones.
-        rivals: (a, c) zeros and ones, a superset of `positives`; None: all entries.
+        near: the positives.
+        rivals: (a, c) zeros and ones, including the positives; None: all entries.
         shares: (a, c) shares of the positives, not negative; None: equal shares.
+        room: buffer (a, c) for the gradient, which may be `logits`; None: there is no buffer.
 
     Returns:
         One term per anchor, for anchors that have positives; no terms for other anchors.
     """
-    count = positives.sum(1)
-    possible = count.clamp_max(1)
-    parts, mass, everyone = _exponentials(logits, None if rivals is None else 1 - rivals)
-    share = scaled(parts, possible[:, None] / mass)
-    if shares is not None:
-        targets = _targets(positives, shares)
-        total = (everyone[:, 0] * possible - (logits * targets).sum(1)).clamp_min_(0)
-        return Costs(total, total > 0, possible, share.sub_(targets))
-    part = possible / count.clamp_min(1)
-    mean = (logits * positives).sum(1) * part
-    total = (everyone[:, 0] * possible - mean).clamp_min_(0)
-    return Costs(total, total > 0, possible, share.addcmul_(positives, -part[:, None]))
+    count = near.weights.sum(1, keepdim=True)
+    targets = near.weights / count.clamp_min(1) if shares is None else _targets(near, shares)
+    possible, mean = count.clamp_max(1), (near.of(logits) * targets).sum(1)
+    inside = logits if rivals is None else without(logits, 1 - rivals)
+    parts, mass, everyone = _exponentials(inside, room)
+    total = ((everyone * possible)[:, 0] - mean).clamp_min_(0)
+    return Costs(total, total > 0, possible[:, 0], near.taken(scaled(parts, possible / mass), targets))
 
 
-def _exponentials(logits: Tensor, outside: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the exponentials of logits minus their row maximum (a, c), their sums, and the logs of the sums (a, 1).
-
-    Entries that `outside` (a, c) marks with ones are ignored; None marks none.
-    """
-    if not logits.shape[1]:
-        return torch.zeros_like(logits), logits.new_ones(len(logits), 1), logits.new_zeros(len(logits), 1)
-    inside = logits if outside is None else without(logits, outside)
+def _exponentials(inside: Tensor, room: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the exponentials of logits minus their row maximum (a, c), their sums, and the logs of the sums (a, 1)."""
+    if not inside.shape[1]:
+        return torch.zeros_like(inside), inside.new_ones(len(inside), 1), inside.new_zeros(len(inside), 1)
     peak = inside.amax(1, keepdim=True)
-    parts = exp_of_falls(inside - peak)
+    parts = exp_of_falls(torch.sub(inside, peak, out=room))
     mass = parts.sum(1, keepdim=True)
     return parts, mass, peak + mass.log()
 
@@ -99,12 +96,12 @@ def scaled(parts: Tensor, factor: Tensor) -> Tensor:
     return F.threshold(parts * factor, NOTHING, 0.0, inplace=True)
 
 
-def _targets(positives: Tensor, shares: Tensor) -> Tensor:
-    """Return the shares of the positives, normalized by anchor (a, c); equal shares if all are 0."""
-    weights = positives * shares
+def _targets(near: Near, shares: Tensor) -> Tensor:
+    """Return the shares of the positives, normalized by anchor (a, k); equal shares if all are 0."""
+    weights = near.weights * near.of(shares)
     total = weights.sum(1, keepdim=True)
-    weights = torch.where(total > 0, weights, positives)
-    return weights / torch.where(total > 0, total, positives.sum(1, keepdim=True).clamp_min(1))
+    weights = torch.where(total > 0, weights, near.weights)
+    return weights / torch.where(total > 0, total, near.weights.sum(1, keepdim=True).clamp_min(1))
 
 
 def some(mask: Tensor) -> Tensor:

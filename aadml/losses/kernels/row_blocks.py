@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.pairwise import full_precision
 from aadml.losses.kernels.scores import Kind, Scores, applied
 
 EXCLUDED = 1e30
@@ -34,6 +35,33 @@ HIGHEST = 30.0
 
 PER_BIT = math.log2(math.e)
 """Factor of the exponents of powers of two, which take a third of the time of powers of e."""
+
+
+@dataclass(frozen=True)
+class Near:
+    """Positives of r anchors, by mask (k = c) or by column.
+
+    Attributes:
+        weights: (r, k) ones for positives, zeros for the rest.
+        columns: (r, k) columns that hold all positives; None: all columns.
+    """
+
+    weights: Tensor
+    columns: Tensor | None = None
+
+    def of(self, values: Tensor) -> Tensor:
+        """Return the values (r, k) of the columns, from values (r, c)."""
+        return values if self.columns is None else values.gather(1, self.columns)
+
+    def taken(self, values: Tensor, amounts: Tensor) -> Tensor:
+        """Subtract amounts (r, k) from values (r, c), in place."""
+        return values.sub_(amounts) if self.columns is None else values.scatter_add_(1, self.columns, -amounts)
+
+    def left_out(self, scores: Tensor, room: Tensor | None) -> Tensor:
+        """Subtract EXCLUDED from the scores (r, c) of the positives; in place if `room` is `scores`."""
+        if self.columns is None:
+            return without(scores, self.weights)
+        return self.taken(scores if room is scores else scores.clone(), EXCLUDED * self.weights)
 
 
 @dataclass(frozen=True)
@@ -59,6 +87,13 @@ class Rows:
     def positives(self) -> Tensor:
         """Mask of the positives (r, c): ones and zeros, of the type of the scores."""
         return cast(Tensor, self._mask("positives"))
+
+    @property
+    def near(self) -> "Near":
+        """Positives by column, if they are few, or by mask."""
+        codes = self.comparison.codes_of_masks()
+        few = None if codes is None else codes.few_positives(self.place, self.scores.dtype)
+        return Near(self.positives) if few is None else Near(few[1], few[0])
 
     @property
     def negatives(self) -> Tensor:
@@ -168,21 +203,24 @@ class _BlockTask:
             None if tensor is None or not want or single else _room(tensor).zero_()
             for tensor, want in zip(inputs, wanted, strict=True)
         ]
-        active, possible = (torch.empty(len(left), dtype=torch.int64, device=left.device) for _ in range(2))
-        counts = left.new_empty(len(left)), active, possible
+        whole = slice(0, len(left))
+        counts: Counts = left.new_empty(0), left.new_empty(0), left.new_empty(0)
         for slab in slabs:
             products = scores.products(slab)
             for rows in scores.blocks(slab):
-                values = scores.of_products(products[rows.start - slab.start : rows.stop - slab.start])
+                values = scores.of_products(products if rows == slab else products[_shifted(rows, slab)])
                 room = values if right is not None and self.kind == "product" else None
                 costs = self.cost(Rows(values, self.comparison, rows, columns, room))
-                for target, part in zip(counts, (costs.total, costs.active, costs.possible), strict=True):
-                    target[rows] = part  # small tensors between blocks would fragment the heap
+                parts = costs.total, costs.active.long(), costs.possible.long()
+                counts = parts if rows == whole else _filled(counts, parts, rows, len(left))
                 if any(wanted):
                     gradient = _weighed(sums, costs, None if weights is None else weights[rows, None])
-                    out = values if right is not None else sums[0]
-                    if out is not None:
-                        scores.put_gradient(gradient, values, out if out is values else out[rows])
+                    if right is None:
+                        scores.put_gradient(gradient, values, cast(Tensor, sums[0])[rows])
+                    elif rows == whole and self.kind == "product":
+                        products = gradient
+                    else:
+                        scores.put_gradient(gradient, values, values)
             if right is not None and not single:
                 _add(sums, scores, slab, products)
         return counts, tuple(sums), products if single and any(wanted) else None
@@ -195,12 +233,11 @@ class _BlockTask:
         assert left is not None
         assert right is not None
         factor = self.scores(left, right).factor
-        if above.device.type == "cpu" and _is_constant(above):
-            factor *= float(above[:1].sum())
-        else:
-            score_gradients = score_gradients * above[:, None]
-        pairs = zip(wanted, ((left, score_gradients, right), (right, score_gradients.T, left)), strict=False)
-        return (*(_room(side).addmm_(*pair, beta=0, alpha=factor) if want else None for want, (side, *pair) in pairs), None)
+        same = above.stride() == (0,)
+        weighted = score_gradients if same else score_gradients * above[:, None]
+        pairs = zip(wanted, ((left, weighted, right), (right, weighted.T, left)), strict=False)
+        products = (_room(x).addmm_(*pair, beta=0, alpha=factor) if want else None for want, (x, *pair) in pairs)
+        return (*(one.mul_(above[:1]) if same and one is not None else one for one in products), None)
 
 
 def _room(vectors: Tensor) -> Tensor:
@@ -208,6 +245,19 @@ def _room(vectors: Tensor) -> Tensor:
     if vectors.ndim < 2 or vectors.shape[1] >= NARROW:
         return torch.empty_like(vectors, memory_format=torch.contiguous_format)
     return torch.empty_like(vectors.T, memory_format=torch.contiguous_format).T
+
+
+def _shifted(rows: slice, slab: slice) -> slice:
+    return slice(rows.start - slab.start, rows.stop - slab.start)
+
+
+def _filled(counts: Counts, parts: Counts, rows: slice, anchors: int) -> Counts:
+    """Write the counts of a block; small tensors that are kept between blocks would fragment the heap."""
+    if not rows.start:
+        counts = cast(Counts, tuple(part.new_empty(anchors) for part in parts))
+    for target, part in zip(counts, parts, strict=True):
+        target[rows] = part
+    return counts
 
 
 def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) -> Tensor:
@@ -237,7 +287,7 @@ class _Sums(torch.autograd.Function):
     def forward(
         ctx: Any, left: Tensor, right: Tensor | None, columns: Tensor | None, task: _BlockTask, wanted: tuple[bool, ...]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        with torch.autocast(left.device.type, enabled=False):
+        with full_precision(left):
             counts, gradients, score_gradients = task.run((left, right, columns), wanted, None, keep=True)
         ctx.task, ctx.wanted = task, wanted
         ctx.save_for_backward(left, right, columns, score_gradients, *gradients)
@@ -247,7 +297,7 @@ class _Sums(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, above: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, score_gradients = ctx.saved_tensors[:4]
-        with torch.no_grad(), torch.autocast(above.device.type, enabled=False):
+        with torch.no_grad(), full_precision(above):
             if score_gradients is not None:
                 gradients: _Inputs = ctx.task.multiplied(tuple(inputs), ctx.wanted, score_gradients, above)
             elif _is_constant(above):
@@ -302,7 +352,7 @@ class _Columns(torch.autograd.Function):
         scores = task.scores(left, right)
         count = mass = left.new_zeros(len(right) if right is not None else left.shape[1])
         peak = torch.full_like(mass, -EXCLUDED)
-        with torch.autocast(left.device.type, enabled=False):
+        with full_precision(left):
             for rows in (block for slab in scores.slabs() for block in scores.blocks(slab)):
                 block = Rows(scores.of_products(scores.products(rows)), task.comparison, rows, None)
                 rivals = block.rivals
@@ -328,7 +378,7 @@ class _Columns(torch.autograd.Function):
 
         task = replace(ctx.task, cost=cost)
         wanted = (ctx.needs_input_grad[0], ctx.needs_input_grad[1], False)
-        with torch.no_grad(), torch.autocast(left.device.type, enabled=False):
+        with torch.no_grad(), full_precision(left):
             gradients = task.run((left, right, None), wanted, None)[1]
         return (*_once(gradients, above, (left, right, None))[:2], None, None)
 

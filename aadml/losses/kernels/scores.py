@@ -8,12 +8,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison
-from aadml.comparison.pairwise import TINY, normalized
+from aadml.comparison.pairwise import TINY, full_precision, normalized
 from aadml.comparison.scores import SCORES, Score
 from aadml.feature_extraction.ground.registry import lookup
 
 BLOCK = {"cpu": 1 << 17, "cuda": 1 << 25}
 """Number of scores of a block, by type of device; on a CPU a block fits the cache of a core."""
+WHOLE = 2
+"""Largest number of blocks that are computed as one."""
 SLAB = 1 << 20
 """Number of scores of a slab."""
 ROWS = 256
@@ -46,14 +48,14 @@ class Scores:
         """Return some rows (r, c) of the matrix of scores, or of the products that define the scores."""
         if self.right is None:
             return self.left[rows]
-        nothing = self.left.new_zeros(1, 1)
-        return torch.addmm(nothing, self.left[rows], self.right.T, beta=0, alpha=self.scale)
+        left = self.left if rows == slice(0, len(self.left)) else self.left[rows]
+        return torch.addmm(left.new_empty(1, 1), left, self.right.T, beta=0, alpha=self.scale)
 
     def made_once(self) -> "Scores":
         """Compute all products if they fit in a slab, for a loss that reads the scores twice."""
         if self.right is None or self.kind != "product" or len(self.left) * len(self.right) > SLAB:
             return self
-        with torch.autocast(self.left.device.type, enabled=False):
+        with full_precision(self.left):
             return Scores(self.products(slice(None)))
 
     def of_products(self, products: Tensor) -> Tensor:
@@ -88,7 +90,8 @@ class Scores:
 
     def blocks(self, rows: slice) -> list[slice]:
         """Divide the rows of a slab into blocks, whose losses are computed together."""
-        return _cut(rows, self._height(self._block))
+        height = self._height(self._block)
+        return [rows] if rows.stop - rows.start <= WHOLE * height else _cut(rows, height)
 
     @property
     def _block(self) -> int:
@@ -146,17 +149,16 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
-        length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
-        unit: Tensor = vectors / length.clamp_min(TINY)
+        length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True).clamp_min_(TINY)
+        unit = vectors / length
         ctx.save_for_backward(unit, length)
         return unit
 
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> Tensor:
         unit, length = ctx.saved_tensors
-        along = (above * unit).sum(1, keepdim=True) * (length >= TINY)
-        across = torch.addcmul(above, unit, along, value=-1)
-        return torch.div(across, length.clamp_min(TINY))
+        along = (above * unit).sum(1, keepdim=True).mul_(length > TINY)
+        return torch.addcmul(above, unit, along, value=-1).div_(length)
 
 
 def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:

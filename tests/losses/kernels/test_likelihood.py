@@ -5,6 +5,7 @@ import torch
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.kernels.likelihood import mean_over_positives, of_each_positive, softplus, tempered
+from aadml.losses.kernels.row_blocks import Near
 
 LOGITS = torch.tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
 FIRST_TWO = torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
@@ -12,20 +13,20 @@ LAST = torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
 
 
 def test_each_positive_stands_alone_against_the_negatives():
-    terms = of_each_positive(LOGITS, FIRST_TWO, LAST)
+    terms = of_each_positive(LOGITS, Near(FIRST_TWO), LAST)
     assert terms.total.tolist() == pytest.approx([math.log1p(math.exp(3)) + math.log1p(math.exp(2)), 0])
     assert (terms.active.tolist(), terms.possible.tolist()) == ([2, 0], [2, 0])
 
 
 def test_positives_share_the_softmax_when_their_mean_is_taken():
-    terms = mean_over_positives(LOGITS, FIRST_TWO, FIRST_TWO + LAST)
+    terms = mean_over_positives(LOGITS, Near(FIRST_TWO), FIRST_TWO + LAST)
     everyone = math.log(math.exp(1) + math.exp(2) + math.exp(4))
     assert terms.total.tolist() == pytest.approx([everyone - 1.5, 0])
     assert (terms.active.tolist(), terms.possible.tolist()) == ([1, 0], [1, 0])
 
 
 def test_a_positive_that_is_all_there_is_costs_nothing_and_is_not_active():
-    terms = mean_over_positives(LOGITS, LAST, LAST)
+    terms = mean_over_positives(LOGITS, Near(LAST), LAST)
     assert terms.total.tolist() == [0, 0]
     assert (terms.active.tolist(), terms.possible.tolist()) == ([0, 0], [1, 1])
 
@@ -37,7 +38,7 @@ def test_softplus_is_exact_where_torchs_own_is_the_identity():
 
 def test_gradients_are_finite_for_scores_of_any_size():
     logits = (LOGITS * 1e4).requires_grad_()
-    for terms in (of_each_positive(logits, FIRST_TWO, LAST), mean_over_positives(logits, FIRST_TWO, FIRST_TWO + LAST)):
+    for terms in (of_each_positive(logits, Near(FIRST_TWO), LAST), mean_over_positives(logits, Near(FIRST_TWO), FIRST_TWO + LAST)):
         (gradient,) = torch.autograd.grad(terms.total.sum(), logits)
         assert torch.isfinite(gradient).all()
         assert not gradient[1].any()
@@ -56,8 +57,8 @@ def test_shares_are_soft_targets_of_a_cross_entropy():
     positives[:, 0], positives[:, 5], positives[3, :5] = True, False, False
     shares = torch.rand(4, 6, generator=random, dtype=torch.float64)
     marked = positives.double()
-    joint = mean_over_positives(logits, marked, torch.ones_like(marked), shares).total
-    single = of_each_positive(logits, marked, 1 - marked, shares).total
+    joint = mean_over_positives(logits, Near(marked), torch.ones_like(marked), shares).total
+    single = of_each_positive(logits, Near(marked), 1 - marked, shares).total
     for i in range(4):
         kept = [j for j in range(6) if positives[i, j]]
         whole = sum(float(shares[i, j]) for j in kept)

@@ -11,6 +11,7 @@ from aadml.comparison.masks import MaskCodes
 from aadml.losses import LOSSES
 from aadml.losses.kernels import row_blocks, scores
 from aadml.losses.kernels.likelihood import mean_over_positives
+from aadml.losses.kernels.row_blocks import Near
 
 THROUGH_BLOCKS = (
     "triplet", "ranking", "contrastive", "hinge", "n-pair", "supcon", "nt-xent", "cross-clr", "dsl", "posterior-nca",
@@ -162,7 +163,7 @@ def test_no_gradient_is_a_denormal_number(seed, spread):
     gradients = []
 
     def cost(rows):
-        costs = mean_over_positives(rows.scores, rows.positives, rows.positives + rows.negatives)
+        costs = mean_over_positives(rows.scores, Near(rows.positives), rows.positives + rows.negatives)
         gradients.append(costs.gradient)
         return costs
 

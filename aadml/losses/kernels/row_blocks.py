@@ -21,14 +21,12 @@ from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.pairwise import full_precision
-from aadml.losses.kernels.scores import Kind, Scores, applied
+from aadml.losses.kernels.scores import Kind, Scores, applied, gradients_of_products, room_of
 
 EXCLUDED = 1e30
 """Amount subtracted from the scores of excluded entries: more than any score, but small enough not to overflow."""
 LOWEST = -78.0
 """Lower limit of exponents: the exponential vanishes beside 1, and is not denormal even when divided by thousands."""
-NARROW = 32
-"""Width of vectors from which a product with the rows of a matrix is as fast by rows as by columns."""
 HIGHEST = 30.0
 """Upper limit of exponents relative to a log-mean: an entry exceeds the mean by at most the log of their number."""
 
@@ -200,7 +198,7 @@ class _BlockTask:
         slabs = scores.slabs()
         single = keep and right is not None and columns is None and len(slabs) == 1
         sums = [
-            None if tensor is None or not want or single else _room(tensor).zero_()
+            None if tensor is None or not want or single else room_of(tensor).zero_()
             for tensor, want in zip(inputs, wanted, strict=True)
         ]
         whole = slice(0, len(left))
@@ -215,7 +213,9 @@ class _BlockTask:
                 counts = parts if rows == whole else _filled(counts, parts, rows, len(left))
                 if any(wanted):
                     gradient = _weighed(sums, costs, None if weights is None else weights[rows, None])
-                    if right is None:
+                    if right is None and rows == whole:
+                        sums[0] = gradient
+                    elif right is None:
                         scores.put_gradient(gradient, values, cast(Tensor, sums[0])[rows])
                     elif rows == whole and self.kind == "product":
                         products = gradient
@@ -235,16 +235,8 @@ class _BlockTask:
         factor = self.scores(left, right).factor
         same = above.stride() == (0,)
         weighted = score_gradients if same else score_gradients * above[:, None]
-        pairs = zip(wanted, ((left, weighted, right), (right, weighted.T, left)), strict=False)
-        products = (_room(x).addmm_(*pair, beta=0, alpha=factor) if want else None for want, (x, *pair) in pairs)
+        products = gradients_of_products(weighted, left, right, wanted, factor)
         return (*(one.mul_(above[:1]) if same and one is not None else one for one in products), None)
-
-
-def _room(vectors: Tensor) -> Tensor:
-    """Return an uninitialized gradient of vectors; narrow ones are laid out by columns, as their products are fast."""
-    if vectors.ndim < 2 or vectors.shape[1] >= NARROW:
-        return torch.empty_like(vectors, memory_format=torch.contiguous_format)
-    return torch.empty_like(vectors.T, memory_format=torch.contiguous_format).T
 
 
 def _shifted(rows: slice, slab: slice) -> slice:

@@ -21,6 +21,9 @@ SLAB = 1 << 20
 ROWS = 256
 """Minimum number of rows of a slab of vectors with at least as many dimensions."""
 
+NARROW = 32
+"""Width of vectors from which a product with the rows of a matrix is as fast by rows as by columns."""
+
 NO_DISTANCE = (1.01 * TINY) ** 0.5
 """Largest distance of vectors that count as equal."""
 
@@ -55,8 +58,7 @@ class Scores:
         """Compute all products if they fit in a slab, for a loss that reads the scores twice."""
         if self.right is None or self.kind != "product" or len(self.left) * len(self.right) > SLAB:
             return self
-        with full_precision(self.left):
-            return Scores(self.products(slice(None)))
+        return Scores(applied(_Product, self.left, self.right, self.scale))
 
     def of_products(self, products: Tensor) -> Tensor:
         """Compute scores from products, in place."""
@@ -100,6 +102,37 @@ class Scores:
     def _height(self, scores: int) -> int:
         columns = len(self.right) if self.right is not None else self.left.shape[1]
         return max(scores // max(columns, 1), 1)
+
+
+class _Product(torch.autograd.Function):
+    """Inner products of vectors (a, e) and (c, e), times a factor, with fast gradients of narrow vectors."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, scale: float) -> Tensor:
+        ctx.save_for_backward(left, right)
+        ctx.scale = scale
+        with full_precision(left):
+            return Scores(left, right, scale=scale).products(slice(0, len(left)))
+
+    @staticmethod
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        with full_precision(above):
+            return (*gradients_of_products(above, *ctx.saved_tensors, ctx.needs_input_grad[:2], ctx.scale), None)
+
+
+def gradients_of_products(
+    above: Tensor, left: Tensor, right: Tensor, wanted: tuple[bool, ...], factor: float
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of vectors (a, e) and (c, e) from the gradients (a, c) of their products times `factor`."""
+    pairs = zip(((left, above, right), (right, above.T, left)), wanted, strict=False)
+    return tuple(room_of(x).addmm_(*pair, beta=0, alpha=factor) if want else None for (x, *pair), want in pairs)
+
+
+def room_of(vectors: Tensor) -> Tensor:
+    """Return an uninitialized gradient of vectors; narrow ones are laid out by columns, as their products are fast."""
+    if vectors.ndim < 2 or vectors.shape[1] >= NARROW:
+        return torch.empty_like(vectors, memory_format=torch.contiguous_format)
+    return torch.empty_like(vectors.T, memory_format=torch.contiguous_format).T
 
 
 def _cut(rows: slice, height: int) -> list[slice]:

@@ -54,15 +54,6 @@ def normalized(vectors: Tensor) -> Tensor:
     return F.normalize(vectors, dim=1, eps=TINY)
 
 
-def masked_logsumexp(values: Tensor, mask: Tensor) -> Tensor:
-    """Compute the log of the sum of exponentials over the entries of `mask`, by row: (a, c) -> (a,).
-
-    The result of an empty row is minus infinity, with zero gradient.
-    """
-    inside = values.masked_fill(~mask, torch.finfo(values.dtype).min)
-    return torch.logsumexp(inside, 1).masked_fill(~mask.any(1), -torch.inf)
-
-
 def at_least_float32(values: Tensor) -> Tensor:
     """Convert half precision to float32; return float32 and float64 unchanged."""
     return values if values.dtype in (torch.float32, torch.float64) else values.float()

@@ -6,13 +6,12 @@ from typing import Annotated
 import torch
 from annotated_types import Interval
 from torch import nn
-from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Scale, Size
 from aadml.comparison.pairwise import TINY
 from aadml.feature_extraction.ground.options import removing
-from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
+from aadml.losses.kernels.class_proxies import cosines_to_proxies, cross_entropies, drawn_proxies
 
 Degrees = Annotated[float, Interval(ge=0, lt=180)]
 
@@ -67,10 +66,9 @@ class ArcFace(nn.Module):
             InputError: there are no classes, or a class has no proxy.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "arcface")
-        target = cosine.gather(1, labels[:, None])
+        target = cosine.gather(0, labels[None]).clamp(-1, 1)
         sine = ((1 + target) * (1 - target) + TINY).sqrt()
         widened = target * math.cos(self.margin) - sine * math.sin(self.margin)
         line = target - self.margin * math.sin(self.margin)
         target = torch.where(target >= -math.cos(self.margin), widened, line)
-        logits = self.scale * cosine.scatter(1, labels[:, None], target)
-        return one_term_each(F.cross_entropy(logits, labels, reduction="none"))
+        return cross_entropies(self.scale * cosine.scatter(0, labels[None], target), labels)

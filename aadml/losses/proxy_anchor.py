@@ -1,14 +1,19 @@
 """Proxy-Anchor loss (Kim et al., Proxy anchor loss for deep metric learning, CVPR 2020)."""
 
+from dataclasses import replace
+
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.masks import MaskCodes
 from aadml.comparison.options import Margin, Scale, Size
 from aadml.feature_extraction.ground.options import removing
-from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
-from aadml.losses.kernels.soft_sums import log_one_plus_sum
+from aadml.losses.kernels.class_proxies import directions, drawn_proxies, one_term_each
+from aadml.losses.kernels.likelihood import some
+from aadml.losses.kernels.row_blocks import Costs, Rows, summed
+from aadml.losses.kernels.scores import Scores, unit
+from aadml.losses.kernels.soft_sums import with_shares
 
 
 @removing(length=0.01)
@@ -58,8 +63,19 @@ class ProxyAnchor(nn.Module):
         Raises:
             InputError: there are no classes, or a class has no proxy.
         """
-        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor")
-        target = F.one_hot(labels, self.classes).bool().T
-        pulled = log_one_plus_sum(-self.alpha * (cosine.T - self.margin), target).sum() / target.any(1).sum()
-        pushed = log_one_plus_sum(self.alpha * (cosine.T + self.margin), ~target).mean()
-        return one_term_each((pulled + pushed) * torch.ones_like(cosine[:, 0]))
+        anchors, labels = directions(comparison, self.proxies.shape[1], self.classes, "proxy-anchor")
+        present = anchors.new_zeros(self.classes).index_fill_(0, labels, 1).sum().clamp_min(1)
+        shift = self.alpha * self.margin
+
+        def cost(rows: Rows) -> Costs:
+            pulled, closer = with_shares(-rows.scores, rows.negatives, shift, 1)
+            pushed, apart = with_shares(rows.scores, rows.positives, shift, 1 / self.classes)
+            here = some(rows.positives) / present
+            total = pulled * here + pushed
+            return Costs(total, total, total, apart.addcmul_(closer, here[:, None], value=-1))
+
+        codes = MaskCodes((torch.arange(self.classes, device=labels.device), labels))
+        batch = replace(comparison, positives=codes.positives, negatives=codes.negatives, within=None)
+        proxies = unit(self.proxies.to(anchors.dtype))
+        total = summed(batch, Scores(proxies, anchors, scale=self.alpha), cost).total.sum()
+        return one_term_each(total.expand(len(anchors)))

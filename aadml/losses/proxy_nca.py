@@ -1,13 +1,12 @@
 """Proxy-NCA (Movshovitz-Attias et al., ICCV 2017), with the whole softmax of Proxy-NCA++ (Teh et al., ECCV 2020)."""
 
 from torch import nn
-from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Size, Temperature
 from aadml.feature_extraction.ground.options import removing
-from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
-from aadml.losses.kernels.likelihood import tempered
+from aadml.losses.kernels.class_proxies import cosines_to_proxies, cross_entropies, drawn_proxies
+from aadml.losses.kernels.likelihood import inverse
 
 
 @removing(length=0.01)
@@ -56,5 +55,5 @@ class ProxyNca(nn.Module):
             InputError: there are no classes, or a class has no proxy.
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-nca")
-        distance = 2 - 2 * cosine
-        return one_term_each(F.cross_entropy(tempered(-distance, self.temperature), labels, reduction="none"))
+        # a squared distance of unit vectors is 2 - 2 cosine, and the softmax ignores the constant
+        return cross_entropies(2 * inverse(self.temperature) * cosine, labels)

@@ -1,17 +1,18 @@
 """SoftTriple loss (Qian et al., SoftTriple loss: deep metric learning without triplet sampling, ICCV 2019)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin, Scale, Size, Weight, Width
-from aadml.comparison.pairwise import TINY, normalized
+from aadml.comparison.pairwise import TINY
 from aadml.feature_extraction.ground.options import removing
-from aadml.losses.kernels.class_proxies import directions, drawn_proxies, one_term_each
+from aadml.losses.kernels.class_proxies import cross_entropies, directions, drawn_proxies
+from aadml.losses.kernels.scores import unit
 
 GAMMA = 0.1
 """Temperature of the choice of a center (the paper)."""
@@ -78,18 +79,17 @@ class SoftTriple(nn.Module):
             InputError: there are no classes, or a class has no center.
         """
         anchors, labels = directions(comparison, self.proxies.shape[1], self.classes, "soft-triple")
-        units = normalized(self.proxies.to(anchors.dtype))
+        units = unit(self.proxies.to(anchors.dtype))
         cosine = units.view(self.classes, self.centers, -1).transpose(0, 1) @ anchors.T  # (K, C, a)
         chosen: Callable[..., Tensor] = _Chosen.apply
-        similarity = chosen(cosine).T
-        target = F.one_hot(labels, self.classes).to(similarity.dtype)
-        logits = self.scale * (similarity - self.margin * target)
-        return one_term_each(F.cross_entropy(logits, labels, reduction="none"), self._penalty() if self.merge else None)
+        logits = self.scale * chosen(cosine)
+        logits = logits.scatter_add(0, labels[None], torch.full_like(logits[:1], -self.scale * self.margin))
+        return replace(cross_entropies(logits, labels), penalty=self._penalty(units) if self.merge else None)
 
-    def _penalty(self) -> Tensor:
+    def _penalty(self, units: Tensor) -> Tensor:
         """Return the penalty: the weighted sum of distances between the centers of each class."""
         count = self.centers
-        units = normalized(self.proxies).view(self.classes, count, -1)
+        units = units.view(self.classes, count, -1)
         squared = (units[:, :, None] - units[:, None]).square().sum(3)
         first, second = torch.triu_indices(count, count, 1, device=units.device)
         lengths = (squared[:, first, second] + TINY).sqrt()

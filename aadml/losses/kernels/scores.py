@@ -58,7 +58,7 @@ class Scores:
         """Compute all products if they fit in a slab, for a loss that reads the scores twice."""
         if self.right is None or self.kind != "product" or len(self.left) * len(self.right) > SLAB:
             return self
-        return Scores(applied(_Product, self.left, self.right, self.scale))
+        return Scores(products(self.left, self.right, self.scale))
 
     def of_products(self, products: Tensor) -> Tensor:
         """Compute scores from products, in place."""
@@ -102,6 +102,12 @@ class Scores:
     def _height(self, scores: int) -> int:
         columns = len(self.right) if self.right is not None else self.left.shape[1]
         return max(scores // max(columns, 1), 1)
+
+
+def products(left: Tensor, right: Tensor, scale: float = 1.0) -> Tensor:
+    """Return the inner products of vectors (a, e) and (c, e), times a factor -> (a, c)."""
+    matrix: Tensor = applied(_Product, left, right, scale)
+    return matrix
 
 
 class _Product(torch.autograd.Function):
@@ -157,7 +163,7 @@ def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0)
         kind: Kind = "distance" if name == "euclidean" else "squared distance"
         return Scores(*_as_products(anchors, candidates), kind, -2.0)
     if name == "cosine":
-        anchors, candidates = _unit(anchors), _unit(candidates)
+        anchors, candidates = unit(anchors), unit(candidates)
     if isinstance(factor, Tensor):
         return Scores(factor * anchors, candidates)
     return Scores(anchors, candidates, scale=factor)
@@ -169,29 +175,36 @@ def dissimilarities(comparison: Comparison, name: Score) -> Scores:
     return scores_of(comparison, name, 1.0 if "euclidean" in name else -1.0)
 
 
-def _unit(vectors: Tensor) -> Tensor:
-    """Normalize vectors (n, d) to length 1, as `normalized` does, but with half the passes for the gradient."""
+def unit(vectors: Tensor, *, turn_zero: bool = True) -> Tensor:
+    """Normalize vectors (n, d) to length 1, as `normalized` does, but with half the passes for the gradient.
+
+    Args:
+        vectors: (n, d); a zero vector is unchanged.
+        turn_zero: whether a zero vector receives a gradient.
+    """
     if torch.compiler.is_compiling():
-        return normalized(vectors)
-    unit: Tensor = applied(_Unit, vectors)
-    return unit
+        return normalized(vectors if turn_zero else torch.where(vectors.any(1, keepdim=True), vectors, 0 * vectors.detach()))
+    units: Tensor = applied(_Unit, vectors, turn_zero)
+    return units
 
 
 class _Unit(torch.autograd.Function):
     """Normalization x / |x|; the gradient is the incoming gradient minus its component along x, divided by |x|."""
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+    def forward(ctx: Any, vectors: Tensor, turn_zero: bool) -> Tensor:
         length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True).clamp_min_(TINY)
+        if not turn_zero:
+            length = F.threshold(length, TINY, torch.inf)
         unit = vectors / length
         ctx.save_for_backward(unit, length)
         return unit
 
     @staticmethod
-    def backward(ctx: Any, above: Tensor) -> Tensor:
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor, None]:
         unit, length = ctx.saved_tensors
         along = (above * unit).sum(1, keepdim=True).mul_(length > TINY)
-        return torch.addcmul(above, unit, along, value=-1).div_(length)
+        return torch.addcmul(above, unit, along, value=-1).div_(length), None
 
 
 def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,15 +3,8 @@
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.comparison.pairwise import masked_logsumexp
-from aadml.losses.kernels.likelihood import NOTHING, scaled, softplus
+from aadml.losses.kernels.likelihood import NOTHING, scaled
 from aadml.losses.kernels.row_blocks import exp_of_falls, without
-
-
-def log_one_plus_sum(values: Tensor, mask: Tensor) -> Tensor:
-    """Return log(1 + sum of exp(x) over the entries of `mask`) by row, (a, c) -> (a,); 0 for a row without entries."""
-    some = mask.any(1)
-    return softplus(masked_logsumexp(values, mask).masked_fill(~some, 0)).masked_fill(~some, 0)
 
 
 def with_shares(values: Tensor, outside: Tensor, shift: float, weight: float) -> tuple[Tensor, Tensor]:

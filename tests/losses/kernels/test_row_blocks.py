@@ -150,7 +150,7 @@ def test_unit_vectors_have_the_gradient_of_torchs_own():
     weights = torch.arange(15.0, dtype=torch.float64).view(5, 3)
     mine, torchs = (
         torch.autograd.grad((made * weights).sum(), vectors)[0]
-        for made in (scores._unit(vectors), F.normalize(vectors, dim=1, eps=1e-12))
+        for made in (scores.unit(vectors), F.normalize(vectors, dim=1, eps=1e-12))
     )
     assert torch.allclose(mine, torchs, rtol=1e-10, atol=0)
 

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison
-from aadml.comparison.pairwise import counted
 
 Positive = Literal["all", "random", "own", "hardest"]
 """Positives of a selection: all, a random one, the partner, or the farthest."""
@@ -29,20 +28,20 @@ def lowest(values: Tensor, mask: Tensor) -> Tensor:
 
 def drawn(mask: Tensor, generator: torch.Generator) -> Tensor:
     """Draw one entry of `mask` per row, uniformly: (a, c) -> (a, c) bool; an empty row remains empty."""
-    every = torch.arange(len(mask), device=mask.device)
-    rows = mask.any(1).nonzero()[:, 0]
-    marks = torch.zeros_like(mask)
-    marks[rows, columns_by_lot(mask, every, generator)[rows]] = True
-    return marks
+    if mask.shape[1] == 0:
+        return mask
+    return torch.zeros_like(mask).scatter_(1, columns_by_lot(mask, generator)[:, None], True) & mask
 
 
-def columns_by_lot(mask: Tensor, rows: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw a column of `mask` (a, c) for each of `rows` (m,), uniformly; the column is arbitrary for an empty row."""
-    counts = counted(mask)
-    columns = mask.nonzero()[:, 1]
-    lots = torch.rand(len(rows), generator=generator, device=generator.device, dtype=torch.float64).to(mask.device)
-    place = (counts.cumsum(0) - counts)[rows] + (lots * counts[rows]).long().minimum((counts[rows] - 1).clamp_min(0))
-    return columns[place.clamp_max(len(columns) - 1)] if len(columns) else torch.zeros_like(rows)
+def columns_by_lot(mask: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw a column for each row of `mask` (a, c), uniformly -> (a,); the column of an empty row is arbitrary."""
+    if mask.shape[1] == 0:
+        return torch.zeros(len(mask), dtype=torch.int64, device=mask.device)
+    ranks = mask.cumsum(1, dtype=torch.int32)
+    counts = ranks[:, -1]
+    lots = torch.rand(len(mask), generator=generator, device=generator.device, dtype=torch.float64).to(mask.device)
+    place = (lots * counts).int().minimum((counts - 1).clamp_min(0))
+    return torch.searchsorted(ranks, place[:, None] + 1)[:, 0].clamp_max_(mask.shape[1] - 1)
 
 
 def own_positives(comparison: Comparison) -> Tensor:

@@ -64,18 +64,25 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
     active = torch.zeros_like(total, dtype=torch.int64)
     for rows, columns in _groups(pairs):
         chosen = pairs[rows][:, columns]
-        crowd = pairwise.dot(to_anchor[rows], to_positive[columns]).masked_select(chosen)
-        cost = softplus(crowd.log() - 2 * (1 + gradient) * comparison.cosine[rows][:, columns].masked_select(chosen))
-        anchor = rows[chosen.nonzero()[:, 0]]
-        total = total.index_add(0, anchor, cost)
-        active = active.index_add(0, anchor, (cost > 0).long())
+        crowd = torch.where(chosen, pairwise.dot(to_anchor[rows], to_positive[columns]), 1)
+        cost = softplus(crowd.log() - 2 * (1 + gradient) * comparison.cosine[rows][:, columns]) * chosen
+        total = total.index_add(0, rows, cost.sum(1))
+        active = active.index_add(0, rows, (cost > 0).sum(1))
     return Terms(total, active, counted(pairs))
 
 
 def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
     """Group anchors by their first positive, thus by class; return the rows and all positives of each group."""
-    kinds, kind = torch.unique(pairs.byte().argmax(1), return_inverse=True)
-    if len(kinds) * MANY > len(pairs):
-        kind = torch.zeros_like(kind)
-    rows = [(kind == number).nonzero()[:, 0] for number in range(int(kind.max()) + 1 if len(kind) else 0)]
-    return [(some, pairs[some].any(0).nonzero()[:, 0]) for some in rows]
+    anchors, candidates = (torch.arange(count, device=pairs.device) for count in pairs.shape)
+    if not pairs.numel():
+        return [(anchors, candidates)]
+    kind = pairs.byte().argmax(1)
+    members = torch.zeros(len(candidates), len(candidates), dtype=torch.int32, device=pairs.device)
+    members = members.index_add_(0, kind, pairs.int()) > 0
+    sizes = torch.stack([torch.zeros_like(candidates).index_add_(0, kind, torch.ones_like(kind)), members.sum(1)])
+    heights, widths = sizes.tolist()  # the only transfer from a GPU
+    if (len(heights) - heights.count(0)) * MANY > len(pairs):
+        return [(anchors, candidates)]
+    columns = torch.nonzero_static(members, size=sum(widths))[:, 1]
+    pieces = zip(kind.argsort().split(heights), columns.split(widths), strict=True)
+    return [(rows, places) for rows, places in pieces if len(rows)]

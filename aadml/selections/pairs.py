@@ -18,12 +18,13 @@ def one_pair_a_class(comparison: Comparison, generator: torch.Generator) -> Comp
         comparison: a anchors against c candidates.
         generator: generator that draws the anchor of each class and its positive.
     """
-    positives = drawn(comparison.positives, generator)
-    rows, columns = positives.nonzero(as_tuple=True)
-    lots = torch.randperm(len(rows), generator=generator, device=generator.device).to(rows.device)
-    same_class = ~comparison.negatives[rows][:, columns]
-    first = lots[None, :].expand_as(same_class).masked_fill(~same_class, len(rows)).amin(1) if len(rows) else lots
-    is_first = first == lots
-    column_drawn = torch.zeros(positives.shape[1], dtype=torch.bool, device=rows.device)
-    column_drawn[columns[is_first]] = True
-    return comparison.narrow(positives, comparison.negatives & column_drawn, rows=rows[is_first])
+    positives, negatives = drawn(comparison.positives, generator), comparison.negatives
+    if not positives.numel():
+        return comparison.narrow(rows=torch.arange(0))
+    usable, column = positives.any(1), positives.int().argmax(1)
+    lots = torch.randperm(len(usable), generator=generator, device=generator.device).to(usable.device)
+    apart = negatives[:, column] | ~usable  # (a, a): whether an anchor's positive is a negative of another anchor
+    first = lots.expand(len(lots), -1).masked_fill(apart, len(lots)).amin(1) == lots
+    rows = (first & usable).nonzero()[:, 0]
+    column_drawn = torch.zeros_like(positives[0]).index_fill_(0, column[rows], True)
+    return comparison.narrow(positives, negatives & column_drawn, rows=rows)

@@ -78,8 +78,10 @@ def draw_triples(comparison: Comparison, generator: torch.Generator) -> Triples:
         generator: generator of the draws, on the CPU.
     """
     anchor = (comparison.positives.any(1) & comparison.negatives.any(1)).nonzero()[:, 0]
-    positive = columns_by_lot(comparison.positives, anchor, generator)
-    return Triples(anchor, positive, columns_by_lot(comparison.negatives, anchor, generator))
+    positive, negative = (
+        columns_by_lot(mask[anchor], generator) for mask in (comparison.positives, comparison.negatives)
+    )
+    return Triples(anchor, positive, negative)
 
 
 def triple_cost(
@@ -127,8 +129,9 @@ def vector_penalty(anchor: Tensor, positive: Tensor) -> Tensor:
 def by_anchor(cost: Tensor, triples: Triples, anchors: int, penalty: Tensor | None = None) -> Terms:
     """Sum the losses (m,) of triples by anchor; `anchors` is the number of anchors."""
     total = cost.new_zeros(anchors).index_add(0, triples.anchor, cost)
-    active = torch.bincount(triples.anchor[cost > 0], minlength=anchors)
-    return Terms(total, active, torch.bincount(triples.anchor, minlength=anchors), penalty)
+    nothing = torch.zeros(anchors, dtype=torch.int64, device=cost.device)
+    active = nothing.index_add(0, triples.anchor, (cost > 0).long())
+    return Terms(total, active, nothing.index_add(0, triples.anchor, torch.ones_like(triples.anchor)), penalty)
 
 
 def average(cost: Tensor) -> Tensor:

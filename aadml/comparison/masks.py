@@ -100,7 +100,7 @@ class MaskCodes:
         return compare(left, right, out=torch.empty(len(left), len(right), dtype=kind, device=left.device))
 
     def few_positives(self, rows: slice, kind: torch.dtype) -> tuple[Tensor, Tensor] | None:
-        """Return the columns of k or fewer positives of some anchors (r, k), and ones for positives, zeros for the rest.
+        """Return columns that hold all positives of some anchors (r, k), and ones for positives, zeros for the rest.
 
         None if an anchor has more than c / FEW positives, if they are not on a CPU, and in compiled code.
         """
@@ -143,7 +143,8 @@ class _Ranks:
     def of(cls, left: Tensor, right: Tensor) -> "_Ranks":
         codes, order = right.sort(stable=True)
         start, stop = _range(codes, left)
-        return cls(order, start, stop, (start + stop, start + stop if left is right else sum(_range(codes, right))))
+        first, last = (start, stop) if left is right else _range(codes, right)
+        return cls(order, start, stop, (start + stop, first + last))
 
     @cached_property
     def most(self) -> int:

@@ -62,8 +62,3 @@ def at_least_float32(values: Tensor) -> Tensor:
 def counted(mask: Tensor) -> Tensor:
     """Count the entries of a mask by row: (a, c) -> (a,) int64."""
     return mask.sum(1, dtype=torch.int32).long()
-
-
-def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
-    """Sum over the entries of `mask`, by row: (a, c) -> (a,); entries outside may be NaN or infinite."""
-    return values.masked_fill(~mask, 0).sum(1)

@@ -1,5 +1,6 @@
 """Max-polynomial weighted loss (Wei et al., Universal weighting metric learning, CVPR 2020), for audio-text."""
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -7,9 +8,12 @@ from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.comparison.pairwise import counted, masked_sum
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import removing
+from aadml.losses.kernels.row_blocks import EXCLUDED, Cost, Costs, Near, Rows, counted, ones, summed, without
+from aadml.losses.kernels.scores import scores_of
+
+Coefficients = tuple[float, float, float]
 
 PERFECT = 1 - 1e-5
 """Smallest cosine of a positive that the published code skips, as if the positive were the anchor itself."""
@@ -52,29 +56,54 @@ def triplet_weighted(
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    cosine, contested = comparison.cosine, comparison.negatives.any(1, keepdim=True)
-    pairs = comparison.positives & contested
-    nearest = _highest(cosine, comparison.negatives)
-    if variant == "code":
-        counting = pairs & (nearest + margin > cosine) & (cosine < PERFECT)
-        cost = _polynomial(POSITIVE, cosine, cosine.square()).relu()
-        cost = cost + _polynomial(NEGATIVE, nearest, nearest.square()).relu()
-    elif variant == "paper":
-        counting = pairs
-        steepest = _highest(cosine.square(), comparison.negatives)
-        cost = (_polynomial(POSITIVE, cosine, cosine.square()) + _polynomial(NEGATIVE, nearest, steepest)).relu()
-    else:
-        raise InputError(f"loss.variant is '{variant}'; choose code or paper")
-    return Terms(masked_sum(cost, counting), counted((cost > 0) & counting), counted(pairs))
+    costs: dict[str, Cost] = {"code": partial(_as_in_code, margin=margin), "paper": _as_in_paper}
+    if variant in costs:
+        return summed(comparison, scores_of(comparison, "cosine"), costs[variant])
+    raise InputError(f"loss.variant is '{variant}'; choose code or paper")
 
 
-def _highest(values: Tensor, mask: Tensor) -> Tensor:
-    """Return the highest value of each row within the mask (a, 1); 0 in an empty row."""
+def _as_in_code(rows: Rows, margin: float) -> Costs:
+    near, cosine, pairs = _pairs(rows)
+    place, nearest = _highest(rows.scores, rows.negatives)
+    counting = pairs * (nearest + margin > cosine) * (cosine < PERFECT)
+    pulled, pushed = (_polynomial(of, values).relu() for of, values in ((POSITIVE, cosine), (NEGATIVE, nearest)))
+    cost, slope = (pulled + pushed) * counting, _slope(POSITIVE, cosine) * pulled.sign() * counting
+    push = _slope(NEGATIVE, nearest) * pushed.sign() * counting.sum(1, keepdim=True)
+    gradient = near.taken(torch.zeros_like(rows.scores), -slope).scatter_add_(1, place, push)
+    return Costs(cost.sum(1), counted(cost), ones(pairs), gradient)
+
+
+def _as_in_paper(rows: Rows) -> Costs:
+    near, cosine, pairs = _pairs(rows)
+    (place, nearest), (far_place, _) = (_highest(of, rows.negatives) for of in (rows.scores, rows.scores.square()))
+    steepest = rows.scores.gather(1, far_place) * rows.has_negatives[:, None]
+    constant, first, second = NEGATIVE
+    cost = (_polynomial(POSITIVE, cosine) + constant + first * nearest + second * steepest.square()).relu_() * pairs
+    active = cost.sign()
+    count = active.sum(1, keepdim=True)
+    gradient = near.taken(torch.zeros_like(rows.scores), -_slope(POSITIVE, cosine) * active)
+    gradient.scatter_add_(1, place, first * count).scatter_add_(1, far_place, 2 * second * steepest * count)
+    return Costs(cost.sum(1), counted(cost), ones(pairs), gradient)
+
+
+def _pairs(rows: Rows) -> tuple[Near, Tensor, Tensor]:
+    """Return the positives, their cosines (r, k), and ones where the anchor of a positive has negatives (r, k)."""
+    near = rows.near
+    return near, near.of(rows.scores), near.weights * rows.has_negatives[:, None]
+
+
+def _highest(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return place and value of the highest value of each row within a mask of ones, (r, 1) each; 0 in an empty row."""
     if not values.shape[1]:
-        return values.new_zeros(len(values), 1)
-    highest = values.masked_fill(~mask, -torch.inf).max(1, keepdim=True).values
-    return highest.masked_fill(~mask.any(1, keepdim=True), 0)
+        nothing = values.new_zeros(len(values), 0)
+        return nothing.long(), nothing
+    highest, place = without(values, 1 - mask).max(1, keepdim=True)
+    return place, highest * (highest > -EXCLUDED / 2)
 
 
-def _polynomial(coefficients: tuple[float, float, float], first: Tensor, second: Tensor) -> Tensor:
-    return coefficients[0] + coefficients[1] * first + coefficients[2] * second
+def _polynomial(coefficients: Coefficients, values: Tensor) -> Tensor:
+    return coefficients[0] + coefficients[1] * values + coefficients[2] * values.square()
+
+
+def _slope(coefficients: Coefficients, values: Tensor) -> Tensor:
+    return coefficients[1] + 2 * coefficients[2] * values

@@ -9,7 +9,7 @@ from aadml.losses import LOSSES
 from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions
 
 pytestmark = pytest.mark.slow
-ONE_GRAPH = ("triplet", "ranking", "contrastive", "hinge", "supcon", "nt-xent", "posterior-nca")
+ONE_GRAPH = ("triplet", "ranking", "contrastive", "hinge", "supcon", "nt-xent", "posterior-nca", "triplet-weighted")
 
 
 @pytest.mark.parametrize("name", ONE_GRAPH)

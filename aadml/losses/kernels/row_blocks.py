@@ -201,7 +201,7 @@ class _BlockTask:
             None if tensor is None or not want or single else room_of(tensor).zero_()
             for tensor, want in zip(inputs, wanted, strict=True)
         ]
-        whole = slice(0, len(left))
+        every = slice(0, len(left))
         counts: Counts = left.new_empty(0), left.new_empty(0), left.new_empty(0)
         for slab in slabs:
             products = scores.products(slab)
@@ -210,14 +210,12 @@ class _BlockTask:
                 room = values if right is not None and self.kind == "product" else None
                 costs = self.cost(Rows(values, self.comparison, rows, columns, room))
                 parts = costs.total, costs.active.long(), costs.possible.long()
-                counts = parts if rows == whole else _filled(counts, parts, rows, len(left))
+                counts = parts if rows == every else _filled(counts, parts, rows, len(left))
                 if any(wanted):
                     gradient = _weighed(sums, costs, None if weights is None else weights[rows, None])
-                    if right is None and rows == whole:
-                        sums[0] = gradient
-                    elif right is None:
-                        scores.put_gradient(gradient, values, cast(Tensor, sums[0])[rows])
-                    elif rows == whole and self.kind == "product":
+                    if right is None:
+                        sums[0] = _put(sums[0], gradient, rows)
+                    elif rows == every and self.kind == "product":
                         products = gradient
                     else:
                         scores.put_gradient(gradient, values, values)
@@ -236,7 +234,7 @@ class _BlockTask:
         same = above.stride() == (0,)
         weighted = score_gradients if same else score_gradients * above[:, None]
         products = gradients_of_products(weighted, left, right, wanted, factor)
-        return (*(one.mul_(above[:1]) if same and one is not None else one for one in products), None)
+        return (*(part.mul_(above[:1]) if same and part is not None else part for part in products), None)
 
 
 def _shifted(rows: slice, slab: slice) -> slice:
@@ -250,6 +248,14 @@ def _filled(counts: Counts, parts: Counts, rows: slice, anchors: int) -> Counts:
     for target, part in zip(counts, parts, strict=True):
         target[rows] = part
     return counts
+
+
+def _put(matrix: Tensor | None, gradient: Tensor, rows: slice) -> Tensor | None:
+    """Write the gradients of a block into a matrix (a, c), or return the gradients if they are of all rows."""
+    if matrix is None or len(gradient) == len(matrix):
+        return None if matrix is None else gradient
+    matrix[rows] = gradient
+    return matrix
 
 
 def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) -> Tensor:

@@ -123,7 +123,8 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
         with full_precision(above):
-            return (*gradients_of_products(above, *ctx.saved_tensors, ctx.needs_input_grad[:2], ctx.scale), None)
+            left, right = ctx.saved_tensors
+            return (*gradients_of_products(above, left, right, ctx.needs_input_grad[:2], ctx.scale), None)
 
 
 def gradients_of_products(
@@ -183,7 +184,8 @@ def unit(vectors: Tensor, *, turn_zero: bool = True) -> Tensor:
         turn_zero: whether a zero vector receives a gradient.
     """
     if torch.compiler.is_compiling():
-        return normalized(vectors if turn_zero else torch.where(vectors.any(1, keepdim=True), vectors, 0 * vectors.detach()))
+        turned = vectors if turn_zero else torch.where(vectors.any(1, keepdim=True), vectors, 0)
+        return normalized(turned)
     units: Tensor = applied(_Unit, vectors, turn_zero)
     return units
 
@@ -196,9 +198,9 @@ class _Unit(torch.autograd.Function):
         length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True).clamp_min_(TINY)
         if not turn_zero:
             length = F.threshold(length, TINY, torch.inf)
-        unit = vectors / length
-        ctx.save_for_backward(unit, length)
-        return unit
+        units: Tensor = vectors / length
+        ctx.save_for_backward(units, length)
+        return units
 
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor, None]:

@@ -47,7 +47,6 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
 torch.library.define("aadml::violations", "(Tensor far, Tensor positives, Tensor negatives, float margin) -> Tensor")
 
 
-@torch.library.impl("aadml::violations", "CompositeExplicitAutograd")
 def _counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
     if far.numel() == 0:
         return torch.zeros_like(far)
@@ -58,6 +57,9 @@ def _counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) ->
     if far.device.type == "cpu" and far.dtype == torch.float32 and sys.byteorder == "little":
         return _by_packed_sort(far, positives, negatives, margin)
     return _by_search(far, positives, negatives, margin)
+
+
+torch.library.impl("aadml::violations", "CompositeExplicitAutograd", _counts)
 
 
 def _shape_of_counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:

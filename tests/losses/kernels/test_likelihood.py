@@ -38,7 +38,10 @@ def test_softplus_is_exact_where_torchs_own_is_the_identity():
 
 def test_gradients_are_finite_for_scores_of_any_size():
     logits = (LOGITS * 1e4).requires_grad_()
-    for terms in (of_each_positive(logits, Near(FIRST_TWO), LAST), mean_over_positives(logits, Near(FIRST_TWO), FIRST_TWO + LAST)):
+    for terms in (
+        of_each_positive(logits, Near(FIRST_TWO), LAST),
+        mean_over_positives(logits, Near(FIRST_TWO), FIRST_TWO + LAST),
+    ):
         (gradient,) = torch.autograd.grad(terms.total.sum(), logits)
         assert torch.isfinite(gradient).all()
         assert not gradient[1].any()

@@ -15,7 +15,7 @@ from aadml.losses.kernels.row_blocks import Near
 
 THROUGH_BLOCKS = (
     "triplet", "ranking", "contrastive", "hinge", "n-pair", "supcon", "nt-xent", "cross-clr", "dsl", "posterior-nca",
-    "multi-similarity",
+    "multi-similarity", "triplet-weighted",
 )  # fmt: skip
 
 

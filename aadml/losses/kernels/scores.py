@@ -106,11 +106,11 @@ class Scores:
 
 def products(left: Tensor, right: Tensor, scale: float = 1.0) -> Tensor:
     """Return the inner products of vectors (a, e) and (c, e), times a factor -> (a, c)."""
-    matrix: Tensor = applied(_Product, left, right, scale)
+    matrix: Tensor = applied(_InnerProducts, left, right, scale)
     return matrix
 
 
-class _Product(torch.autograd.Function):
+class _InnerProducts(torch.autograd.Function):
     """Inner products of vectors (a, e) and (c, e), times a factor, with fast gradients of narrow vectors."""
 
     @staticmethod

@@ -202,15 +202,16 @@ class _BlockTask:
             for tensor, want in zip(inputs, wanted, strict=True)
         ]
         every = slice(0, len(left))
-        counts: Counts = left.new_empty(0), left.new_empty(0), left.new_empty(0)
+        active, possible = (torch.empty(len(left), dtype=torch.int64, device=left.device) for _ in range(2))
+        counts = left.new_empty(len(left)), active, possible
         for slab in slabs:
             products = scores.products(slab)
             for rows in scores.blocks(slab):
-                values = scores.of_products(products if rows == slab else products[_shifted(rows, slab)])
+                values = scores.of_products(products[rows.start - slab.start : rows.stop - slab.start])
                 room = values if right is not None and self.kind == "product" else None
                 costs = self.cost(Rows(values, self.comparison, rows, columns, room))
-                parts = costs.total, costs.active.long(), costs.possible.long()
-                counts = parts if rows == every else _filled(counts, parts, rows, len(left))
+                for target, part in zip(counts, (costs.total, costs.active, costs.possible), strict=True):
+                    target[rows] = part  # small tensors between blocks would fragment the heap
                 if any(wanted):
                     gradient = _weighed(sums, costs, None if weights is None else weights[rows, None])
                     if right is None:
@@ -235,19 +236,6 @@ class _BlockTask:
         weighted = score_gradients if same else score_gradients * above[:, None]
         products = gradients_of_products(weighted, left, right, wanted, factor)
         return (*(part.mul_(above[:1]) if same and part is not None else part for part in products), None)
-
-
-def _shifted(rows: slice, slab: slice) -> slice:
-    return slice(rows.start - slab.start, rows.stop - slab.start)
-
-
-def _filled(counts: Counts, parts: Counts, rows: slice, anchors: int) -> Counts:
-    """Write the counts of a block; small tensors that are kept between blocks would fragment the heap."""
-    if not rows.start:
-        counts = cast(Counts, tuple(part.new_empty(anchors) for part in parts))
-    for target, part in zip(counts, parts, strict=True):
-        target[rows] = part
-    return counts
 
 
 def _put(matrix: Tensor | None, gradient: Tensor, rows: slice) -> Tensor | None:

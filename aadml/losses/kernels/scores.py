@@ -14,8 +14,6 @@ from aadml.feature_extraction.ground.registry import lookup
 
 BLOCK = {"cpu": 1 << 17, "cuda": 1 << 25}
 """Number of scores of a block, by type of device; on a CPU a block fits the cache of a core."""
-WHOLE = 2
-"""Largest number of blocks that are computed as one."""
 SLAB = 1 << 20
 """Number of scores of a slab."""
 ROWS = 256
@@ -92,8 +90,7 @@ class Scores:
 
     def blocks(self, rows: slice) -> list[slice]:
         """Divide the rows of a slab into blocks, whose losses are computed together."""
-        height = self._height(self._block)
-        return [rows] if rows.stop - rows.start <= WHOLE * height else _cut(rows, height)
+        return _cut(rows, self._height(self._block))
 
     @property
     def _block(self) -> int:

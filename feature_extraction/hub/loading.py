@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
+from operator import attrgetter
 from pickle import UnpicklingError
 from typing import Any
 
@@ -105,10 +107,20 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
         ) from error
 
 
-def configuration_of(snapshot: Snapshot) -> Any:
-    """Read the configuration of a model, as an object of `transformers`."""
+def configuration_of(snapshot: Snapshot, part: str = "") -> Any:
+    """Read the configuration of a model, as an object of `transformers`, or a part ("vision_config.num_frames").
+
+    Raises:
+        InputError: the configuration cannot be read, or has no such part.
+    """
     config = transformers_for(f"hf:{snapshot.model}").AutoConfig
-    return config.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False)
+    try:
+        content = config.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False)
+        return attrgetter(part)(content) if part else content
+    except UNREADABLE as error:
+        raise InputError(
+            f"{snapshot.model}: its config.json cannot be read ({first_line(error)}); download the model again"
+        ) from error
 
 
 def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
@@ -119,13 +131,18 @@ def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
         raise InputError(
             f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer version"
         )
-    if not tower.within:
-        return network_class, None
+    if tower.needs:
+        _check_importable(tower.needs, snapshot.model)
+    return network_class, configuration_of(snapshot, f"{tower.within}_config") if tower.within else None
+
+
+def _check_importable(package: str, model: str) -> None:
     try:
-        return network_class, getattr(configuration_of(snapshot), f"{tower.within}_config")
-    except UNREADABLE as error:
+        import_module(package)
+    except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision that does not match torch
         raise InputError(
-            f"{snapshot.model}: its config.json cannot be read ({first_line(error)}); download the model again"
+            f"{model}: its pictures need {package} and torchvision, and {package} cannot be imported "
+            f"({first_line(error)}); install both for this torch, or use another model for pictures"
         ) from error
 
 

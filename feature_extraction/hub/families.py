@@ -131,6 +131,7 @@ class Tower:
         within: prefix of the names `_config` and `_model` of this network in a larger model; "" for a complete model.
             Other parts of the files (the picture tower of PE-AV, which needs timm and torchvision) are not loaded.
         needs: package that builds a part of the network; "" for none.
+        attention: implementation of the attention in `transformers`; "" for its default.
     """
 
     network: str
@@ -138,6 +139,7 @@ class Tower:
     part: str = field(default="", kw_only=True)
     within: str = field(default="", kw_only=True)
     needs: str = field(default="", kw_only=True)
+    attention: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -263,6 +265,7 @@ def _whole_text(network: str) -> TextTower:
     return TextTower(network, {"projection": _features("get_text_features")}, filled=True)
 
 
+_AIM_TEXT = replace(_whole_text("Aimv2Model"), attention="eager")  # sdpa of 5.24 is not causal without padding
 _WAVES_BERT = SoundTower("Wav2Vec2BertModel", _MEAN, _stacked_mel, _ten_seconds, filled=False, shortest=560)
 _VJEPA = PictureTower(
     "VJEPA2Model",
@@ -295,7 +298,7 @@ FAMILIES: dict[str, Family] = {
         shared=("visual", "text"),
     ),
     "xclip": Family(None, _XCLIP_PICTURE, _whole_text("XCLIPModel"), shared=("visual", "text")),
-    "aimv2": Family(None, _AIM_PICTURE, _whole_text("Aimv2Model"), shared=("visual", "text")),
+    "aimv2": Family(None, _AIM_PICTURE, _AIM_TEXT, shared=("visual", "text")),
     "aimv2_vision_model": Family(visual=PictureTower("Aimv2VisionModel", _MEAN)),
     "siglip": Family(None, _SIGLIP_PICTURE, _SIGLIP_TEXT, shared=("visual", "text")),
     "siglip2": Family(None, _SIGLIP2_PICTURE, _SIGLIP2_TEXT, shared=("visual", "text")),

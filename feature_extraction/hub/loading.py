@@ -54,7 +54,7 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
             f"{snapshot.model}: the files lack weights of {tower.network} ({len(missing)} in total, the first is "
             f"{missing[0]}); pass a model with this network"
         )
-    network = getattr(network, tower.part, network)
+    network = _used(network, tower)
     if getattr(network.config, "apply_spec_augment", False):
         network.config.apply_spec_augment = False  # draws from NumPy's generator in training, which no seed controls
     return network
@@ -70,13 +70,19 @@ def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
         if config_class is not None and not isinstance(config, config_class):
             config = config_class.from_pretrained(snapshot.folder, local_files_only=True)
         with silent(library):
-            network = network_class(config).eval()
-            return getattr(network, tower.part, network)
+            return _used(network_class(config).eval(), tower)
     except UNREADABLE as error:
         raise InputError(
             f"{snapshot.model}: its config.json does not describe a network ({first_line(error)}); "
             "download the model again"
         ) from error
+
+
+def _used(network: Any, tower: Tower) -> Any:
+    """Return the part of a network that a tower uses, with the tower's implementation of the attention."""
+    if tower.attention:
+        network.set_attn_implementation(tower.attention)
+    return getattr(network, tower.part, network)
 
 
 def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options: str) -> Any:

@@ -93,8 +93,6 @@ def _longest(snapshot: Snapshot, tokenizer: Any) -> int:
     positions = int(config.max_position_embeddings)
     if snapshot.model_type in _OFFSET:
         positions -= int(config.pad_token_id) + 1
-    if snapshot.model_type == "aimv2":
-        positions -= 1  # `transformers` 5.24 applies the causal mask only to texts with padding
     sentences: Any = snapshot.settings("sentence_bert_config.json").get("max_seq_length")
     return min(positions, int(tokenizer.model_max_length), int(sentences or positions))
 

@@ -91,5 +91,5 @@ def test_the_command_line_gives_what_direct_calls_give(chosen, network, manifest
 def test_a_text_that_fills_aimv2_is_causal_too(network):
     text = " ".join([TEXTS[1]] * 4)
     (row,) = extractor(f"hf:{network('aimv2')}", "text").describe([np.frombuffer(text.encode(), dtype=np.uint8)])
-    shortened = " ".join(text.split()[:37])  # and two special tokens, of 40 positions
+    shortened = " ".join(text.split()[:38])  # and two special tokens, of 40 positions
     np.testing.assert_allclose(row, DIRECT["aimv2", "text"](network("aimv2"), [shortened]), atol=1e-5)

@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import logging
 import os
 import signal
 import sys
@@ -135,6 +136,9 @@ def main(command: click.Command = cli) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # a path is printed as the bytes that it has
     warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: warnings.showwarning(record.getMessage(), UserWarning, "", 0)  # type: ignore[method-assign]
+    logging.getLogger("aadml").addHandler(handler)
     one_voice()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, Interruption())

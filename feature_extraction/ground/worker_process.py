@@ -1,13 +1,16 @@
 """Start, message loop and end of a worker process."""
 
+import logging
 import multiprocessing
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from threading import Lock
 from typing import Any, TypeVar
 
 from aadml.feature_extraction.ground.consent import decision, inherit
@@ -21,7 +24,7 @@ _SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Setting that prevents a new interpreter from importing the modules of `multiprocessing` from the current folder."""
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM")
 
-READY, REPORT, DONE, RAISED = range(4)
+READY, REPORT, DONE, RAISED, WARNED = range(5)
 """Kinds of messages of a worker; a message is (kind, value)."""
 
 Work = Callable[[T, Callable[[Any], None]], Any]
@@ -111,9 +114,27 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _forward_warnings(deliver: Callable[[str], None]) -> None:
+    """Deliver the warnings of Python and of the logger "aadml", instead of printing each of them in each worker."""
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: deliver(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("aadml").addHandler(handler)
+    warnings.showwarning = lambda message, *_: deliver(str(message))
+
+
 def _serve(connection: Connection, work: Work[Any], conditions: Conditions, consented: Any) -> None:
     """Process tasks until the connection is closed; runs in the worker."""
     inherit(consented)
+    lock = Lock()
+
+    def deliver(kind: int, value: Any) -> None:
+        try:
+            with lock:
+                connection.send((kind, value))
+        except (BrokenPipeError, ConnectionResetError):
+            os._exit(1)  # the parent has ended; an exception would look like a failure of the task
+
+    _forward_warnings(lambda message: deliver(WARNED, message))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     os.nice(_GIVING_WAY if conditions.gives_way else 0)
@@ -128,10 +149,7 @@ def _serve(connection: Connection, work: Work[Any], conditions: Conditions, cons
     def send(kind: int, value: Any = None) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         limit_processor_time(0.0)
-        try:
-            connection.send((kind, value))
-        except (BrokenPipeError, ConnectionResetError):
-            os._exit(1)  # the parent has ended; an exception would look like a failure of the task
+        deliver(kind, value)
         if kind == REPORT:
             begin()
 

@@ -35,7 +35,7 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
     Raises:
         InputError: the files cannot be read, or lack a weight of the tower.
     """
-    network_class, config = _class_of(snapshot, tower)
+    network_class, config = class_of(snapshot, tower)
     names = {rf"^{tower.within}_model\.": ""} if tower.within else None
     try:
         with silent(transformers_for(f"hf:{snapshot.model}")):
@@ -62,7 +62,7 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
 
 def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
     """Build the network of a tower from its configuration, with random weights that the caller replaces."""
-    network_class, config = _class_of(snapshot, tower)
+    network_class, config = class_of(snapshot, tower)
     library = transformers_for(f"hf:{snapshot.model}")
     try:
         config = config or configuration_of(snapshot)
@@ -129,8 +129,12 @@ def configuration_of(snapshot: Snapshot, part: str = "") -> Any:
         ) from error
 
 
-def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
-    """Return the class of a tower's network, and its configuration if the network is a part of a larger model."""
+def class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
+    """Return the class of a tower's network, and its configuration if the network is a part of a larger model.
+
+    Raises:
+        InputError: `transformers` has no such class, or the network needs a package that cannot be imported.
+    """
     transformers = transformers_for(f"hf:{snapshot.model}")
     network_class = getattr(transformers, tower.network, None)
     if network_class is None:

@@ -144,7 +144,7 @@ def forecast(
 
 
 def _name_failing(waiting: Sequence[Job], reasons: Mapping[str, str], note: Note) -> None:
-    """Name the rows whose runs cannot be trained, by reason.
+    """Report the rows whose runs cannot be trained, by reason.
 
     Args:
         waiting: all runs to train.

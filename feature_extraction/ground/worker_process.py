@@ -1,19 +1,19 @@
 """Start, message loop and end of a worker process."""
 
-import logging
 import multiprocessing
 import os
 import signal
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from threading import Lock
 from typing import Any, TypeVar
 
 from aadml.feature_extraction.ground.consent import decision, inherit
+from aadml.feature_extraction.ground.forwarded_warnings import forward_warnings
 from aadml.feature_extraction.ground.processor_time import limit_processor_time
 
 T = TypeVar("T")
@@ -114,27 +114,20 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _forward_warnings(deliver: Callable[[str], None]) -> None:
-    """Deliver the warnings of Python and of the logger "aadml", instead of printing each of them in each worker."""
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: deliver(record.getMessage())  # type: ignore[method-assign]
-    logging.getLogger("aadml").addHandler(handler)
-    warnings.showwarning = lambda message, *_: deliver(str(message))
+def _deliver(connection: Connection, lock: Lock, kind: int, value: Any) -> None:
+    """Send a message from any thread of a worker."""
+    try:
+        with lock:
+            connection.send((kind, value))
+    except (BrokenPipeError, ConnectionResetError):
+        os._exit(1)  # the parent has ended; an exception would look like a failure of the task
 
 
 def _serve(connection: Connection, work: Work[Any], conditions: Conditions, consented: Any) -> None:
     """Process tasks until the connection is closed; runs in the worker."""
     inherit(consented)
-    lock = Lock()
-
-    def deliver(kind: int, value: Any) -> None:
-        try:
-            with lock:
-                connection.send((kind, value))
-        except (BrokenPipeError, ConnectionResetError):
-            os._exit(1)  # the parent has ended; an exception would look like a failure of the task
-
-    _forward_warnings(lambda message: deliver(WARNED, message))
+    deliver = partial(_deliver, connection, Lock())
+    forward_warnings(partial(deliver, WARNED))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     os.nice(_GIVING_WAY if conditions.gives_way else 0)

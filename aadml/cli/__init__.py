@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-import warnings
 from itertools import pairwise
 from types import FrameType
 from typing import NoReturn
@@ -16,6 +15,7 @@ import click
 from aadml.comparison.processes.launch import ProcessLost, claim_last_word, one_voice, started
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.forwarded_warnings import forward_warnings
 
 COMMANDS = {
     "demo": "Run a first session: sample clips, features, a model, its score and page, an index.",
@@ -134,7 +134,7 @@ def main(command: click.Command = cli) -> None:
     """Run a command; exit with status 2 and a message for invalid input, and with status 130 after an interruption."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # a path is printed as the bytes that it has
-    warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
+    forward_warnings(lambda message: click.echo(f"aadml: warning: {message}", err=True))
     one_voice()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, Interruption())

@@ -160,5 +160,5 @@ def _print_notes(outcome: "ExtractionOutcome", as_json: bool) -> None:
         if extractor.parameters.get("weights") == "untrained":
             note(f"warning: {extractor.name} is UNTRAINED (random weights); the feature file records this")
         if "license" in extractor.about:
-            about = extractor.about
-            note(f"the {extractor.modality} extractor is {about['model']}; its license is {about['license']}")
+            title, terms = extractor.about.get("model", extractor.name), extractor.about["license"]
+            note(f"the {extractor.modality} extractor is {title}; its license is {terms}")

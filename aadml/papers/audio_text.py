@@ -127,6 +127,8 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
             data_set: runs_of(name, base, plan.seeds, plan.folder / data_set, dataset=names[data_set])
             for data_set, base in bases.items()
         }
+        for sentence in {left_out(name, [run.row for run in runs]) for runs in planned.values()} - {""}:
+            plan.note(sentence)
         outcomes = plan.reproduce([job for runs in planned.values() for run in runs for job in run.jobs])
         if plan.shard:
             return plan.result(outcomes)
@@ -137,6 +139,13 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: ReproductionP
         title = f"{PAPER_TABLES[name].title}, reproduced"
         path = write_study(plan, title, "Reproduction of a paper", summary, parts, with_figures=False)
     return plan.result(outcomes, list(tables.values()), path)
+
+
+def left_out(name: str, rows: Sequence[PaperRow]) -> str:
+    """Return a sentence on the rows of a paper that are not among `rows`; empty if all are."""
+    missing = [" ".join(filter(None, row.cells)) for row in PAPER_TABLES[name].rows if row not in rows]
+    needs = f"{len(missing)} rows need published weights and are left out ({'; '.join(missing)})"
+    return f"{name}: {needs}; set method.audio_weights to include them" if missing else ""
 
 
 def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) -> Config:

@@ -21,7 +21,7 @@ from aadml.runs.config_warnings import config_warnings, training_warnings
 from aadml.runs.data import TrainingSource
 from aadml.runs.loading import load_trained, read_config
 from aadml.runs.manifest import CONFIG, read_manifest
-from aadml.runs.prepare import Prepared, prepare
+from aadml.runs.prepare import Prepared, check_towers, prepare
 from aadml.runs.run_names import new_run_folder
 from aadml.runs.sample_data import with_sample_data
 from aadml.runs.scoring import TEST, score_model
@@ -124,6 +124,7 @@ def fit(
     complete = with_sample_data(complete, note) if data is None else complete
     for message in config_warnings(complete):
         note(message)
+    check_towers(complete)
     prepared = prepare(complete, source.splits(complete))
     with group.joined():
         check_processes(prepared)

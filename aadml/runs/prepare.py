@@ -12,9 +12,11 @@ from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues
+from aadml.feature_extraction.hub.towers import check_tower
 from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
+from aadml.methods.towers.options import TRAINED
 from aadml.methods.training.settings import AUTO
 from aadml.model.facts import Facts, MethodFacts, TrainingData, fingerprint
 from aadml.model.files import build_method
@@ -51,7 +53,9 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     Raises:
         InputError: data and config do not fit each other.
     """
-    splits = load_splits(config) if splits is None else splits
+    if splits is None:
+        check_towers(config)
+        splits = load_splits(config)
     sha256 = data_hash(splits)
     model = untrained_model(config, splits, group.own_device(chosen_device(config.common.device, "config")))
     model.method.check_clips(splits.train)
@@ -62,6 +66,19 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     data = TrainingData(Path(splits.name).name, sha256, counts, splits.notes)
     facts = replace(model.facts, training=config.training, data=data)
     return Prepared(config, splits, sha256, replace(model, facts=facts))
+
+
+def check_towers(config: Config) -> None:
+    """Check the pretrained networks that a config names, before data or weights are read.
+
+    Raises:
+        InputError: there is no such network, or its settings cannot be read.
+    """
+    options, networks = config.options.plain(), config.towers.networks if config.towers else {}
+    for modality in TRAINED:
+        name = networks.get(modality, options.get(modality))
+        if isinstance(name, str) and name.startswith(PREFIX):
+            check_tower(name, modality)
 
 
 def untrained_model(config: Config, splits: Splits, device: torch.device) -> Model:

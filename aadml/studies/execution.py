@@ -10,6 +10,7 @@ from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.shard_names import read_shard
 from aadml.reports.tables import Table, as_json, markdown
+from aadml.runs.prepare import check_towers
 from aadml.studies.job import Job, is_done
 from aadml.studies.sweep import SweepOutcome, sweep
 
@@ -95,12 +96,14 @@ class Execution:
             order: function that sorts the runs to train.
 
         Raises:
-            InputError: runs are missing from a merge.
+            InputError: runs are missing from a merge, or a config names a pretrained network that cannot be used.
         """
         if self.merge:
             complete = with_needed(jobs)
             check_complete(complete)
             return [SweepOutcome(job, was_finished=True) for job in complete]
+        for config in {job.config.seeded(0).yaml(): job.config for job in self.part(jobs)}.values():
+            check_towers(config)
         outcomes = work_off_needed(order(self.part(jobs)), self.workers, self.work)
         if self.shard:
             done = sum(not outcome.reason for outcome in outcomes)

@@ -121,11 +121,11 @@ def forecast(
     Args:
         jobs: all runs, including finished runs.
         workers: number of processes; several processes use one thread each.
-        note: called with a line before measuring, and for each kind that cannot be measured and is left out.
+        note: called with a line before measuring, and with the names of runs that cannot be trained.
         kinds: folder of a run -> kind; runs of the same kind take the same time per step. By default `kind_of`.
 
     Raises:
-        InputError: the data cannot be read.
+        InputError: the data cannot be read, or no run can be trained.
     """
     waiting = [job for job in jobs if not is_done(job)]
     # a step of a job that needs a pretrained model takes as long as a step of that model, which is measured instead
@@ -133,19 +133,40 @@ def forecast(
     names = [kinds[str(job.folder)] if kinds else kind_of(config) for job, config in zip(waiting, configs, strict=True)]
     examples = dict(zip(reversed(names), reversed(configs), strict=True))
     rates = measured_rates(examples, workers, note) if examples else {}
-    seconds = {str(job.folder): rates[name].seconds(job) for name, job in zip(names, waiting, strict=True)}
+    failing = {
+        str(job.folder): rate for name, job in zip(names, waiting, strict=True) if isinstance(rate := rates[name], str)
+    }
+    if failing:
+        _name_failing(waiting, failing, note)
+    known = {name: Rate() if isinstance(rate, str) else rate for name, rate in rates.items()}
+    seconds = {str(job.folder): known[name].seconds(job) for name, job in zip(names, waiting, strict=True)}
     return Forecast(seconds, len(jobs) - len(waiting), min(workers, max(len(waiting), 1)))
 
 
-def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note) -> dict[Hashable, Rate]:
-    """Measure a config of each kind."""
+def _name_failing(waiting: Sequence[Job], reasons: Mapping[str, str], note: Note) -> None:
+    """Report the rows whose runs cannot be trained, by reason.
+
+    Args:
+        waiting: all runs to train.
+        reasons: folder of a run that cannot be trained -> reason.
+        note: called with a line for each reason.
+
+    Raises:
+        InputError: no run can be trained.
+    """
+    if len(reasons) == len(waiting):
+        raise InputError(f"none of the {len(waiting)} runs can be trained: {next(iter(reasons.values()))}")
+    for reason in dict.fromkeys(reasons.values()):
+        jobs = [job for job in waiting if reasons.get(str(job.folder)) == reason]
+        rows = dict.fromkeys(job.folder.name.removesuffix(f"_seed{job.config.common.seed}") for job in jobs)
+        note(f"{len(jobs)} of {len(waiting)} runs cannot be trained and will fail ({', '.join(rows)}): {reason}")
+
+
+def measured_rates(examples: Mapping[Hashable, Config], workers: int, note: Note) -> dict[Hashable, Rate | str]:
+    """Measure a config of each kind; the reason for a config that cannot be trained."""
     note(f"forecast: measuring {len(examples)} kind{'s' if len(examples) > 1 else ''} of runs")
     processes = workers if workers > 1 else 0
-    measured = {kind: rate for (kind, _), rate in in_processes(_measured_or_reason, examples.items(), processes)}
-    for kind, rate in measured.items():
-        if isinstance(rate, str):
-            note(f"forecast: {examples[kind].label()} cannot be measured and is left out: {rate}")
-    return {kind: Rate() if isinstance(rate, str) else rate for kind, rate in measured.items()}
+    return {kind: rate for (kind, _), rate in in_processes(_measured_or_reason, examples.items(), processes)}
 
 
 def _measured_or_reason(example: tuple[Hashable, Config], report: Callable[[object], None]) -> Rate | str:

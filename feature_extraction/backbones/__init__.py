@@ -15,7 +15,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.contracts import require_result
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import OptionValues, keywords, schema
 from aadml.feature_extraction.ground.registry import Registry, lookup
@@ -171,12 +171,19 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         options: keyword-only options of the extractor's factory.
 
     Raises:
-        InputError: there is no such extractor of the modality, or an option or its value is invalid.
+        InputError: there is no such extractor of the modality, an option or its value is invalid, or an own extractor
+            lacks a package or a file.
     """
     name, from_name = expanded(name, modality)
     chosen, factory = {**from_name, **(options or {})}, _factory(name, modality)
     values = OptionValues(**{str(key): value for key, value in chosen.items()})
-    built = factory(**keywords(factory, checked_options(factory, values, name, name=name)))
+    settings = keywords(factory, checked_options(factory, values, name, name=name))
+    try:
+        built = factory(**settings)
+    except (ImportError, OSError) as error:
+        raise InputError(
+            f"{name}: cannot be built ({type(error).__name__}: {cause(error)}); install its packages and copy its files"
+        ) from error
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:
         raise InputError(

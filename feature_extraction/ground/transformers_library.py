@@ -1,7 +1,8 @@
 """Import of the `transformers` library, and its output to the terminal."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from typing import Any
 
 from aadml.feature_extraction.ground.errors import InputError
@@ -40,13 +41,14 @@ def refuse_kernels(config: object, place: object, key: str = "") -> None:
 
 @contextmanager
 def silent(transformers: Any) -> Iterator[None]:
-    """Silence progress bars and load reports of `transformers`; aadml makes the same checks itself."""
+    """Silence progress bars, load reports and printed remarks of `transformers`; aadml makes the checks itself."""
     log = transformers.utils.logging
     verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity_error()
     log.disable_progress_bar()
     try:
-        yield
+        with redirect_stdout(StringIO()):
+            yield
     finally:
         log.set_verbosity(verbosity)
         if bars:

@@ -3,9 +3,10 @@
 Native code may crash its process, or never return, and no signal handler or thread can end such code. Each worker
 therefore processes one task at a time. The pool waits for messages until the deadline, kills a late worker, and starts
 another. Workers inherit `sys.path`, but no threads, locks or open files. Only the parent process receives Ctrl-C, and a
-worker without a parent exits.
+worker without a parent exits. Warnings of workers go to the logger "aadml" of the parent process.
 """
 
+import logging
 import os
 import selectors
 import time
@@ -17,9 +18,21 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from aadml.feature_extraction.ground.processor_time import processor_seconds, reached_limit
-from aadml.feature_extraction.ground.worker_process import DONE, RAISED, READY, REPORT, Conditions, Work, ending, start
+from aadml.feature_extraction.ground.worker_process import (
+    DONE,
+    RAISED,
+    READY,
+    REPORT,
+    WARNED,
+    Conditions,
+    Work,
+    ending,
+    start,
+)
 
 T = TypeVar("T")
+
+_log = logging.getLogger("aadml")
 
 _END: Any = object()  # in place of a task after the last one
 
@@ -101,6 +114,7 @@ class WorkerPool(Generic[T]):
         self._workers: list[_Worker[T]] = []
         self._listening = selectors.DefaultSelector()
         self._raised: Exception | None = None
+        self._warnings: set[str] = set()  # logged once, although each worker has the same
 
     def __enter__(self) -> "WorkerPool[T]":
         return self
@@ -185,6 +199,11 @@ class WorkerPool(Generic[T]):
             OSError: the process died in the middle of a message.
         """
         kind, value = worker.connection.recv()
+        if kind == WARNED:
+            if value not in self._warnings:
+                _log.warning("%s", value)
+            self._warnings.add(value)
+            return []
         if kind == RAISED:
             self._raised = self._raised or value
             kind = DONE

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
+from threading import Lock
 from typing import Any, TypeVar
 
 from aadml.feature_extraction.ground.consent import decision, inherit
+from aadml.feature_extraction.ground.forwarded_warnings import forward_warnings
 from aadml.feature_extraction.ground.processor_time import limit_processor_time
 
 T = TypeVar("T")
@@ -21,7 +24,7 @@ _SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Setting that prevents a new interpreter from importing the modules of `multiprocessing` from the current folder."""
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM")
 
-READY, REPORT, DONE, RAISED = range(4)
+READY, REPORT, DONE, RAISED, WARNED = range(5)
 """Kinds of messages of a worker; a message is (kind, value)."""
 
 Work = Callable[[T, Callable[[Any], None]], Any]
@@ -111,9 +114,20 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _deliver(connection: Connection, lock: Lock, kind: int, value: Any) -> None:
+    """Send a message from any thread of a worker."""
+    try:
+        with lock:
+            connection.send((kind, value))
+    except (BrokenPipeError, ConnectionResetError):
+        os._exit(1)  # the parent has ended; an exception would look like a failure of the task
+
+
 def _serve(connection: Connection, work: Work[Any], conditions: Conditions, consented: Any) -> None:
     """Process tasks until the connection is closed; runs in the worker."""
     inherit(consented)
+    deliver = partial(_deliver, connection, Lock())
+    forward_warnings(partial(deliver, WARNED))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     os.nice(_GIVING_WAY if conditions.gives_way else 0)
@@ -128,10 +142,7 @@ def _serve(connection: Connection, work: Work[Any], conditions: Conditions, cons
     def send(kind: int, value: Any = None) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         limit_processor_time(0.0)
-        try:
-            connection.send((kind, value))
-        except (BrokenPipeError, ConnectionResetError):
-            os._exit(1)  # the parent has ended; an exception would look like a failure of the task
+        deliver(kind, value)
         if kind == REPORT:
             begin()
 

@@ -52,17 +52,36 @@ def _mean_of_patches(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
     return vectors
 
 
-def _pe_sound(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-    """Apply the contrastive head of PE-AV to a sound."""
-    vectors: Tensor = network.audio_head(network.audio_encoder(**_arguments(items)).pooler_output)
-    return vectors
+def _features(method: str) -> Pool:
+    """Return the pooling that calls a method of a network of two towers, as "get_text_features"."""
+
+    def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
+        vectors: Tensor = getattr(network, method)(**_arguments(items)).pooler_output
+        return vectors
+
+    return pool
 
 
-def _pe_text(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-    """Apply the contrastive head of PE-AV to the first token of a text."""
-    states = network.text_model(**_arguments(items), output_hidden_states=True).hidden_states
-    vectors: Tensor = network.text_audio_head(states[-1][:, 0])
-    return vectors
+def _pe_clip(kind: str) -> Pool:
+    """Return the pooling that applies the contrastive head of PE-AV to an "audio" or a "video"."""
+
+    def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
+        states = getattr(network, f"{kind}_encoder")(**_arguments(items)).pooler_output
+        vectors: Tensor = getattr(network, f"{kind}_head")(states)
+        return vectors
+
+    return pool
+
+
+def _pe_text(kind: str) -> Pool:
+    """Return the pooling that applies the head for an "audio" or a "video" to the first token of a text."""
+
+    def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
+        states = network.text_model(**_arguments(items), output_hidden_states=True).hidden_states
+        vectors: Tensor = getattr(network, f"text_{kind}_head")(states[-1][:, 0])
+        return vectors
+
+    return pool
 
 
 def _arguments(items: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
@@ -86,6 +105,11 @@ def _values(processor: Any, samples: NDArray[np.float32]) -> Item:
     return {"input_values": np.asarray(_processed(processor, samples)["input_values"], dtype=np.float32)}
 
 
+def _stacked_mel(processor: Any, samples: NDArray[np.float32]) -> Item:
+    """Drop the last frame if it has no partner; the network would mask it."""
+    return {"input_features": _processed(processor, samples, pad_to_multiple_of=None)["input_features"]}
+
+
 def _processed(processor: Any, samples: NDArray[np.float32], **options: Any) -> Any:
     batch = processor(samples, sampling_rate=processor.sampling_rate, return_tensors="np", **options)
     arrays = {name: np.asarray(values)[0] for name, values in batch.items()}
@@ -106,12 +130,16 @@ class Tower:
         part: submodule to use; "" for the entire network.
         within: prefix of the names `_config` and `_model` of this network in a larger model; "" for a complete model.
             Other parts of the files (the picture tower of PE-AV, which needs timm and torchvision) are not loaded.
+        needs: package that builds a part of the network; "" for none.
+        attention: implementation of the attention in `transformers`; "" for its default.
     """
 
     network: str
     poolings: Mapping[str, Pool]
     part: str = field(default="", kw_only=True)
     within: str = field(default="", kw_only=True)
+    needs: str = field(default="", kw_only=True)
+    attention: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -137,13 +165,17 @@ class PictureTower(Tower):
 
     Attributes:
         patches: whether a frame is passed as patches and the shape of their grid, instead of as one square.
-        frames: key of the configuration with the number of frames of a window; "" for single frames.
+        frames: number of frames of a window, or its key in the configuration; "" for single frames.
         rate: default frames per second.
+        filled: whether a shorter window is padded with its last frame; otherwise the window keeps its length.
+        argument: name of the pixels in the call of the network.
     """
 
     patches: bool = False
-    frames: str = ""
+    frames: str | int = ""
     rate: float = 1.0
+    filled: bool = True
+    argument: str = "pixel_values"
 
 
 @dataclass(frozen=True)
@@ -203,16 +235,47 @@ _SIGLIP_PICTURE = PictureTower("SiglipVisionModel", _POOLER)
 _SIGLIP_TEXT = TextTower("SiglipTextModel", _POOLER, filled=True, masked=False)
 _SIGLIP2_PICTURE = PictureTower("Siglip2VisionModel", _POOLER, patches=True)
 _SIGLIP2_TEXT = TextTower("Siglip2TextModel", _POOLER, filled=True, masked=False)
-_PE_SOUND = SoundTower("PeAudioModel", {"projection": _pe_sound}, _values, _ten_seconds, filled=False, shortest=1920)
-_PE_TEXT = TextTower("PeAudioModel", {"projection": _pe_text})
-_WAVES: dict[str, Pool] = {"mean": _mean}
+_MEAN: dict[str, Pool] = {"mean": _mean}
+_XCLIP_PICTURE = PictureTower(
+    "XCLIPModel", {"projection": _features("get_video_features")}, frames="vision_config.num_frames"
+)
+_AIM_PICTURE = PictureTower("Aimv2Model", {"projection": _features("get_image_features")})
+_PE_SOUND = SoundTower(
+    "PeAudioModel", {"projection": _pe_clip("audio")}, _values, _ten_seconds, filled=False, shortest=1920
+)
+_PE_PICTURE = PictureTower(
+    "PeVideoModel",
+    {"projection": _pe_clip("video")},
+    frames=16,
+    rate=1.6,  # so that a window lasts 10 s, as that of the sound
+    filled=False,
+    argument="pixel_values_videos",
+    needs="timm",
+)
+_PE_TEXT = TextTower("PeAudioModel", {"projection": _pe_text("audio")})
 
 
 def _waves(network: str) -> SoundTower:
     """Return a tower over samples at 16 kHz; its shortest frame is 25 ms."""
-    return SoundTower(network, _WAVES, _values, _ten_seconds, filled=False, shortest=400)
+    return SoundTower(network, _MEAN, _values, _ten_seconds, filled=False, shortest=400)
 
 
+def _whole_text(network: str) -> TextTower:
+    """Return the text tower of a network whose towers cannot be loaded alone."""
+    return TextTower(network, {"projection": _features("get_text_features")}, filled=True)
+
+
+_AIM_TEXT = replace(_whole_text("Aimv2Model"), attention="eager")  # sdpa of 5.24 is not causal without padding
+_WAVES_BERT = SoundTower("Wav2Vec2BertModel", _MEAN, _stacked_mel, _ten_seconds, filled=False, shortest=560)
+_VJEPA = PictureTower(
+    "VJEPA2Model",
+    _MEAN,
+    frames="frames_per_clip",
+    rate=4.0,
+    filled=False,
+    argument="pixel_values_videos",
+    part="encoder",
+)
 _DINO: dict[str, Pool] = {"cls": _output("pooler_output"), "mean": _mean_of_patches}
 
 
@@ -223,21 +286,44 @@ FAMILIES: dict[str, Family] = {
     "wav2vec2": Family(audio=_waves("Wav2Vec2Model")),
     "hubert": Family(audio=_waves("HubertModel")),
     "wavlm": Family(audio=_waves("WavLMModel")),
+    "data2vec-audio": Family(audio=_waves("Data2VecAudioModel")),
+    "wav2vec2-bert": Family(audio=_WAVES_BERT),
     "clip": Family(None, _CLIP_PICTURE, _CLIP_TEXT, shared=("visual", "text")),
     "clip_vision_model": Family(visual=_CLIP_PICTURE),
     "clip_text_model": Family(text=_CLIP_TEXT),
+    "metaclip_2": Family(
+        None,
+        replace(_CLIP_PICTURE, network="MetaClip2VisionModelWithProjection"),
+        replace(_CLIP_TEXT, network="MetaClip2TextModelWithProjection"),
+        shared=("visual", "text"),
+    ),
+    "xclip": Family(None, _XCLIP_PICTURE, _whole_text("XCLIPModel"), shared=("visual", "text")),
+    "aimv2": Family(None, _AIM_PICTURE, _AIM_TEXT, shared=("visual", "text")),
+    "aimv2_vision_model": Family(visual=PictureTower("Aimv2VisionModel", _MEAN)),
     "siglip": Family(None, _SIGLIP_PICTURE, _SIGLIP_TEXT, shared=("visual", "text")),
     "siglip2": Family(None, _SIGLIP2_PICTURE, _SIGLIP2_TEXT, shared=("visual", "text")),
     "dinov2": Family(visual=PictureTower("Dinov2Model", _DINO)),
     "dinov2_with_registers": Family(visual=PictureTower("Dinov2WithRegistersModel", _DINO)),
     "dinov3_vit": Family(visual=PictureTower("DINOv3ViTModel", _DINO)),
-    "videomae": Family(visual=PictureTower("VideoMAEModel", _WAVES, frames="num_frames", rate=8.0)),
+    "data2vec-vision": Family(visual=PictureTower("Data2VecVisionModel", {"mean": _mean_of_patches, "cls": _first})),
+    "videomae": Family(visual=PictureTower("VideoMAEModel", _MEAN, frames="num_frames", rate=8.0)),
+    "vjepa2": Family(visual=_VJEPA),
     "pe_audio": Family(_PE_SOUND, None, _PE_TEXT, shared=("audio", "text")),
+    "pe_video": Family(
+        None,
+        _PE_PICTURE,
+        TextTower("PeVideoModel", {"projection": _pe_text("video")}, needs="timm"),
+        shared=("visual", "text"),
+    ),
     "pe_audio_video": Family(
-        replace(_PE_SOUND, within="audio"), None, replace(_PE_TEXT, within="audio"), shared=("audio", "text")
+        replace(_PE_SOUND, within="audio"),
+        replace(_PE_PICTURE, within="video"),
+        replace(_PE_TEXT, within="audio"),
+        shared=("audio", "visual", "text"),
     ),
     "bert": Family(text=TextTower("BertModel", _TOKENS)),
     "roberta": Family(text=TextTower("RobertaModel", _TOKENS)),
+    "data2vec-text": Family(text=TextTower("Data2VecTextModel", _TOKENS)),
     "xlm-roberta": Family(text=TextTower("XLMRobertaModel", _TOKENS)),
     "mpnet": Family(text=TextTower("MPNetModel", _TOKENS)),
     "distilbert": Family(text=TextTower("DistilBertModel", _TOKENS)),

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
+from operator import attrgetter
 from pickle import UnpicklingError
 from typing import Any
 
@@ -33,7 +35,7 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
     Raises:
         InputError: the files cannot be read, or lack a weight of the tower.
     """
-    network_class, config = _class_of(snapshot, tower)
+    network_class, config = class_of(snapshot, tower)
     names = {rf"^{tower.within}_model\.": ""} if tower.within else None
     try:
         with silent(transformers_for(f"hf:{snapshot.model}")):
@@ -52,7 +54,7 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
             f"{snapshot.model}: the files lack weights of {tower.network} ({len(missing)} in total, the first is "
             f"{missing[0]}); pass a model with this network"
         )
-    network = getattr(network, tower.part, network)
+    network = _used(network, tower)
     if getattr(network.config, "apply_spec_augment", False):
         network.config.apply_spec_augment = False  # draws from NumPy's generator in training, which no seed controls
     return network
@@ -60,7 +62,7 @@ def network_of(snapshot: Snapshot, tower: Tower, **settings: float) -> Any:
 
 def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
     """Build the network of a tower from its configuration, with random weights that the caller replaces."""
-    network_class, config = _class_of(snapshot, tower)
+    network_class, config = class_of(snapshot, tower)
     library = transformers_for(f"hf:{snapshot.model}")
     try:
         config = config or configuration_of(snapshot)
@@ -68,13 +70,19 @@ def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
         if config_class is not None and not isinstance(config, config_class):
             config = config_class.from_pretrained(snapshot.folder, local_files_only=True)
         with silent(library):
-            network = network_class(config).eval()
-            return getattr(network, tower.part, network)
+            return _used(network_class(config).eval(), tower)
     except UNREADABLE as error:
         raise InputError(
             f"{snapshot.model}: its config.json does not describe a network ({first_line(error)}); "
             "download the model again"
         ) from error
+
+
+def _used(network: Any, tower: Tower) -> Any:
+    """Return the part of a network that a tower uses, with the tower's implementation of the attention."""
+    if tower.attention:
+        network.set_attn_implementation(tower.attention)
+    return getattr(network, tower.part, network)
 
 
 def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options: str) -> Any:
@@ -105,27 +113,46 @@ def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options:
         ) from error
 
 
-def configuration_of(snapshot: Snapshot) -> Any:
-    """Read the configuration of a model, as an object of `transformers`."""
+def configuration_of(snapshot: Snapshot, part: str = "") -> Any:
+    """Read the configuration of a model, as an object of `transformers`, or a part ("vision_config.num_frames").
+
+    Raises:
+        InputError: the configuration cannot be read, or has no such part.
+    """
     config = transformers_for(f"hf:{snapshot.model}").AutoConfig
-    return config.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False)
+    try:
+        content = config.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False)
+        return attrgetter(part)(content) if part else content
+    except UNREADABLE as error:
+        raise InputError(
+            f"{snapshot.model}: its config.json cannot be read ({first_line(error)}); download the model again"
+        ) from error
 
 
-def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
-    """Return the class of a tower's network, and its configuration if the network is a part of a larger model."""
+def class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, Any]:
+    """Return the class of a tower's network, and its configuration if the network is a part of a larger model.
+
+    Raises:
+        InputError: `transformers` has no such class, or the network needs a package that cannot be imported.
+    """
     transformers = transformers_for(f"hf:{snapshot.model}")
     network_class = getattr(transformers, tower.network, None)
     if network_class is None:
         raise InputError(
             f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer version"
         )
-    if not tower.within:
-        return network_class, None
+    if tower.needs:
+        _check_importable(tower.needs, snapshot.model)
+    return network_class, configuration_of(snapshot, f"{tower.within}_config") if tower.within else None
+
+
+def _check_importable(package: str, model: str) -> None:
     try:
-        return network_class, getattr(configuration_of(snapshot), f"{tower.within}_config")
-    except UNREADABLE as error:
+        import_module(package)
+    except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision that does not match torch
         raise InputError(
-            f"{snapshot.model}: its config.json cannot be read ({first_line(error)}); download the model again"
+            f"{model}: its pictures need {package} and torchvision, and {package} cannot be imported "
+            f"({first_line(error)}); install both for this torch, or use another model for pictures"
         ) from error
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,9 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor, FrameRate
 from aadml.feature_extraction.frontends.inference import chosen_device
-from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import typed
+from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.hub.families import Item, PictureTower
-from aadml.feature_extraction.hub.loading import processor_of
+from aadml.feature_extraction.hub.loading import configuration_of, processor_of
 from aadml.feature_extraction.hub.networks import Precision, Preparation, encoder, tower_of
 from aadml.feature_extraction.hub.snapshot import Snapshot, find
 from aadml.feature_extraction.hub.windows import TAIL, starts
@@ -24,6 +24,8 @@ _BATCH = 16  # frames
 _VIDEOS = 2  # windows of frames
 _FRAMES = 300  # maximum frames of a clip at one frame per second: five minutes
 _FILES = ("preprocessor_config.json", "processor_config.json")
+_VIDEO_FILES = ("video_preprocessor_config.json", *_FILES)
+_VIDEO_TYPE = "video_processor_type"
 _FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 
 
@@ -45,8 +47,8 @@ def hf_visual(
         model: folder, or name on the Hugging Face Hub.
         revision: branch, tag or commit on the hub; None for the newest commit.
         pooling: name of a pooling of the outputs; None for the default of the family, see docs/encoders.md.
-        frames_per_second: frames per second to use; None for 1, or 8 for video networks. At most the first 300 frames
-            of a clip are used, or 2,400 for video networks.
+        frames_per_second: frames per second to use; None for the default of the family (1; videos 8, 4 or 1.6). At
+            most five minutes of frames at the default rate are used.
         precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 if the hardware supports it, otherwise float32).
         device: `auto`, `cpu` or `cuda`.
 
@@ -70,8 +72,9 @@ def picture_preparation(
 ) -> Preparation:  # fmt: skip
     """Read the preparation of frames from the files of a model; the default frame rate depends on the family."""
     inputs, colors = _settings(snapshot, tower, frames_per_second or tower.rate)
-    count = typed(snapshot.config, tower.frames, int) if tower.frames else 0
-    items = partial(_videos, count) if count else _patches if tower.patches else _frames
+    count = _window(snapshot, tower)
+    items = partial(_videos, count, tower) if count else _patches if tower.patches else _frames
+    short = "the last frame held" if tower.filled else "at its own length"
     sizes = {key: value for key, value in vars(inputs).items() if key not in ("height", "width") and value is not None}
     settings = {key: list(v) if isinstance(v, tuple) else v for key, v in {**sizes, **vars(colors)}.items()}
     return Preparation(
@@ -80,10 +83,10 @@ def picture_preparation(
         trial=fitted(np.zeros((64, 64, 3), dtype=np.uint8), inputs)[None],
         parameters={
             "preprocessing": "Pillow, then float32 by aadml",
-            **({"window": count, "tail": TAIL, "short": "the last frame held"} if count else {}),
+            **({"window": count, "tail": TAIL, "short": short} if count else {}),
             **settings,
         },
-        batch=_VIDEOS if count else _BATCH,
+        batch=(_VIDEOS if tower.filled else 1) if count else _BATCH,
         begins=partial(_begins, count, inputs) if count else None,
     )
 
@@ -109,27 +112,52 @@ class Colors:
         return colors
 
 
+def _window(snapshot: Snapshot, tower: PictureTower) -> int:
+    """Return the number of frames of a window; 0 for single frames."""
+    if isinstance(tower.frames, int) or not tower.frames:
+        return int(tower.frames or 0)
+    return int(configuration_of(snapshot, tower.frames))
+
+
 def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pictures, Colors]:
     """Read the sizes and colors from the files of a model; the defaults come from its processor."""
-    known: Any = processor_of(snapshot, "AutoImageProcessor", _FILES, backend="pil")
-    size, resample = dict(known.size or {}), _FILTERS.get(int(known.resample), "bicubic")
-    inputs = Pictures(
-        frames_per_second=rate,
-        limit=round(_FRAMES * tower.rate),
-        shortest=size.get("shortest_edge") if known.do_resize else None,
-        resized=_pair(size) if known.do_resize else None,
-        patches=(known.patch_size, known.max_num_patches) if tower.patches else None,
-        crop=_pair(dict(known.crop_size or {})) if getattr(known, "do_center_crop", False) else None,
-        resample=resample,
-    )
+    known = _processor(snapshot, tower)
+    try:
+        size, resample = dict(known.size or {}), _FILTERS.get(int(known.resample), "bicubic")
+        inputs = Pictures(
+            frames_per_second=rate,
+            limit=round(_FRAMES * tower.rate),
+            shortest=int(size["shortest_edge"]) if known.do_resize and size.get("shortest_edge") else None,
+            resized=_pair(size) if known.do_resize else None,
+            patches=(known.patch_size, known.max_num_patches) if tower.patches else None,
+            crop=_pair(dict(known.crop_size or {})) if getattr(known, "do_center_crop", False) else None,
+            resample=resample,
+        )
+        scale = float(known.rescale_factor) if known.do_rescale else 1.0
+        normal = (known.image_mean, known.image_std) if known.do_normalize else ((0.0,) * 3, (1.0,) * 3)
+        colors = Colors(scale, *(tuple(map(float, values)) for values in normal))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{snapshot.model}: the settings of its pictures cannot be read ({cause(error)}); "
+            "correct its preprocessor file"
+        ) from error
     if inputs.shortest is None and inputs.resized is None and inputs.patches is None:
         raise InputError(
-            f"{snapshot.model}: its preprocessor_config.json does not contain the size of pictures; correct that file"
+            f"{snapshot.model}: its preprocessor file contains no size of pictures; write `size` into that file"
         )
     check_sizes(inputs, snapshot.model)
-    scale = float(known.rescale_factor) if known.do_rescale else 1.0
-    normal = (known.image_mean, known.image_std) if known.do_normalize else ((0.0,) * 3, (1.0,) * 3)
-    return inputs, Colors(scale, *(tuple(map(float, values)) for values in normal))
+    return inputs, colors
+
+
+def _processor(snapshot: Snapshot, tower: PictureTower) -> Any:
+    """Load the processor of pictures; for video, the settings of its processor, whose class needs torchvision."""
+    if not tower.frames:
+        return processor_of(snapshot, "AutoImageProcessor", _FILES, backend="pil")
+    *files, nested = (snapshot.settings(name) for name in _VIDEO_FILES)
+    for settings in (nested.get("video_processor"), *files):
+        if isinstance(settings, Mapping) and _VIDEO_TYPE in settings:
+            return SimpleNamespace(**settings)
+    return processor_of(snapshot, "AutoImageProcessor", _VIDEO_FILES, backend="pil")
 
 
 def _pair(size: Mapping[str, int]) -> tuple[int, int] | None:
@@ -140,11 +168,14 @@ def _frames(frames: NDArray[np.uint8], _: Pictures, colors: Colors) -> list[Item
     return [{"pixel_values": pixels} for pixels in np.ascontiguousarray(colors.of(frames).transpose(0, 3, 1, 2))]
 
 
-def _videos(count: int, frames: NDArray[np.uint8], _: Pictures, colors: Colors) -> list[Item]:
-    """Cut frames (t, h, w, 3) into consecutive windows; a shorter clip is padded with its last frame."""
-    held = np.concatenate([frames, np.repeat(frames[-1:], max(0, count - len(frames)), axis=0)])
+def _videos(
+    count: int, tower: PictureTower, frames: NDArray[np.uint8], _: Pictures, colors: Colors
+) -> list[Item]:  # fmt: skip
+    """Cut frames (t, h, w, 3) into consecutive windows; a shorter clip may be padded with its last frame."""
+    missing = max(0, count - len(frames)) if tower.filled else 0
+    held = np.concatenate([frames, np.repeat(frames[-1:], missing, axis=0)])
     windows = (held[start : start + count] for start in starts(len(held), count, count))
-    return [{"pixel_values": np.ascontiguousarray(colors.of(window).transpose(0, 3, 1, 2))} for window in windows]
+    return [{tower.argument: np.ascontiguousarray(colors.of(window).transpose(0, 3, 1, 2))} for window in windows]
 
 
 def _begins(count: int, inputs: Pictures, rows: int, seconds: float) -> NDArray[np.float64]:

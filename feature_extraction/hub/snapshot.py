@@ -84,13 +84,14 @@ class Snapshot:
         return {**origin, "files": self.checksums(), **commit, "source": {"model": self.model, **commit}}
 
 
-def find(model: str, revision: str | None) -> Snapshot:
+def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
     """Find the files of a model; download them if they are only on the hub.
 
     Args:
         model: folder, name on the hub ("laion/clap-htsat-unfused"), or checksum of weights that were used before on
             this machine.
         revision: branch, tag or commit on the hub; None for the newest commit.
+        weights: whether weights are downloaded too.
 
     Raises:
         InputError: the model does not exist or cannot be accessed, or a file is missing.
@@ -108,8 +109,8 @@ def find(model: str, revision: str | None) -> Snapshot:
         raise InputError(
             f"{model}: is neither a folder nor a name on the Hugging Face Hub; pass a folder, or a name OWNER/NAME"
         )
-    folder, commit = _fetched(model, revision)
-    return _opened(folder, model, commit)
+    folder, commit = _fetched(model, revision, weights=weights)
+    return _opened(folder, model, commit, weights=weights)
 
 
 @contextmanager
@@ -163,7 +164,7 @@ def _recorded_folders() -> dict[str, str]:
     return {str(key): str(value) for key, value in content.items()} if isinstance(content, dict) else {}
 
 
-def _opened(folder: Path, model: str, commit: str | None) -> Snapshot:
+def _opened(folder: Path, model: str, commit: str | None, *, weights: bool = True) -> Snapshot:
     try:
         config = parse_object((folder / "config.json").read_bytes(), folder / "config.json")
     except OSError as error:
@@ -171,10 +172,10 @@ def _opened(folder: Path, model: str, commit: str | None) -> Snapshot:
             f"{folder}: holds no readable config.json; pass a folder written by `save_pretrained`"
         ) from error
     refuse_kernels(config, folder / "config.json")
-    weights = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])
-    if not weights:
+    files = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])
+    if weights and not files:
         raise InputError(f"{folder}: holds no weights ({' or '.join(_WEIGHTS)}); copy the weights into this folder")
-    return Snapshot(folder, model, commit, _license(folder), config, tuple(weights))
+    return Snapshot(folder, model, commit, _license(folder), config, tuple(files))
 
 
 def _license(folder: Path) -> str:
@@ -190,7 +191,7 @@ def _license(folder: Path) -> str:
     return str(card.get("license_name") or card.get("license") or "not stated")
 
 
-def _fetched(model: str, revision: str | None) -> tuple[Path, str]:
+def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, str]:
     """Return folder and commit of a model from the hub, or from the hub's cache if the hub is unreachable."""
     transformers_for(f"hf:{model}")
     import huggingface_hub as hub
@@ -199,12 +200,13 @@ def _fetched(model: str, revision: str | None) -> tuple[Path, str]:
     try:
         info = hub.HfApi().model_info(model, revision=revision)
         kinds = ([file.rfilename for file in info.siblings or () if fnmatch(file.rfilename, p)] for p in _WEIGHTS)
-        weights = next(filter(None, kinds), [])
-        if not weights:
+        files = next(filter(None, kinds), [])
+        if not files:
             raise InputError(
                 f"{model}: holds no weights for `transformers` ({' or '.join(_WEIGHTS)}); choose another model"
             )
-        folder = Path(hub.snapshot_download(model, revision=revision, allow_patterns=[*_SMALL, *weights]))
+        wanted = [*_SMALL, *(files if weights else ())]
+        folder = Path(hub.snapshot_download(model, revision=revision, allow_patterns=wanted))
     except errors.GatedRepoError as error:
         raise InputError(
             f"{model}: access is restricted; accept its terms at https://huggingface.co/{model} and log in with "

@@ -24,7 +24,7 @@ _VOCABULARIES = (
     "spiece.model",
     "sentencepiece.bpe.model",
 )
-_OFFSET = ("roberta", "xlm-roberta", "mpnet", "clap", "clap_text_model")
+_OFFSET = ("roberta", "xlm-roberta", "data2vec-text", "mpnet", "clap", "clap_text_model")
 """Architectures whose positions start after the id of the padding token."""
 
 

@@ -10,7 +10,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from aadml.feature_extraction.hub.families import PictureTower, Pool, SoundTower, TextTower, Tower
-from aadml.feature_extraction.hub.loading import blank_network_of
+from aadml.feature_extraction.hub.loading import blank_network_of, class_of
 from aadml.feature_extraction.hub.networks import (
     Modality,
     Preparation,
@@ -69,6 +69,24 @@ def open_tower(name: str, modality: Kind, device: torch.device) -> OpenedTower:
         name: np.frombuffer(content, dtype=np.uint8) for name, content in snapshot.small_files().items() if content
     }
     return OpenedTower(network, saved, save_arrays(files))
+
+
+def check_tower(name: str, modality: str) -> None:
+    """Check the name, the configuration and the preparation of a tower, without its weights.
+
+    Args:
+        name: `hf:MODEL[@revision][#pooling]`.
+        modality: modality of the tower.
+
+    Raises:
+        InputError: there is no such model, its family is unknown, or its settings cannot be read.
+    """
+    options = expanded(name, modality)[1]
+    snapshot = find(options["model"], options.get("revision"), weights=False)
+    tower = tower_of(snapshot, modality, Tower)
+    pooling_of(tower, options.get("pooling") or (own_pooling(snapshot) if modality == "text" else None))
+    class_of(snapshot, tower)
+    _preparation(snapshot, tower)
 
 
 def blank_tower(saved: SavedTower, modality: Kind) -> tuple[Any, Pool]:

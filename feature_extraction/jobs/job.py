@@ -23,6 +23,7 @@ from aadml.feature_extraction.jobs.weights import fetch
 from aadml.feature_extraction.jobs.windows import read_windows, windowed
 from aadml.feature_extraction.manifest import Manifest, read_manifest
 from aadml.feature_extraction.media import Damaged, Limits
+from aadml.feature_extraction.weights.hub_names import PREFIX
 
 DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}
 """Extractors of a job that names no extractors; they need no weights."""
@@ -102,12 +103,12 @@ def extract(
     place = shard_path(output, shard)
     refuse_foreign(place)
     engine_of(engine)
-    if windows is not None:
-        rows = windowed(rows, read_windows(windows), workers)
     names = {"audio": audio, "visual": visual, "text": text}
     extractors = choose_extractors(names, options, weights, recipe, rows)
     for each in extractors:
         try_out(each)
+    if windows is not None:
+        rows = windowed(rows, read_windows(windows), workers)
     plan = ExtractionPlan(
         rows, place, extractors, engine=engine, workers=workers, time_limit=time_limit,
         limits=Limits(seconds=max_seconds, damaged=damaged), shard=shard, retry_failed=retry_failed, sequence=sequence,
@@ -164,7 +165,18 @@ def choose_extractors(
     for modality in takers:
         if weights is not None:
             settings.setdefault(modality, {}).setdefault("weights", weights)
+    _check_networks(chosen)
     return [extractor(name, modality, settings.get(modality)) for modality, name in chosen.items()]
+
+
+def _check_networks(chosen: Mapping[str, str]) -> None:
+    """Check the pretrained networks of several modalities, before the weights of the first network are read."""
+    networks = {modality: name for modality, name in chosen.items() if name.startswith(PREFIX)}
+    if len(networks) > 1:
+        from aadml.feature_extraction.hub.towers import check_tower  # late, as torch is imported
+
+        for modality, name in networks.items():
+            check_tower(name, modality)
 
 
 def named_extractors(names: Mapping[str, str | None]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers.audio_text import (
     PAPER_TABLES,
     laid_out,
+    left_out,
     planned,
     refuse_overridden,
     runs_of,
@@ -70,8 +71,12 @@ def test_pretrained_rows_need_weights():
     base = starting("3cmlf_audiocaps")
     kinds = {row.cells[0] for row, _ in planned("3cmlf", base, "AudioCaps")}
     assert kinds == {"from scratch"}
+    sentence = left_out("3cmlf", [row for row, _ in planned("3cmlf", base, "AudioCaps")])
+    assert sentence.startswith("3cmlf: 7 rows need published weights and are left out (pre-trained ")
+    assert sentence.endswith("; set method.audio_weights to include them")
     base = Overrides({"method.audio_weights": "ResNet38.pth"}).applied(base)
     rows = planned("3cmlf", base, "AudioCaps")
+    assert not left_out("3cmlf", [row for row, _ in rows])
     assert {row.cells[0] for row, _ in rows} == {"from scratch", "pre-trained"}
     for row, config in rows:
         weights = config["method"]["audio_weights"]

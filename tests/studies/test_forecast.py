@@ -40,11 +40,22 @@ def test_every_kind_of_run_is_measured_once_and_finished_ones_cost_nothing(base,
     assert all(one > 0 for one in estimate.seconds.values())
 
 
-def test_a_run_that_cannot_begin_counts_as_nothing_with_a_note(base, features, tmp_path):
-    notes = []
-    job = Job(tmp_path / "a", resolve({"method": {"name": "cca", "dimension": 500}, "data": str(features)}))
-    assert forecast([job], 1, notes.append).seconds.keys() == {str(job.folder)}
-    assert "is left out" in notes[1]
+def test_rows_that_cannot_be_trained_are_named_by_reason_and_count_as_nothing(features, tmp_path):
+    def job(name, dimension, seed):
+        values = {"method": {"name": "cca", "dimension": dimension}, "data": str(features), "seed": seed}
+        return Job(tmp_path / f"{name}_seed{seed}", resolve(values))
+
+    failing = [job(name, size, seed) for name, size in (("wide", 500), ("wider", 600)) for seed in (0, 1)]
+    notes, trained = [], job("narrow", 2, 0)
+    estimate = forecast([*failing, trained], 1, notes.append)
+    assert estimate.seconds.keys() == {str(job.folder) for job in (*failing, trained)}
+    assert all(estimate.seconds[str(job.folder)] == Rate().seconds(job) for job in failing)
+    named = "of 5 runs cannot be trained and will fail"
+    assert notes[1].startswith(f"2 {named} (wide): ")
+    assert notes[2].startswith(f"2 {named} (wider): ")
+    assert len(notes) == 3
+    with pytest.raises(InputError, match=r"none of the 4 runs can be trained: .*500"):
+        forecast(failing, 1)
 
 
 @pytest.mark.slow
@@ -61,16 +72,16 @@ def test_kinds_are_measured_by_as_many_processes_as_will_train(base, features, t
     assert min(seconds[:2]) > nothing
     assert notes[0] == "forecast: measuring 3 kinds of runs"
     assert len(notes) == 2
-    assert "cca" in notes[1]
-    assert "is left out" in notes[1]
+    assert "cannot be trained and will fail (cca)" in notes[1]
 
 
 @pytest.mark.slow
 def test_one_kind_on_two_workers_is_measured_once(features, tmp_path):
     notes = []
     values = {"method": {"name": "cca", "dimension": 500}, "data": str(features)}
-    forecast([Job(tmp_path / str(seed), resolve(values | {"seed": seed})) for seed in (0, 1)], 2, notes.append)
-    assert [line.split(":")[1].split()[0] for line in notes] == ["measuring", "cca"]
+    with pytest.raises(InputError, match="none of the 2 runs"):
+        forecast([Job(tmp_path / str(seed), resolve(values | {"seed": seed})) for seed in (0, 1)], 2, notes.append)
+    assert notes == ["forecast: measuring 1 kind of runs"]
 
 
 @pytest.mark.slow

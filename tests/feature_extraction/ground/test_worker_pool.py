@@ -12,7 +12,8 @@ from aadml.feature_extraction.ground.worker_pool import Finished, Lost, Reported
 from aadml.feature_extraction.ground.worker_process import Conditions
 
 WORK = """
-import os, signal, sys, time
+import logging, os, signal, sys, time, warnings
+from concurrent.futures import ThreadPoolExecutor
 
 ready = []
 
@@ -20,6 +21,12 @@ def setup():
     ready.append(os.environ["OMP_NUM_THREADS"])
 
 def work(task, report):
+    if task == "warn":
+        warnings.warn("one voice")
+        logging.getLogger("aadml.data").warning("%s voices", 2)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(warnings.warn, [f"thread {number}" for number in range(20)]))
+        return "warned"
     if task == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if task == "leave":
@@ -132,6 +139,15 @@ def test_what_the_work_raises_is_raised_here(works):
     with pytest.raises(LookupError, match="not for me"):
         events_of(works, ["raise"])
     assert multiprocessing.active_children() == []
+
+
+def test_warnings_of_processes_go_to_the_logger_once_and_not_to_stderr(works, caplog, capfd):
+    events = events_of(works, ["warn", "ready", "warn", 1, "warn"])
+    assert sum(isinstance(event, Finished) for event in events) == 5
+    expected = ["one voice", "2 voices", *(f"thread {number}" for number in range(20))]
+    assert sorted(record.getMessage() for record in caplog.records) == sorted(expected)
+    assert {(record.name, record.levelname) for record in caplog.records} == {("aadml", "WARNING")}
+    assert capfd.readouterr().err == ""
 
 
 def test_each_process_is_set_up_once_and_computes_with_one_thread(works, monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 import transformers as t
+from PIL import Image
 
 
 def _vector(found):
@@ -46,13 +47,68 @@ def _picture(kind, processor, call):
     return rows
 
 
-def _video(folder, frames):
-    network = t.VideoMAEModel.from_pretrained(folder).eval()
-    prepared = t.VideoMAEImageProcessorPil.from_pretrained(folder)
-    held = [*frames, *[frames[-1]] * max(0, 4 - len(frames))]
-    windows = [held[start : start + 4] for start in range(0, len(held) - 3, 4)]
-    windows += [held[-4:]] if len(held) % 4 else []
-    return np.concatenate([_frames(network, prepared(one, return_tensors="pt"), 0).detach() for one in windows])
+def _windows(frames, *, held=True):
+    """Windows of 4 frames; the last one ends with the clip."""
+    held = [*frames, *[frames[-1]] * (max(0, 4 - len(frames)) if held else 0)]
+    windows = [held[start : start + 4] for start in range(0, max(1, len(held) - 3), 4)]
+    return windows + ([held[-4:]] if len(held) > 4 and len(held) % 4 else [])
+
+
+def _video(kind, call):
+    """Prepare frames with the library's processor of pictures."""
+
+    def rows(folder, frames):
+        network = getattr(t, kind).from_pretrained(folder).eval()
+        prepared = t.VideoMAEImageProcessorPil.from_pretrained(folder)
+        inputs = [prepared(window, return_tensors="pt")["pixel_values"] for window in _windows(frames)]
+        return np.concatenate([_vector(call(network, window)) for window in inputs])
+
+    return rows
+
+
+def _video_by_hand(kind, call, *, held=True):
+    """Prepare frames by hand: shorter edge 36, center 32 x 32, the colors of `tiny.VIDEO`."""
+
+    def pixels(frame):
+        height, width = frame.shape[:2]
+        size = (36, 36 * height // width) if width <= height else (36 * width // height, 36)
+        small = np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.BILINEAR))
+        top, left = (small.shape[0] - 32) // 2, (small.shape[1] - 32) // 2
+        levels = small[top : top + 32, left : left + 32].astype(np.float64) / 255
+        colors = (levels - np.array([0.4, 0.5, 0.6])) / np.array([0.2, 0.25, 0.3])
+        return torch.tensor(colors.transpose(2, 0, 1), dtype=torch.float32)
+
+    def rows(folder, frames):
+        network = getattr(t, kind).from_pretrained(folder).eval()
+        inputs = [torch.stack([pixels(frame) for frame in window])[None] for window in _windows(frames, held=held)]
+        return np.concatenate([_vector(call(network, window)) for window in inputs])
+
+    return rows
+
+
+def _mean_of_video(network, pixels):
+    return network(pixels).last_hidden_state.mean(dim=1)
+
+
+def _vjepa2(network, pixels):
+    return network(pixel_values_videos=pixels, skip_predictor=True).last_hidden_state.mean(dim=1)
+
+
+def _xclip(network, pixels):
+    return network.get_video_features(pixel_values=pixels)
+
+
+def _masked_mean(network, inputs, _):
+    hidden, mask = network(**inputs).last_hidden_state, inputs["attention_mask"][..., None]
+    return (hidden * mask).sum(dim=1) / mask.sum(dim=1)
+
+
+def _patches(network, inputs):
+    return network(**inputs).last_hidden_state[:, 1:].mean(dim=1)
+
+
+def _all_patches(network, inputs):
+    return network(**inputs).last_hidden_state.mean(dim=1)
 
 
 def _features(network, inputs):
@@ -74,6 +130,11 @@ def _text(kind, call, **options):
 
 
 def _text_features(network, inputs):
+    return network.get_text_features(**inputs)
+
+
+def _causal_text(network, inputs):
+    network.set_attn_implementation("eager")  # otherwise a text without padding is not causal in transformers 5.24
     return network.get_text_features(**inputs)
 
 
@@ -111,7 +172,20 @@ DIRECT = {
     ("dinov2", "visual"): _picture("Dinov2Model", "BitImageProcessorPil", _output),
     ("dinov2_with_registers", "visual"): _picture("Dinov2WithRegistersModel", "BitImageProcessorPil", _output),
     ("dinov3_vit", "visual"): _picture("DINOv3ViTModel", "SiglipImageProcessorPil", _output),
-    ("videomae", "visual"): _video,
+    ("videomae", "visual"): _video("VideoMAEModel", _mean_of_video),
+    ("videomae of today", "visual"): _video_by_hand("VideoMAEModel", _mean_of_video),
+    ("vjepa2", "visual"): _video_by_hand("VJEPA2Model", _vjepa2, held=False),
+    ("xclip", "visual"): _video("XCLIPModel", _xclip),
+    ("metaclip_2", "visual"): _picture("MetaClip2Model", "CLIPImageProcessorPil", _features),
+    ("aimv2", "visual"): _picture("Aimv2Model", "CLIPImageProcessorPil", _features),
+    ("aimv2_vision_model", "visual"): _picture("Aimv2VisionModel", "CLIPImageProcessorPil", _all_patches),
+    ("data2vec-vision", "visual"): _picture("Data2VecVisionModel", "BeitImageProcessorPil", _patches),
+    ("data2vec-audio", "audio"): _sound("Data2VecAudioModel", _frames),
+    ("wav2vec2-bert", "audio"): _sound("Wav2Vec2BertModel", _masked_mean),
+    ("xclip", "text"): _text("XCLIPModel", _text_features),
+    ("metaclip_2", "text"): _text("MetaClip2Model", _text_features),
+    ("aimv2", "text"): _text("Aimv2Model", _causal_text),
+    ("data2vec-text", "text"): _text("Data2VecTextModel", _tokens),
     ("clap", "text"): _text("ClapModel", _clap_text),
     ("clip", "text"): _text("CLIPModel", _text_features),
     ("siglip", "text"): _text("SiglipModel", _ids, **FULL),

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
+from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.hub.families import FAMILIES
 from aadml.feature_extraction.hub.windows import cut
@@ -36,8 +37,8 @@ def manifest(render, tmp_path_factory):
 
 def test_every_family_of_the_table_is_tried():
     untried = {"clip_vision_model", "clip_text_model"}  # the towers of clip, saved alone
-    tried = {name.removesuffix(" fused") for name in NETWORKS if name != "sentence encoder"}
-    assert tried == set(FAMILIES) - untried
+    tried = {name.removesuffix(" fused").removesuffix(" of today") for name in NETWORKS if name != "sentence encoder"}
+    assert tried == set(FAMILIES) - untried - {"pe_video"}  # needs timm: see test_pictures
     assert set(DIRECT) == {case for case in CASES if case[0] != "pe_audio_video"}
 
 
@@ -64,7 +65,10 @@ def sets():
 
 @pytest.mark.parametrize(
     "chosen",
-    [pytest.param(one, marks=[] if number < 3 else [pytest.mark.slow]) for number, one in enumerate(sets())],
+    [
+        pytest.param(one, marks=[] if number < 3 or "vjepa2" in one.values() else [pytest.mark.slow])
+        for number, one in enumerate(sets())
+    ],
     ids=lambda one: "-".join(one.values()),
 )
 def test_the_command_line_gives_what_direct_calls_give(chosen, network, manifest, tmp_path):
@@ -82,3 +86,10 @@ def test_the_command_line_gives_what_direct_calls_give(chosen, network, manifest
             network("pe_audio")
             wanted = expected(name, modality, network(name), media, text, origin["parameters"])
             np.testing.assert_allclose(content.features[modality][row], wanted.mean(axis=0), atol=1e-5)
+
+
+def test_a_text_that_fills_aimv2_is_causal_too(network):
+    text = " ".join([TEXTS[1]] * 4)
+    (row,) = extractor(f"hf:{network('aimv2')}", "text").describe([np.frombuffer(text.encode(), dtype=np.uint8)])
+    shortened = " ".join(text.split()[:38])  # and two special tokens, of 40 positions
+    np.testing.assert_allclose(row, DIRECT["aimv2", "text"](network("aimv2"), [shortened]), atol=1e-5)

@@ -10,9 +10,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from aadml import compare, fit
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub.snapshot import restored
+from aadml.feature_extraction.jobs.job import choose_extractors, extract
 
 
 @pytest.fixture
@@ -182,3 +184,67 @@ def test_another_pooling_of_a_sentence_encoder_is_an_error(copied):
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_lasttoken": True}))
     refused(f"hf:{folder}", "text", "pools by pooling_mode_lasttoken")
     assert extractor(f"hf:{folder}#mean", "text").parameters["pooling"] == "mean"
+
+
+@pytest.mark.parametrize(
+    ("visual", "damage", "message"),
+    [
+        ("bert", None, "a model of type 'bert' has no known visual network"),
+        ("clip#max", None, "no pooling of this network 'max'"),
+        ("clip", "preprocessor_config.json", "is missing; copy the file"),
+        ("vjepa2", "video_preprocessor_config.json", "is missing; copy the file"),
+    ],
+)
+def test_the_second_network_is_checked_before_the_first_is_loaded(
+    network, copied, monkeypatch, visual, damage, message
+):
+    def loaded(*_, **__):
+        raise AssertionError("the first network was loaded")
+
+    monkeypatch.setattr("aadml.feature_extraction.hub.networks.network_of", loaded)
+    name, _, pooling = visual.partition("#")
+    folder = copied(name)
+    if damage:
+        (folder / damage).unlink()
+    names = {"audio": f"hf:{network('clap')}", "visual": f"hf:{folder}{'#' if pooling else ''}{pooling}", "text": None}
+    with pytest.raises(InputError, match=message):
+        choose_extractors(names)
+
+
+def test_a_network_is_checked_before_recordings_are_measured(copied, tmp_path, monkeypatch):
+    def measured(*_):
+        raise AssertionError("the recordings were opened")
+
+    monkeypatch.setattr("aadml.feature_extraction.jobs.job.windowed", measured)
+    (tmp_path / "m.csv").write_text("id,media,label,split\na,a.mp4,x,train\n")
+    (tmp_path / "a.mp4").write_bytes(b"")
+    with pytest.raises(InputError, match="has no known audio network"):
+        extract(tmp_path / "m.csv", tmp_path / "f.h5", audio=f"hf:{copied('bert')}", windows="10s")
+    assert not (tmp_path / "f.h5").exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "clip", "settings": ["towers.audio=hf:bert", "towers.visual=hf:clip"]},
+        {"config": "audio_text", "settings": ["method.audio=hf:bert", "method.text=hf:bert"]},
+    ],
+)
+def test_a_tower_is_checked_before_media_are_read(network, tmp_path, monkeypatch, settings):
+    def read(*_, **__):
+        raise AssertionError("the data were read")
+
+    monkeypatch.setattr("aadml.runs.data.load_splits", read)
+    monkeypatch.setattr("aadml.runs.prepare.load_splits", read)
+    monkeypatch.chdir(network("bert").parent)
+    (tmp_path / "m.csv").write_text("id,media,label,split,caption\na,a.wav,x,train,a dog\n")
+    with pytest.raises(InputError, match="has no known audio network"):
+        fit(tmp_path / "m.csv", **settings)
+
+
+def test_a_tower_is_checked_before_the_first_run_of_a_study(network, tmp_path):
+    (tmp_path / "m.csv").write_text("id,media,label,split,caption\na,a.wav,x,train,a dog\n")
+    towers = [f"towers.audio=hf:{network('bert')}", f"towers.visual=hf:{network('clip')}"]
+    with pytest.raises(InputError, match="has no known audio network"):
+        compare(data=tmp_path / "m.csv", methods="clip", settings=towers, workers=0, output=tmp_path / "study")
+    assert not list(tmp_path.glob("study/*/*"))

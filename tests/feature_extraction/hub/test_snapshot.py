@@ -25,6 +25,13 @@ except InputError as error:
 """
 
 
+CHECK = """
+import json, sys
+from aadml.feature_extraction.hub.towers import check_tower
+print(json.dumps(check_tower(sys.argv[1], "text")))
+"""
+
+
 @contextmanager
 def mirror(folder, gated=()):
     """Serve a folder in the way of the hub, as owner/tiny."""
@@ -82,13 +89,13 @@ def mirror(folder, gated=()):
 def asked(tmp_path):
     """Load a model in a new process, since the library reads its settings once."""
 
-    def ask(name, endpoint, **settings):
+    def ask(name, endpoint, program=PROGRAM, **settings):
         environment = os.environ | {
             "PYTHONPATH": str(ROOT), "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0",
             "HF_HUB_DISABLE_XET": "1", "AADML_CACHE": str(tmp_path / "cache"),
         }  # fmt: skip
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", PROGRAM, name], capture_output=True, text=True, timeout=240,
+            [sys.executable, "-W", "ignore", "-c", program, name], capture_output=True, text=True, timeout=240,
             env=environment | settings,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -129,3 +136,13 @@ def test_an_error_of_the_hub_is_one_line(network, asked, name, message):
         said = asked(f"hf:{name}", endpoint)
     assert message in said
     assert "\n" not in said
+
+
+@pytest.mark.slow
+def test_a_check_downloads_no_weights(network, asked, tmp_path):
+    with mirror(network("bert")) as endpoint:
+        assert asked("hf:owner/tiny", endpoint, CHECK) is None
+        names = {path.name for path in (tmp_path / "home").rglob("*")}
+        assert {"config.json", "tokenizer.json"} <= names
+        assert "model.safetensors" not in names
+        assert "model.safetensors" in asked("hf:owner/tiny", endpoint)["files"]

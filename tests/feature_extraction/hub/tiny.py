@@ -138,6 +138,79 @@ def videomae(folder):
     t.VideoMAEImageProcessorPil(**CLIP_SIZES).save_pretrained(folder)
 
 
+COLORS = {"do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "image_mean": [0.4, 0.5, 0.6],
+          "image_std": [0.2, 0.25, 0.3]}  # fmt: skip
+VIDEO = {**CLIP_SIZES, **COLORS, "do_resize": True, "resample": 2, "do_center_crop": True}
+
+
+def video_processor(folder, kind):
+    """Write the file of a video processor; the library's own classes need torchvision."""
+    settings = json.dumps({**VIDEO, "video_processor_type": kind})
+    (folder / "video_preprocessor_config.json").write_text(settings)
+
+
+def videomae_of_today(folder):
+    videomae(folder)
+    (folder / "preprocessor_config.json").unlink()
+    video_processor(folder, "VideoMAEVideoProcessor")
+
+
+def vjepa2(folder):
+    sizes = {"pred_hidden_size": 16, "pred_num_attention_heads": 2, "pred_num_hidden_layers": 1}
+    plain = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
+    save(t.VJEPA2Model(t.VJEPA2Config(**plain, **sizes, patch_size=8, crop_size=32, frames_per_clip=4)), folder)
+    video_processor(folder, "VJEPA2VideoProcessor")
+
+
+def xclip(folder):
+    mit = {"mit_hidden_size": 12, "mit_intermediate_size": 24, "mit_num_hidden_layers": 2, "mit_num_attention_heads": 2}
+    vision = PICTURE | mit | {"num_frames": 4}
+    config = t.XCLIPConfig(text_config=PLAIN_TEXT, vision_config=vision, prompt_num_attention_heads=2, **WIDTH)
+    save(t.XCLIPModel(config), folder)
+    t.VideoMAEImageProcessorPil(**CLIP_SIZES).save_pretrained(folder)
+    tokenizer(folder)
+
+
+def metaclip2(folder):
+    config = t.MetaClip2Config(text_config=PLAIN_TEXT | WIDTH, vision_config=PICTURE | WIDTH, **WIDTH)
+    save(t.MetaClip2Model(config), folder)
+    t.CLIPImageProcessorPil(**CLIP_SIZES).save_pretrained(folder)
+    tokenizer(folder)
+
+
+def aimv2(folder):
+    save(t.Aimv2Model(t.Aimv2Config(text_config=PLAIN_TEXT, vision_config=PICTURE, **WIDTH)), folder)
+    t.CLIPImageProcessorPil(**CLIP_SIZES).save_pretrained(folder)
+    tokenizer(folder)
+
+
+def aimv2_vision_model(folder):
+    save(t.Aimv2VisionModel(t.Aimv2VisionConfig(**PICTURE, use_head=False)), folder)
+    t.CLIPImageProcessorPil(**CLIP_SIZES).save_pretrained(folder)
+
+
+def data2vec_vision(folder):
+    save(t.Data2VecVisionModel(t.Data2VecVisionConfig(**PICTURE)), folder)
+    t.BeitImageProcessorPil(size={"height": 32, "width": 32}).save_pretrained(folder)
+
+
+def data2vec_text(folder):
+    save(t.Data2VecTextModel(t.Data2VecTextConfig(**TEXT)), folder)
+    tokenizer(folder)
+
+
+def data2vec_audio(folder):
+    position = {"conv_pos_kernel_size": 3, "num_conv_pos_embeddings": 2}
+    save(t.Data2VecAudioModel(t.Data2VecAudioConfig(**WAVES | position)), folder)
+    t.Wav2Vec2FeatureExtractor(sampling_rate=8000, do_normalize=True).save_pretrained(folder)
+
+
+def wav2vec2_bert(folder):
+    sizes = {"feature_projection_input_dim": 32, "conv_depthwise_kernel_size": 3, "vocab_size": 8}
+    save(t.Wav2Vec2BertModel(t.Wav2Vec2BertConfig(**SMALL, **sizes)), folder)
+    t.SeamlessM4TFeatureExtractor(feature_size=16, num_mel_bins=16, sampling_rate=8000).save_pretrained(folder)
+
+
 PE = SMALL | {"head_dim": 8, "num_key_value_heads": 2}
 DAC = {"encoder_hidden_size": 4, "downsampling_ratios": [2, 4, 5], "hidden_size": 32, "codebook_dim": 8,
        "hop_length": 40, "sampling_rate": 8000}  # fmt: skip
@@ -219,6 +292,16 @@ NETWORKS = {
     "dinov2_with_registers": (dinov2_with_registers, ("visual",)),
     "dinov3_vit": (dinov3, ("visual",)),
     "videomae": (videomae, ("visual",)),
+    "videomae of today": (videomae_of_today, ("visual",)),
+    "vjepa2": (vjepa2, ("visual",)),
+    "xclip": (xclip, ("visual", "text")),
+    "metaclip_2": (metaclip2, ("visual", "text")),
+    "aimv2": (aimv2, ("visual", "text")),
+    "aimv2_vision_model": (aimv2_vision_model, ("visual",)),
+    "data2vec-audio": (data2vec_audio, ("audio",)),
+    "data2vec-vision": (data2vec_vision, ("visual",)),
+    "data2vec-text": (data2vec_text, ("text",)),
+    "wav2vec2-bert": (wav2vec2_bert, ("audio",)),
     "pe_audio": (pe_audio, ("audio", "text")),
     "pe_audio_video": (pe_audio_video, ("audio", "text")),
     "bert": (bert, ("text",)),

@@ -107,7 +107,7 @@ def build_tower(
     """
     source, architecture, hidden = getattr(options, modality), context.architecture or Architecture(), 1024
     if source.startswith(PREFIX):
-        network: nn.Module = HubInput(source, modality, options.blocks, architecture.tower(modality))
+        network: nn.Module = HubInput(source, modality, options, architecture.tower(modality))
     elif modality == "audio":
         network = PannsInput(
             source, options.audio_weights, width=options.audio_width, dropout=options.dropout, augment=options.augment

@@ -1,7 +1,7 @@
 """A pretrained network of `transformers` in a tower: trained entirely, trained in its last blocks, or frozen."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import checkpoint
 
 from aadml.comparison.features import Features
 from aadml.data.sources.loading import Loading
@@ -25,7 +27,8 @@ from aadml.feature_extraction.hub.networks import Preparation, Runner
 from aadml.feature_extraction.hub.saved_tower import SavedTower
 from aadml.feature_extraction.hub.towers import Kind, blank_tower, open_tower, preparation_in
 from aadml.feature_extraction.media import Sound, Text
-from aadml.methods.towers.options import Blocks
+from aadml.methods.towers.item_draws import ItemDraws, seed_of
+from aadml.methods.towers.options import FineTuning
 from aadml.methods.training.learner import ResizedBuffers
 
 _AT_ONCE = 32
@@ -40,7 +43,7 @@ class HubInput(ResizedBuffers):
     Args:
         source: `hf:MODEL[@revision][#pooling]`.
         modality: modality of the tower.
-        blocks: number of trained blocks, counted from the end; the layers after these blocks are trained too.
+        tuning: options of training the network.
         saved: network in a saved model; None reads the model of `source`.
 
     Attributes:
@@ -52,11 +55,12 @@ class HubInput(ResizedBuffers):
     files: Tensor
     resized = ("files",)
 
-    def __init__(self, source: str, modality: Kind, blocks: Blocks, saved: SavedTower | None) -> None:
+    def __init__(self, source: str, modality: Kind, tuning: FineTuning, saved: SavedTower | None) -> None:
         super().__init__()
         self.modality: Kind = modality
         self._parts: list[nn.Module] = []
-        self._blocks = blocks
+        self._tuning = tuning
+        self._epoch, self._calls = 0, 0
         self._to_be_trained = saved is None
         files = b""
         if saved is not None:
@@ -78,7 +82,7 @@ class HubInput(ResizedBuffers):
     def train_blocks(self, *, frozen: bool) -> None:
         """Make the last blocks trainable; no block if `frozen`, or if the network belongs to a saved model."""
         trained = self._to_be_trained and not frozen
-        self._parts = trained_parts(self.network, self._try_out, self._blocks) if trained else []
+        self._parts = trained_parts(self.network, self._try_out, self._tuning.blocks) if trained else []
         train_only(self.network, self._parts)
 
     @property
@@ -87,11 +91,11 @@ class HubInput(ResizedBuffers):
         return not self._parts
 
     def train(self, mode: bool = True) -> "HubInput":
-        """Set the mode; frozen parts stay in evaluation mode."""
+        """Set the mode; frozen parts, and the statistics of batch norms, stay in evaluation mode."""
         super().train(False)
         self.training = mode and bool(self._parts)
         for part in self._parts:
-            part.training = mode
+            part.training = mode and not isinstance(part, _BatchNorm)
         return self
 
     def prepared(self, features: Features, loading: Loading) -> Features:
@@ -118,9 +122,14 @@ class HubInput(ResizedBuffers):
             return NetworkItems(files, preparation.items, files.items, loading)
         return features
 
-    def forward(self, batch: ItemBatch) -> Tensor:
-        """Compute the vectors (b, dimension) of a batch of b clips; zeros for a clip that could not be decoded."""
-        return self._trained(batch) if self.training else self._described(batch)
+    def forward(self, batch: ItemBatch, first: int = 0) -> Tensor:
+        """Compute the vectors (b, dimension) of a batch of b clips; zeros for a clip that could not be decoded.
+
+        Args:
+            batch: items of the clips of this worker.
+            first: position of the first clip in the batch of all workers.
+        """
+        return self._trained(batch, first) if self.training else self._described(batch)
 
     def describe(self, source: NetworkItems, *, stored: bool) -> tuple[Tensor, Tensor]:
         """Compute the vectors of all n items of a source in evaluation mode, once for equal sounds, clips or texts.
@@ -166,9 +175,8 @@ class HubInput(ResizedBuffers):
         return device
 
     def _try_out(self) -> None:
-        self._described(
-            ItemBatch((tuple(self.preparation.items(self.preparation.trial)),), torch.ones(1, dtype=torch.bool))
-        )
+        clip = tuple(self.preparation.items(self.preparation.trial))
+        self._described(ItemBatch((clip,), torch.ones(1, dtype=torch.bool)))
 
     def _described(self, batch: ItemBatch) -> Tensor:
         run = Runner(self.network, self._pool, self._device, False, self.preparation.batch)
@@ -178,19 +186,43 @@ class HubInput(ResizedBuffers):
         rows = [mean_over_time(next(outputs)) if clip else zeros for clip in batch.clips]
         return torch.from_numpy(np.stack(rows)).to(self._device)
 
-    def _trained(self, batch: ItemBatch) -> Tensor:
-        owners = [owner for owner, clip in enumerate(batch.clips) for _ in clip]
-        items = [item for clip in batch.clips for item in clip]
-        groups: dict[Any, list[int]] = {}
-        for number, item in enumerate(items):
-            groups.setdefault(tuple((name, values.shape) for name, values in item.items()), []).append(number)
+    def _trained(self, batch: ItemBatch, first: int) -> Tensor:
+        owners = [(owner, number) for owner, clip in enumerate(batch.clips) for number in range(len(clip))]
+        groups: dict[Any, list[tuple[int, int]]] = {}
+        for owner, number in owners:
+            item = batch.clips[owner][number]
+            groups.setdefault(tuple((name, values.shape) for name, values in item.items()), []).append((owner, number))
+        step = self._step()
         total = torch.zeros(len(batch), self.dimension, device=self._device)
-        for numbers in groups.values():
-            vectors = self._pool(self.network, self._stacked([items[number] for number in numbers]))
-            rows = torch.tensor([owners[number] for number in numbers], device=self._device)
-            total = total.index_add(0, rows, vectors.float())
+        for places in groups.values():
+            size = self._tuning.micro_batch or len(places)
+            for part in (places[start : start + size] for start in range(0, len(places), size)):
+                items = self._stacked([batch.clips[owner][number] for owner, number in part])
+                seeds = [seed_of(step, first + owner, number) for owner, number in part]
+                rows = torch.tensor([owner for owner, _ in part], device=self._device)
+                total = total.index_add(0, rows, self._vectors(items, seeds, step))
         counts = torch.tensor([max(1, len(clip)) for clip in batch.clips], device=self._device)
         return total / counts[:, None]
+
+    def _vectors(self, items: dict[str, Tensor], seeds: Sequence[int], step: int) -> Tensor:
+        """Compute the vectors of stacked items; parts of a batch store no activations, and are computed again."""
+
+        def run() -> Tensor:
+            devices = [self._device] if self._device.type == "cuda" else []
+            with torch.random.fork_rng(devices), ItemDraws.seeded(seeds, step, self._device):
+                torch.manual_seed(step)
+                vectors: Tensor = self._pool(self.network, items).float()
+                return vectors
+
+        again: Callable[..., Tensor] = checkpoint
+        return again(run, use_reentrant=False, preserve_rng_state=False) if self._tuning.micro_batch else run()
+
+    def _step(self) -> int:
+        """Return a seed that differs for every call in an epoch, whose number is in the seed of the process."""
+        if torch.initial_seed() != self._epoch:
+            self._epoch, self._calls = torch.initial_seed(), 0
+        self._calls += 1
+        return seed_of(self._epoch, self._calls, *self.modality.encode())
 
     def _stacked(self, items: list[Item]) -> dict[str, Tensor]:
         return {name: torch.from_numpy(np.stack([item[name] for item in items])).to(self._device) for name in items[0]}

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
+from aadml.comparison.options import CountOrZero
 from aadml.data.sources.loading import Loading
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Written
@@ -19,17 +20,31 @@ Mebibytes = Annotated[int, Interval(ge=0, le=1 << 24)]
 TRAINED: tuple[Literal["audio", "visual", "text"], ...] = ("audio", "visual", "text")
 
 
+@dataclass(frozen=True, kw_only=True)
+class FineTuning:
+    """Options of training pretrained networks of `transformers`; frozen networks ignore them.
+
+    Attributes:
+        blocks: number of trained blocks of each network hf:MODEL, from the end; the layers after them are trained too.
+            0 trains only the layers after the blocks (the network's own projection), and "all" trains the whole
+            network.
+        micro_batch: number of items of a network that are processed together in training, each part again for its
+            gradient (GradCache); 0 for the whole batch. Gradients and dropout are those of the whole batch.
+    """
+
+    blocks: Blocks = "all"
+    micro_batch: CountOrZero = 0
+
+
 @removing(workers=...)
 @dataclass(frozen=True, kw_only=True)
-class PretrainedOptions:
+class PretrainedOptions(FineTuning):
     """The `towers` section: pretrained networks in front of a method, which is then trained on a manifest of media.
 
     Attributes:
         audio: network of `transformers` for sound, hf:MODEL (docs/encoders.md); null reads no sound.
         visual: network for frames, hf:MODEL; null reads no frames.
         text: network for the column `text` or `caption`, hf:MODEL; null reads no text.
-        blocks: number of trained blocks of each network, from the end; the layers after them are trained too. 0 trains
-            only the layers after the blocks (the network's own projection), and "all" trains the whole network.
         train: modalities of trained networks. The other networks are frozen, and their vectors are computed once.
             [] freezes all networks, so that only the method's own layers are trained.
         memory_mib: memory that caches prepared windows, frames and texts, so that they are decoded once.
@@ -39,7 +54,6 @@ class PretrainedOptions:
     audio: HubModel | None = None
     visual: HubModel | None = None
     text: HubModel | None = None
-    blocks: Blocks = "all"
     train: tuple[Literal["audio", "visual", "text"], ...] = TRAINED
     memory_mib: Mebibytes = 1024
     disk_mib: Mebibytes = 4096

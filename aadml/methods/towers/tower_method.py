@@ -80,6 +80,6 @@ def towered(
 def _network(modality: Modality, towers: PretrainedOptions, context: Context) -> HubInput:
     kind, source = next((kind, source) for kind, source in towers.networks.items() if kind == modality)
     saved = context.architecture.tower(modality) if context.architecture else None
-    network = HubInput(source, kind, towers.blocks, saved)
+    network = HubInput(source, kind, towers, saved)
     network.train_blocks(frozen=kind not in towers.train)
     return network

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
@@ -100,9 +100,9 @@ class TwoTowers(CachingLearner, CaptionedLearner):
 
     def players(self) -> Mapping[str, Player]:
         """Return a player of all parameters that are not frozen, and a player for each single side of a curriculum."""
-        players = {"all": Player(self._trained("audio", "text"), self._loss)}
+        players = {"all": self._player("audio", "text")}
         if self.curriculum is not None:
-            players |= {side: Player(self._trained(side), self._loss) for side in ("audio", "text")}
+            players |= {side: self._player(side) for side in ("audio", "text")}
         return players
 
     def stages(self, epochs: int) -> Sequence[Stage]:
@@ -157,9 +157,11 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """Score the validation pairs: recall sums and MAP in both directions."""
         return recall_sums(valid.embeddings, self.recall)
 
-    def _trained(self, *sides: Modality) -> list[nn.Parameter]:
-        rest = [p for p in self.objective.parameters() if p.requires_grad]
-        return [p for side in sides for p in self.tower(side).parameters() if p.requires_grad] + rest
+    def _player(self, *sides: Modality) -> Player:
+        networks = [self.tower(side).network for side in sides]
+        rates = {p: rate for network in networks if isinstance(network, HubInput) for p, rate in network.rates.items()}
+        parts = [*map(self.tower, sides), self.objective]
+        return Player([p for part in parts for p in part.parameters() if p.requires_grad], self._loss, rates=rates)
 
     def _described(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
         vectors, present = describe(features, self.tower(modality), self.device)

@@ -90,6 +90,12 @@ class HubInput(ResizedBuffers):
         """True if no part of the network is trained."""
         return not self._parts
 
+    @property
+    def rates(self) -> dict[nn.Parameter, float]:
+        """Learning rates of the trained parameters; empty if they have the rate of the other layers."""
+        rate = self._tuning.learning_rate
+        return {} if rate is None else {p: rate for p in self.network.parameters() if p.requires_grad}
+
     def train(self, mode: bool = True) -> "HubInput":
         """Set the mode; frozen parts, and the statistics of batch norms, stay in evaluation mode."""
         super().train(False)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
-from aadml.comparison.options import CountOrZero
+from aadml.comparison.options import CountOrZero, LearningRate
 from aadml.data.sources.loading import Loading
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Written
@@ -30,10 +30,13 @@ class FineTuning:
             network.
         micro_batch: number of items of a network that are processed together in training, each part again for its
             gradient (GradCache); 0 for the whole batch. Gradients and dropout are those of the whole batch.
+        learning_rate: learning rate of the networks hf:MODEL; null for `training.learning_rate`, which the other layers
+            have. `training.schedule` and `training.warmup` apply to both.
     """
 
     blocks: Blocks = "all"
     micro_batch: CountOrZero = 0
+    learning_rate: LearningRate | None = None
 
 
 @removing(workers=...)

@@ -102,6 +102,7 @@ class TowerLearner(CachingLearner):
             name: replace(
                 player,
                 parameters=[*player.parameters, *parameters],
+                rates={p: rate for m in self.networks for p, rate in self.networks[m].rates.items()},
                 loss=lambda batch: player.loss(self._batch_of_vectors(batch)),
             )
         }

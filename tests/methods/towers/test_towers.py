@@ -93,6 +93,16 @@ def test_what_is_asked_for_is_trained_and_nothing_else(videos, settings, network
     assert any("feature_extractor" in key for key in found["all"])
 
 
+def test_networks_may_have_their_own_learning_rate(videos, settings, networks):
+    before = HubInput(f"hf:{networks['clip']}", "visual", FineTuning(), None).network.state_dict()
+    unchanged = {}
+    for rate in (None, 0.0):
+        learner = fitted(videos, settings | {"towers.learning_rate": rate}).method.learner
+        after = learner.networks["visual"].network.state_dict()
+        unchanged[rate] = all(torch.equal(value, after[key]) for key, value in before.items())
+    assert unchanged == {None: False, 0.0: True}
+
+
 def test_what_frozen_networks_make_is_computed_once(videos, settings, monkeypatch):
     first = fitted(videos, settings | FROZEN)
     monkeypatch.setattr(HubInput, "_described", lambda *_: pytest.fail("described again"))

@@ -1,7 +1,8 @@
 """A pretrained network of `transformers` in a tower: trained entirely, trained in its last blocks, or frozen."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
@@ -22,16 +23,53 @@ from aadml.data.sources.texts import Captions
 from aadml.data.sources.vector_cache import open_vector_cache
 from aadml.data.sources.waveforms import PackedWaveforms
 from aadml.feature_extraction.backbones import mean_over_time
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub.blocks import train_only, trained_parts
 from aadml.feature_extraction.hub.networks import Preparation, Runner
 from aadml.feature_extraction.hub.saved_tower import SavedTower
-from aadml.feature_extraction.hub.towers import Kind, blank_tower, open_tower, preparation_in
+from aadml.feature_extraction.hub.towers import Kind, OpenedTower, blank_tower, open_tower, preparation_in
 from aadml.feature_extraction.media import Sound, Text
+from aadml.methods.method import Method
+from aadml.methods.towers.adapters import MARK, add_adapters, linear_layers, merge_adapters
 from aadml.methods.towers.item_draws import ItemDraws, seed_of
 from aadml.methods.towers.options import FineTuning
 from aadml.methods.training.learner import ResizedBuffers
 
 _AT_ONCE = 32
+
+
+def merged(method: Method) -> Method:
+    """Return a copy of a method with the adapters of its networks added to the weights.
+
+    Raises:
+        InputError: the method has no adapters.
+    """
+    copy = deepcopy(method)
+    learner = getattr(copy, "learner", nn.Module())
+    networks = [part for part in learner.modules() if isinstance(part, HubInput) and part.saved.adapted]
+    if not networks:
+        raise InputError("the model has no adapters to merge; save the model as it is")
+    for network in networks:
+        network.merge()
+    return copy
+
+
+def _base_of(saved: SavedTower, modality: Kind) -> OpenedTower:
+    """Open the network under the adapters of a saved model.
+
+    Raises:
+        InputError: the network cannot be found, or its weights are others.
+    """
+    try:
+        tower = open_tower(saved.base, modality, torch.device("cpu"))
+    except InputError as error:
+        raise InputError(f"the model has adapters of {saved.model} and needs its weights, but {error}") from error
+    if tower.architecture.weights != saved.weights:
+        raise InputError(
+            f"the model has adapters of {saved.model} with weights {saved.weights[:16]}..., but the weights found are "
+            f"{tower.architecture.weights[:16]}...; restore the weights of the training"
+        )
+    return tower
 
 
 class HubInput(ResizedBuffers):
@@ -63,14 +101,16 @@ class HubInput(ResizedBuffers):
         self._epoch, self._calls = 0, 0
         self._to_be_trained = saved is None
         files = b""
-        if saved is not None:
+        if saved is not None and not saved.adapted:
             self.saved = saved
             self.network, self._pool = blank_tower(saved, modality)
         else:
-            tower = open_tower(source, modality, torch.device("cpu"))
-            self.saved, files = tower.architecture, tower.files
+            tower = _base_of(saved, modality) if saved else open_tower(source, modality, torch.device("cpu"))
+            self.saved, files = saved or tower.architecture, tower.files
             self.network, self._pool = tower.encoder.run.network, tower.encoder.run.pool
             self.preparation = tower.encoder.preparation
+        if self.saved.adapted:
+            self._add_adapters()
         self.register_buffer("files", torch.tensor(list(files), dtype=torch.uint8))
         self.dimension = self.saved.dimension
 
@@ -83,7 +123,34 @@ class HubInput(ResizedBuffers):
         """Make the last blocks trainable; no block if `frozen`, or if the network belongs to a saved model."""
         trained = self._to_be_trained and not frozen
         self._parts = trained_parts(self.network, self._try_out, self._tuning.blocks) if trained else []
-        train_only(self.network, self._parts)
+        weights = self._parts
+        if trained and self._tuning.lora_rank:
+            self.saved = replace(self.saved, adapted=linear_layers(self.network, self._parts))
+            weights = self._add_adapters()
+        train_only(self.network, weights)
+
+    def _add_adapters(self) -> list[nn.Module]:
+        tuning = self._tuning
+        return add_adapters(self.network, self.saved.adapted, rank=tuning.lora_rank, alpha=tuning.lora_alpha)
+
+    def merge(self) -> None:
+        """Add the adapters to the weights, so that a saved model contains the weights."""
+        merge_adapters(self.network, self.saved.adapted)
+        self.saved = replace(self.saved, adapted=())
+
+    def state_dict(self, *args: Any, prefix: str = "", **rest: Any) -> Any:
+        """Return the parameters and buffers; of a network with adapters, only those of the adapters."""
+        state = super().state_dict(*args, prefix=prefix, **rest)
+        if self.saved.adapted:
+            for name in [name for name in state if name.startswith(f"{prefix}network.") and MARK not in name]:
+                del state[name]
+        return state
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
+        if self.saved.adapted and isinstance(state_dict, dict):
+            unchanged = self.network.state_dict(prefix=f"{prefix}network.")
+            state_dict.update({name: value for name, value in unchanged.items() if MARK not in name})
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     @property
     def frozen(self) -> bool:

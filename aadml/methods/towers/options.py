@@ -28,6 +28,10 @@ class FineTuning:
         blocks: number of trained blocks of each network hf:MODEL, from the end; the layers after them are trained too.
             0 trains only the layers after the blocks (the network's own projection), and "all" trains the whole
             network.
+        lora_rank: rank of low-rank adapters (LoRA, extra `lora`) in the linear layers of the trained blocks and of the
+            layers after them. Only the adapters are trained, and a saved model contains only the adapters. 0 trains the
+            weights.
+        lora_alpha: strength of the adapters, which are multiplied by `lora_alpha / lora_rank`.
         micro_batch: number of items of a network that are processed together in training, each part again for its
             gradient (GradCache); 0 for the whole batch. Gradients and dropout are those of the whole batch.
         learning_rate: learning rate of the networks hf:MODEL; null for `training.learning_rate`, which the other layers
@@ -35,6 +39,8 @@ class FineTuning:
     """
 
     blocks: Blocks = "all"
+    lora_rank: Annotated[int, Interval(ge=0, le=65_536)] = 0
+    lora_alpha: Annotated[float, Interval(gt=0, le=1e6)] = 16.0
     micro_batch: CountOrZero = 0
     learning_rate: LearningRate | None = None
 

@@ -56,6 +56,7 @@ def towered(
         InputError: a network cannot be read, or the method cannot be trained through its vectors.
     """
     with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(context.seed)
         networks = {m: _network(m, towers, context) for m in context.modalities}
     widths = {modality: network.dimension for modality, network in networks.items()}
     method = build(replace(context, dimensions=widths, architecture=None))

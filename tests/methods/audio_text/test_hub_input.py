@@ -93,6 +93,17 @@ def test_new_heads_alone_are_trained_over_frozen_networks(tones, context, towers
     assert changed(fitted(tones, context, options), context, options) == set()
 
 
+def test_adapters_alone_are_trained_and_saved(tones, context, towers):
+    pytest.importorskip("peft")
+    options = towers | OWN | {"lora_rank": 2, "blocks": 1}
+    names = changed(fitted(tones, context, options), context, options)
+    assert names
+    assert all(".lora_" in name for name in names)
+    torch.manual_seed(context.seed)
+    state = made("audio-text", context, ONE, **options).state()
+    assert not [name for name in state if ".network.network." in name and ".lora_" not in name]
+
+
 @pytest.mark.slow
 def test_own_projections_the_last_block_or_all_are_trained(tones, context, towers):
     found = {}

@@ -31,6 +31,7 @@ from aadml.feature_extraction.hub.towers import Kind, OpenedTower, blank_tower, 
 from aadml.feature_extraction.media import Sound, Text
 from aadml.methods.method import Method
 from aadml.methods.towers.adapters import MARK, add_adapters, linear_layers, merge_adapters
+from aadml.methods.towers.checkpointing import checkpoint_blocks
 from aadml.methods.towers.item_draws import ItemDraws, seed_of
 from aadml.methods.towers.options import FineTuning
 from aadml.methods.training.learner import ResizedBuffers
@@ -128,6 +129,8 @@ class HubInput(ResizedBuffers):
             self.saved = replace(self.saved, adapted=linear_layers(self.network, self._parts))
             weights = self._add_adapters()
         train_only(self.network, weights)
+        if self._tuning.checkpointing:
+            checkpoint_blocks(self.network, self._parts)
 
     def _add_adapters(self) -> list[nn.Module]:
         tuning = self._tuning

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 _ATEN: Any = torch.ops.aten
 _FILLING = (_ATEN.bernoulli_.float, _ATEN.uniform_.default)
@@ -39,6 +39,11 @@ class ItemDraws(TorchDispatchMode):
         """Return the draws of items with the given seeds, and with a seed that they share."""
         return cls([torch.Generator(device).manual_seed(seed) for seed in seeds],
                    torch.Generator(device).manual_seed(shared))  # fmt: skip
+
+    @classmethod
+    def current(cls) -> Self | None:
+        """Return the innermost draws whose context is entered; None outside of all contexts."""
+        return next((mode for mode in reversed(_get_current_dispatch_mode_stack()) if isinstance(mode, cls)), None)
 
     def copy(self) -> Self:
         """Return draws that continue as these draws do, to repeat a part of the network."""

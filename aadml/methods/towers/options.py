@@ -34,6 +34,8 @@ class FineTuning:
         lora_alpha: strength of the adapters, which are multiplied by `lora_alpha / lora_rank`.
         micro_batch: number of items of a network that are processed together in training, each part again for its
             gradient (GradCache); 0 for the whole batch. Gradients and dropout are those of the whole batch.
+        checkpointing: whether the activations inside the trained blocks are computed again for the gradient instead of
+            stored: less memory, more time, the same gradients.
         learning_rate: learning rate of the networks hf:MODEL; null for `training.learning_rate`, which the other layers
             have. `training.schedule` and `training.warmup` apply to both.
     """
@@ -42,6 +44,7 @@ class FineTuning:
     lora_rank: Annotated[int, Interval(ge=0, le=65_536)] = 0
     lora_alpha: Annotated[float, Interval(gt=0, le=1e6)] = 16.0
     micro_batch: CountOrZero = 0
+    checkpointing: bool = False
     learning_rate: LearningRate | None = None
 
 

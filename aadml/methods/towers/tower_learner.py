@@ -9,6 +9,7 @@ from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
+from aadml.comparison.processes import group
 from aadml.data.sources.network_items import ItemBatch, NetworkItems
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.architecture import Architecture
@@ -20,7 +21,7 @@ from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Learner
 
 _OF_INNER = (
     "criterion", "takes_criterion", "takes_missing", "needs_same_texts", "in_bfloat16", "check_clips", "stages",
-    "validate", "warnings", "readout", "read_off", "proxy",
+    "validate", "warnings", "readout", "read_off", "proxy", "divides_batches",
 )  # fmt: skip
 """Attributes and methods of the inner learner that also apply to the learner with networks."""
 
@@ -173,10 +174,17 @@ class TowerLearner(CachingLearner):
         return self._scaled(self._cache[id(features)][1].to(self.device), modality)
 
     def _batch_of_vectors(self, batch: Batch) -> Batch:
-        return replace(batch, features={m: self._scaled(f, m) for m, f in batch.features.items()})
+        first = group.own(len(batch.index)).start
+        return replace(batch, features={m: self._scaled(f, m, first) for m, f in batch.features.items()})
 
-    def _scaled(self, features: Tensor | ItemBatch, modality: Modality) -> Tensor:
-        """Scale the vectors (b, d) of a network; for items, the vectors are computed first."""
-        vectors = features if isinstance(features, Tensor) else self.networks[modality](features)
+    def _scaled(self, features: Tensor | ItemBatch, modality: Modality, first: int = 0) -> Tensor:
+        """Scale the vectors (b, d) of a network; for items, the vectors are computed first.
+
+        Args:
+            features: vectors or items of the clips of this worker.
+            modality: modality of the network.
+            first: position of the first clip in the batch of all workers.
+        """
+        vectors = features if isinstance(features, Tensor) else self.networks[modality](features, first)
         shift, scale = self.get_buffer(f"shift_{modality}"), self.get_buffer(f"scale_{modality}")
         return scaling_of({modality: shift}, {modality: scale}, self._inputs).scaled(vectors, modality)

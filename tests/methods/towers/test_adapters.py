@@ -20,7 +20,7 @@ from aadml.runs.fit import resume_run
 pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
-LORA = {"towers.lora_rank": 2, "towers.lora_alpha": 8.0, "towers.learning_rate": 0.01}
+LORA = {"towers.lora_rank": 2, "towers.lora_alpha": 8.0, "towers.learning_rate": 0.01, "towers.checkpointing": True}
 
 
 class KilledError(Exception):

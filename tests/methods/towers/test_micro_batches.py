@@ -69,11 +69,33 @@ CASES = [("clap", "text"), ("clap", "audio"), ("wav2vec2", "audio"), ("clip", "v
 
 
 @pytest.mark.parametrize(("name", "modality"), CASES)
-@pytest.mark.parametrize("micro_batch", [1, 3])
-def test_gradients_in_parts_are_those_of_the_whole_batch(folder, name, modality, micro_batch):
-    whole, parts = (network(folder, name, modality, micro_batch=size) for size in (0, micro_batch))
+@pytest.mark.parametrize("micro_batch", [1, 3, 0])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_gradients_with_less_memory_are_those_of_the_whole_batch(folder, name, modality, micro_batch, checkpointing):
+    whole = network(folder, name, modality)
+    parts = network(folder, name, modality, micro_batch=micro_batch, checkpointing=checkpointing)
     batch = batch_of(whole, modality)
     equal(gradients(parts, batch), gradients(whole, batch))
+
+
+def stored(found, batch):
+    """Bytes of the activations that a loss keeps for its gradient."""
+    sizes = {}
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda value: sizes.update({value.untyped_storage().data_ptr(): value.untyped_storage().nbytes()}) or value,
+        lambda value: value,
+    ):
+        torch.manual_seed(7)
+        vectors = found(batch)
+    assert vectors.requires_grad
+    return sum(sizes.values())
+
+
+@pytest.mark.parametrize(("name", "modality"), CASES)
+def test_less_is_stored(folder, name, modality):
+    whole, again = (network(folder, name, modality, checkpointing=on) for on in (False, True))
+    batch = batch_of(whole, modality)
+    assert stored(again, batch) < 0.9 * stored(whole, batch)
 
 
 def test_steps_draw_anew_and_the_seed_decides(folder):
@@ -92,3 +114,13 @@ def test_a_network_leaves_the_draws_of_other_layers_as_they_are(folder):
     torch.manual_seed(3)
     found(batch)
     assert torch.equal(torch.rand(4), expected)
+
+
+@pytest.mark.parametrize(("name", "modality"), CASES)
+def test_workers_compute_their_rows_of_the_whole_batch(folder, name, modality):
+    whole, first, second = (network(folder, name, modality) for _ in range(3))
+    batch = batch_of(whole, modality)
+    torch.manual_seed(7)
+    rows = torch.arange(len(batch)).split(len(batch) // 2)
+    parts = [first(batch.select(rows[0])), second(batch.select(torch.cat(rows[1:])), len(rows[0]))]
+    torch.testing.assert_close(torch.cat(parts), whole(batch), rtol=0, atol=1e-6)

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
+from aadml.comparison.processes import group
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.network_items import ItemBatch
 from aadml.data.sources.padding import Padded
@@ -56,6 +57,8 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         self.towers: PerModality[CaptionTower] = PerModality({"audio": audio, "text": text})
         self.objective, self.recall, self.loading, self.curriculum = objective, recall, loading, curriculum
         self.needs_same_texts = "" if curriculum is None else "builds its batches from all pairs"
+        hubs = all(isinstance(tower.network, HubInput) for tower in (audio, text))
+        self.divides_batches = hubs and curriculum is None  # other networks normalize over the batch
         self._frozen: dict[Modality, Tensor] = {}  # vectors of all training rows on the frozen side of a stage
 
     def tower(self, modality: Modality) -> CaptionTower:
@@ -179,20 +182,27 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return self._described(features, modality)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        present = torch.ones(len(batch.index), dtype=torch.bool, device=batch.index.device)
+        local = torch.arange(len(batch.index))[group.own(len(batch.index))]
+        present = torch.ones(len(local), dtype=torch.bool, device=batch.index.device)
         for features in batch.features.values():  # of a frozen side too, whose vectors of absent items are zero
             if isinstance(features, Padded | ItemBatch):
                 present &= features.present
-        rows = present.nonzero()[:, 0]
+        rows = group.gathered(present.long(), len(batch.index)).nonzero()[:, 0]
         if not len(rows):
             return nothing_to_learn(batch.index)
-        vectors = {side: self._embedded(side, batch, rows) for side in batch.features}
+        vectors = group.together(
+            len(batch.index), lambda: {side: self._embedded(side, batch, local, present) for side in batch.features}
+        )
+        vectors = {side: values[rows] for side, values in vectors.items()}
         embedded = Embedded(vectors, batch.labels[rows], batch.index[rows], relation="id")
         parts: dict[str, Tensor] = self.objective(embedded, batch.generator)
         return parts
 
-    def _embedded(self, side: Modality, batch: Batch, rows: Tensor) -> Tensor:
+    def _embedded(self, side: Modality, batch: Batch, local: Tensor, present: Tensor) -> Tensor:
+        """Embed the rows `local` of a batch (b,) -> (b, dimension); zeros for clips that are not present."""
         if side in self._frozen:
-            return self._frozen[side][batch.index[rows]]
-        features = batch.features[side]
-        return self.embed(features[rows] if isinstance(features, Tensor) else features.select(rows), side)
+            return self._frozen[side][batch.index[local.to(batch.index.device)]]
+        features, rows = batch.features[side], present.nonzero()[:, 0]
+        chosen = features[rows] if isinstance(features, Tensor) else features.select(rows)
+        vectors = F.normalize(self.tower(side)(chosen, local[rows.cpu()]), dim=1)
+        return vectors.new_zeros(len(local), vectors.shape[1]).index_copy(0, rows, vectors)

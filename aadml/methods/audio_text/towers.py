@@ -91,8 +91,10 @@ class CaptionTower(nn.Module):
             self.network.eval()
         return self
 
-    def forward(self, batch: Padded | ItemBatch | Tensor) -> Tensor:
-        """Embed a padded batch, or cached vectors (b, f) of the network -> (b, d)."""
+    def forward(self, batch: Padded | ItemBatch | Tensor, rows: Tensor | None = None) -> Tensor:
+        """Embed a padded batch, or cached vectors (b, f) of the network -> (b, d); `rows` as in `HubInput`."""
+        if isinstance(batch, ItemBatch):
+            batch = self.network(batch, rows)
         vectors: Tensor = self.head(batch if isinstance(batch, Tensor) else self.network(batch))
         return vectors
 

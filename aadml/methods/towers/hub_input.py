@@ -198,14 +198,17 @@ class HubInput(ResizedBuffers):
             return NetworkItems(files, preparation.items, files.items, loading)
         return features
 
-    def forward(self, batch: ItemBatch, first: int = 0) -> Tensor:
+    def forward(self, batch: ItemBatch, rows: Tensor | None = None) -> Tensor:
         """Compute the vectors (b, dimension) of a batch of b clips; zeros for a clip that could not be decoded.
 
         Args:
-            batch: items of the clips of this worker.
-            first: position of the first clip in the batch of all workers.
+            batch: items of b clips.
+            rows: positions (b,) of the clips in the batch of all workers, on which dropout depends; 0 to b - 1 by
+                default.
         """
-        return self._trained(batch, first) if self.training else self._described(batch)
+        if not self.training:
+            return self._described(batch)
+        return self._trained(batch, list(range(len(batch))) if rows is None else rows.tolist())
 
     def describe(self, source: NetworkItems, *, stored: bool) -> tuple[Tensor, Tensor]:
         """Compute the vectors of all n items of a source in evaluation mode, once for equal sounds, clips or texts.
@@ -262,7 +265,7 @@ class HubInput(ResizedBuffers):
         rows = [mean_over_time(next(outputs)) if clip else zeros for clip in batch.clips]
         return torch.from_numpy(np.stack(rows)).to(self._device)
 
-    def _trained(self, batch: ItemBatch, first: int) -> Tensor:
+    def _trained(self, batch: ItemBatch, rows: list[int]) -> Tensor:
         owners = [(owner, number) for owner, clip in enumerate(batch.clips) for number in range(len(clip))]
         groups: dict[Any, list[tuple[int, int]]] = {}
         for owner, number in owners:
@@ -274,9 +277,9 @@ class HubInput(ResizedBuffers):
             size = self._tuning.micro_batch or len(places)
             for part in (places[start : start + size] for start in range(0, len(places), size)):
                 items = self._stacked([batch.clips[owner][number] for owner, number in part])
-                seeds = [seed_of(step, first + owner, number) for owner, number in part]
-                rows = torch.tensor([owner for owner, _ in part], device=self._device)
-                total = total.index_add(0, rows, self._vectors(items, seeds, step))
+                seeds = [seed_of(step, rows[owner], number) for owner, number in part]
+                targets = torch.tensor([owner for owner, _ in part], device=self._device)
+                total = total.index_add(0, targets, self._vectors(items, seeds, step))
         counts = torch.tensor([max(1, len(clip)) for clip in batch.clips], device=self._device)
         return total / counts[:, None]
 

@@ -174,17 +174,17 @@ class TowerLearner(CachingLearner):
         return self._scaled(self._cache[id(features)][1].to(self.device), modality)
 
     def _batch_of_vectors(self, batch: Batch) -> Batch:
-        first = group.own(len(batch.index)).start
-        return replace(batch, features={m: self._scaled(f, m, first) for m, f in batch.features.items()})
+        rows = torch.arange(len(batch.index))[group.own(len(batch.index))]
+        return replace(batch, features={m: self._scaled(f, m, rows) for m, f in batch.features.items()})
 
-    def _scaled(self, features: Tensor | ItemBatch, modality: Modality, first: int = 0) -> Tensor:
+    def _scaled(self, features: Tensor | ItemBatch, modality: Modality, rows: Tensor | None = None) -> Tensor:
         """Scale the vectors (b, d) of a network; for items, the vectors are computed first.
 
         Args:
             features: vectors or items of the clips of this worker.
             modality: modality of the network.
-            first: position of the first clip in the batch of all workers.
+            rows: positions (b,) of the clips in the batch of all workers.
         """
-        vectors = features if isinstance(features, Tensor) else self.networks[modality](features, first)
+        vectors = features if isinstance(features, Tensor) else self.networks[modality](features, rows)
         shift, scale = self.get_buffer(f"shift_{modality}"), self.get_buffer(f"scale_{modality}")
         return scaling_of({modality: shift}, {modality: scale}, self._inputs).scaled(vectors, modality)

@@ -122,5 +122,5 @@ def test_workers_compute_their_rows_of_the_whole_batch(folder, name, modality):
     batch = batch_of(whole, modality)
     torch.manual_seed(7)
     rows = torch.arange(len(batch)).split(len(batch) // 2)
-    parts = [first(batch.select(rows[0])), second(batch.select(torch.cat(rows[1:])), len(rows[0]))]
+    parts = [first(batch.select(rows[0])), second(batch.select(torch.cat(rows[1:])), torch.cat(rows[1:]))]
     torch.testing.assert_close(torch.cat(parts), whole(batch), rtol=0, atol=1e-6)

@@ -5,6 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -61,6 +62,17 @@ def test_the_example_without_training(folder):
     for arguments in commands("Without any training"):
         output = run(arguments)
     assert "zero-shot" in output
+
+
+@pytest.mark.slow
+def test_the_example_of_fine_tuning(folder):
+    pytest.importorskip("peft")
+    (train,) = commands("Fine-tuning")
+    model = aadml.load(run(train).splitlines()[-1])
+    statement = re.search(r"## Fine-tuning\n.*?```python\n(.*?)```", PAGE, re.DOTALL).group(1)
+    exec(statement, {"aadml": aadml})
+    text = "rain falls on the roof"
+    np.testing.assert_allclose(aadml.load("merged").embed(text=text), model.embed(text=text), rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import aadml
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
+from aadml.feature_extraction.hub.saved_tower import SavedTower
 from aadml.methods.towers.adapters import add_adapters
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import FineTuning
@@ -123,6 +125,12 @@ def test_the_extra_is_named(networks, monkeypatch):
     network = HubInput(f"hf:{networks['clip']}", "text", FineTuning(lora_rank=2), None)
     with pytest.raises(MissingExtraError, match=r"pip install 'aadml\[lora\]'"):
         network.train_blocks(frozen=False)
+
+
+def test_the_source_of_the_weights_is_a_commit_or_a_checksum():
+    hub = SavedTower("laion/clap", "abc", "MIT", {}, "projection", "0" * 64, 12)
+    assert hub.base == "hf:laion/clap@abc#projection"
+    assert replace(hub, revision=None).base == f"hf:{'0' * 64}#projection"
 
 
 @pytest.mark.parametrize("names", [("text_model",), ("os.system",), (".*",)])

@@ -31,9 +31,9 @@ def same_as_one(data, method, options, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [{}, {f"towers.{key}": value for key, value in LESS.items()}])
-def test_two_processes_train_networks_as_one_does(videos, settings, tmp_path, more):
-    same_as_one(videos, "pairs", settings | STEPS | more, tmp_path)
+@pytest.mark.parametrize(("method", "more"), [("aadml", {}), ("pairs", {f"towers.{k}": v for k, v in LESS.items()})])
+def test_two_processes_train_networks_as_one_does(videos, settings, tmp_path, method, more):
+    same_as_one(videos, method, settings | STEPS | more, tmp_path)
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def test_the_example_of_fine_tuning(folder):
     pytest.importorskip("peft")
     (train,) = commands("Fine-tuning")
     model = aadml.load(run(train).splitlines()[-1])
-    statement = re.search(r"## Fine-tuning\n.*?```python\n(.*?)```", PAGE, re.DOTALL).group(1)
+    statement = re.search(r"`(aadml\.load\(.*?\)\.merged\(\).*?)`", PAGE).group(1)
     exec(statement, {"aadml": aadml})
     text = "rain falls on the roof"
     np.testing.assert_allclose(aadml.load("merged").embed(text=text), model.embed(text=text), rtol=0, atol=1e-6)

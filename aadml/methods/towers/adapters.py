@@ -34,13 +34,15 @@ def add_adapters(network: nn.Module, layers: Sequence[str], *, rank: int, alpha:
         The modules with the weights A and B.
 
     Raises:
-        InputError: there are no layers, or a name is not that of a linear layer.
+        InputError: there are no layers, the rank is 0, or a name is not that of a linear layer.
         MissingExtraError: `peft` is not installed.
     """
     peft = optional("peft", "lora_rank", "aadml[lora]")
     modules = dict(network.named_modules())
     if not layers:
         raise InputError("lora_rank: the trained parts of this network have no linear layers; set blocks to all")
+    if not rank:
+        raise InputError("lora_rank is 0, but the model has adapters; train it again, or restore its files")
     for name in layers:
         if type(modules.get(name)) is not nn.Linear:
             raise InputError(f"{name[:80]!r} is not a linear layer of this network, but has an adapter; train it again")

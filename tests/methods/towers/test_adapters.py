@@ -135,6 +135,8 @@ def test_the_source_of_the_weights_is_a_commit_or_a_checksum():
 
 @pytest.mark.parametrize("names", [("text_model",), ("os.system",), (".*",)])
 def test_names_of_a_file_are_layers_of_the_network_or_refused(networks, names):
+    with pytest.raises(InputError, match="lora_rank is 0, but the model has adapters"):
+        add_adapters(torch.nn.Linear(2, 2), names, rank=0, alpha=1.0)
     network = HubInput(f"hf:{networks['clip']}", "text", FineTuning(), None).network
     with pytest.raises(InputError, match="is not a linear layer of this network"):
         add_adapters(network, names, rank=2, alpha=1.0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import aadml
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.network_items import ItemBatch
 from aadml.data.sources.texts import Captions
@@ -124,3 +125,19 @@ def test_workers_compute_their_rows_of_the_whole_batch(folder, name, modality):
     rows = torch.arange(len(batch)).split(len(batch) // 2)
     parts = [first(batch.select(rows[0])), second(batch.select(torch.cat(rows[1:])), torch.cat(rows[1:]))]
     torch.testing.assert_close(torch.cat(parts), whole(batch), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("method", "loss"),
+    [("aadml", "aa-triplet"), *(pytest.param(m, None, marks=pytest.mark.slow) for m in ("pairs", "clip", "dscmr"))],
+)
+def test_methods_train_the_same_networks_with_less_memory(videos, settings, method, loss):
+    usual = {key: value for key, value in settings.items() if method in ("aadml", "pairs") or "network" not in key}
+    options = usual | {"training.optimizer": "sgd", "training.learning_rate": 0.01}
+    less = {"towers.micro_batch": 2, "towers.checkpointing": True}
+    whole, parts = (
+        aadml.fit(videos, method=method, loss=loss, epochs=1, settings=options | more, device="cpu").tensors()
+        for more in ({}, less)
+    )
+    for name, value in whole.items():
+        torch.testing.assert_close(parts[name], value, rtol=1e-4, atol=1e-5)

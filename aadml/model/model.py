@@ -20,6 +20,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Scaling, fit_scaling
 from aadml.methods.method import Method
+from aadml.methods.towers.hub_input import merged
 from aadml.methods.training.session import Checkpoint
 from aadml.model.card import card
 from aadml.model.facts import Facts
@@ -170,6 +171,17 @@ class Model:
     def rescaled(self, clips: Clips) -> "Model":
         """Return the same method with the scaling of its inputs fitted on other clips."""
         return replace(self, scaling=fit_scaling(clips, self.facts.inputs))
+
+    def merged(self) -> "Model":
+        """Return the model with the adapters (`lora_rank`) of its pretrained networks added to their weights.
+
+        The merged model computes the same embeddings up to rounding, and loads without the pretrained networks.
+
+        Raises:
+            InputError: the model has no adapters.
+        """
+        method = merged(self.method)
+        return replace(self, method=method, facts=replace(self.facts, architecture=method.architecture()), folder=None)
 
     def card(self) -> str:
         """Return the card in Markdown: method, training data and scores."""

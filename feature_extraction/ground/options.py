@@ -163,7 +163,8 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
     """Return the keyword-only arguments of an entry, groups included; an unannotated argument accepts any value."""
     parameters = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     hints = _resolved({p.name: Any if p.annotation is p.empty else p.annotation for p in parameters}, entry)
-    texts = sentences(inspect.getdoc(entry) or "")
+    parts = reversed(getattr(entry, "__mro__", (entry,)))
+    texts = {name: text for part in parts for name, text in sentences(inspect.getdoc(part) or "").items()}
     return [Option(p.name, hints[p.name], p.default, texts.get(p.name, "")) for p in parameters]
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.weights.hub_names import PREFIX
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class SavedTower:
         pooling: name of the pooling.
         weights: checksum of the weights.
         dimension: dimension of the vectors.
+        adapted: linear layers with low-rank adapters, by name. A saved model then contains only the adapters, and the
+            weights are read from the model on the hub or from the folder with the checksum.
     """
 
     model: str
@@ -26,3 +29,10 @@ class SavedTower:
     pooling: str
     weights: str
     dimension: int
+    adapted: tuple[str, ...] = ()
+
+    @property
+    def base(self) -> str:
+        """Source of the weights under the adapters, as `hf:MODEL@revision#pooling`."""
+        model = self.weights if self.revision is None else f"{self.model}@{self.revision}"
+        return f"{PREFIX}{model}#{self.pooling}"

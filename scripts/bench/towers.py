@@ -5,8 +5,9 @@ Usage: python scripts/bench/towers.py [--clips N] [--epochs N] [--seeds N] [--fu
 A tiny CLAP of random weights is trained on the sample clips with captions, each way and seed in a process of its own,
 whose peak memory is given: nothing, new heads over the frozen network, its own projections ("head"), its last block,
 all. Scored are the test clips: the share of queries that have a clip of their own among the first five (recall@5), mean
-of both directions. With --full-size the network has the size of CLAP-HTSAT, with random weights too, and each way takes
-three steps of eight pairs: memory and processor time alone. Needs the extra `hub`.
+of both directions. With --full-size, a CLAP and a CLIP of full size and random weights (seed 0) take two steps of eight
+pairs under AdamW in each way of fine-tuning. A table holds the peak memory of the steps, and the wall and processor
+seconds of the second. Needs the extras `hub` and `lora`.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 OWN = {"method.heads": "none", "training.learning_rate": 3e-3}
 WAYS: dict[str, dict[str, object]] = {
@@ -27,6 +29,15 @@ WAYS: dict[str, dict[str, object]] = {
     "last block": OWN | {"method.blocks": 1, "training.learning_rate": 1e-3},
     "all": OWN | {"method.blocks": "all", "training.learning_rate": 1e-3},
 }
+FULL: dict[str, dict[str, Any]] = {
+    "all": {},
+    "last block": {"blocks": 1},
+    "LoRA of rank 8": {"lora_rank": 8},
+    "all, checkpointed": {"checkpointing": True},
+    "LoRA of rank 8, checkpointed": {"lora_rank": 8, "checkpointing": True},
+    "all, parts of 2 items": {"micro_batch": 2},
+}
+STEPS, PAIRS = 2, 8
 
 
 def main() -> None:
@@ -36,14 +47,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--full-size", action="store_true")
     parser.add_argument("--one", nargs=4, metavar=("WAY", "SEED", "EPOCHS", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument("--steps", nargs=3, metavar=("MODEL", "WAY", "FOLDER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         one(*arguments.one)
         return
+    if arguments.steps:
+        steps(*arguments.steps)
+        return
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        prepared(folder, 40 if arguments.full_size else arguments.clips, full_size=arguments.full_size)
-        epochs, seeds = (1, 1) if arguments.full_size else (arguments.epochs, arguments.seeds)
+        prepared(folder, 10 if arguments.full_size else arguments.clips, full_size=arguments.full_size)
+        if arguments.full_size:
+            table(folder)
+            return
+        epochs, seeds = arguments.epochs, arguments.seeds
         for way in WAYS:
             found = [run(way, seed, epochs, folder) for seed in range(seeds)]
             recalls = [each["recall"] for each in found]
@@ -53,6 +71,60 @@ def main() -> None:
                 f"trained numbers {found[0]['trained']:,.0f} of {found[0]['all']:,.0f}, "
                 f"{found[0]['processor']:.0f} s of processor, peak memory {found[0]['gib']:.2f} GiB"
             )
+
+
+def table(folder: Path) -> None:
+    """Print a row for each model of full size and way of fine-tuning."""
+    print(
+        "| model | trained | trained numbers | peak memory, GiB | seconds a step | processor seconds a step |\n"
+        + "|---" * 6
+        + "|"
+    )
+    for model in ("clap", "clip"):
+        for way in FULL:
+            found = child("--steps", model, way, str(folder))
+            print(
+                f"| {model.upper()} | {way} | {found['trained'] / 1e6:.1f} of {found['all'] / 1e6:.1f} M "
+                f"| {found['gib']:.2f} | {found['wall']:.1f} | {found['processor']:.1f} |",
+                flush=True,
+            )
+
+
+def steps(model: str, way: str, place: str) -> None:
+    """Take steps of both towers of a model; print the figures as JSON."""
+    import numpy as np
+    import torch
+
+    from aadml.data.sources.network_items import ItemBatch
+    from aadml.methods.towers.hub_input import HubInput
+    from aadml.methods.towers.options import FineTuning
+
+    modalities: tuple[Any, Any] = ("audio" if model == "clap" else "visual", "text")
+    towers = [HubInput(f"hf:{Path(place) / model}", m, FineTuning(**FULL[way]), None) for m in modalities]
+    draw, batches = np.random.default_rng(0), []
+    for tower in towers:
+        tower.train_blocks(frozen=False)
+        tower.train()
+        trial = tower.preparation.trial
+        clips = [trial if trial.dtype.kind in "OU" else draw.permuted(trial, axis=0) for _ in range(PAIRS)]
+        batches.append(ItemBatch(tuple(tuple(tower.preparation.items(c)[:1]) for c in clips), torch.ones(PAIRS) > 0))
+    weights = [p for tower in towers for p in tower.parameters()]
+    optimizer = torch.optim.AdamW([p for p in weights if p.requires_grad], lr=1e-5)
+    torch.manual_seed(0)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak memory begins again
+    times = [(time.perf_counter(), time.process_time())]
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        audio, text = (torch.nn.functional.normalize(t(b), dim=1) for t, b in zip(towers, batches, strict=True))
+        torch.nn.functional.cross_entropy(10 * audio @ text.T, torch.arange(PAIRS)).backward()
+        optimizer.step()
+        times.append((time.perf_counter(), time.process_time()))
+    wall, processor = ((times[-1][n] - times[1][n]) / (STEPS - 1) for n in (0, 1))
+    print(json.dumps({
+        "trained": sum(p.numel() for p in weights if p.requires_grad), "all": sum(p.numel() for p in weights),
+        "wall": wall, "processor": processor,
+        "gib": int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 2**20,
+    }))  # fmt: skip
 
 
 def prepared(folder: Path, clips: int, *, full_size: bool) -> None:
@@ -84,6 +156,9 @@ def prepared(folder: Path, clips: int, *, full_size: bool) -> None:
     if full_size:
         t.ClapModel(t.ClapConfig(text_config={**text, "vocab_size": 50_265})).save_pretrained(network)
         t.ClapFeatureExtractor(truncation="rand_trunc").save_pretrained(network)
+        t.PreTrainedTokenizerFast.from_pretrained(network, model_max_length=77).save_pretrained(folder / "clip")
+        t.CLIPImageProcessorPil().save_pretrained(folder / "clip")
+        t.CLIPModel(t.CLIPConfig()).save_pretrained(folder / "clip")
         return
     text |= {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     sound = {
@@ -105,7 +180,12 @@ def prepared(folder: Path, clips: int, *, full_size: bool) -> None:
 
 def run(way: str, seed: int, epochs: int, folder: Path) -> dict[str, float]:
     """Train one way in a process of its own."""
-    command = [sys.executable, __file__, "--one", way, str(seed), str(epochs), str(folder)]
+    return child("--one", way, str(seed), str(epochs), str(folder))
+
+
+def child(*arguments: str) -> dict[str, float]:
+    """Run this script in a process of its own; return the figures that it prints."""
+    command = [sys.executable, __file__, *arguments]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=3600)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -116,13 +196,10 @@ def one(way: str, seed: str, epochs: str, place: str) -> None:
     import aadml
 
     folder = Path(place)
-    full = json.loads((folder / "clap" / "config.json").read_text())["audio_config"]["hidden_size"] > 64
     settings: dict[str, object] = {
         "method.audio": f"hf:{folder / 'clap'}", "method.text": f"hf:{folder / 'clap'}",
-        "method.dimension": 512 if full else 32, "training.batch": 30, "training.epochs": int(epochs), **WAYS[way],
+        "method.dimension": 32, "training.batch": 30, "training.epochs": int(epochs), **WAYS[way],
     }  # fmt: skip
-    if full:
-        settings |= {"method.captions": 1, "training.batch": 8, "training.learning_rate": 1e-5}
     used = time.process_time()
     manifest = folder / "clips" / "manifest.csv"
     model = aadml.fit(manifest, config="audio_text", settings=settings, seed=int(seed))

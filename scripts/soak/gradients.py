@@ -44,6 +44,7 @@ from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.networks import ACTIVATIONS, layers
 from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.towers.options import FineTuning
 from aadml.methods.training.learner import Batch, Epoch, Learner
 from aadml.model.files import build_method
 from aadml.objective.recipes import RECIPES
@@ -357,7 +358,7 @@ _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 def of_pretrained(name: str, modality: Any) -> Trial:
     """Build the trial of a tower with a tiny random network of `transformers`, all of which is trained."""
     torch.manual_seed(0)
-    tower: Any = HubInput(f"hf:{written(name, _networks_folder())}", modality, "all", None)
+    tower: Any = HubInput(f"hf:{written(name, _networks_folder())}", modality, FineTuning(), None)
     tower.train_blocks(frozen=False)
     preparation = tower.preparation
     clips = [preparation.trial, preparation.trial[: max(1, len(preparation.trial) * 2 // 3)]]

@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
+from aadml.comparison.processes import group
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.network_items import ItemBatch
 from aadml.data.sources.padding import Padded
@@ -56,6 +57,8 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         self.towers: PerModality[CaptionTower] = PerModality({"audio": audio, "text": text})
         self.objective, self.recall, self.loading, self.curriculum = objective, recall, loading, curriculum
         self.needs_same_texts = "" if curriculum is None else "builds its batches from all pairs"
+        hubs = all(isinstance(tower.network, HubInput) for tower in (audio, text))
+        self.divides_batches = hubs and curriculum is None  # other networks normalize over the batch
         self._frozen: dict[Modality, Tensor] = {}  # vectors of all training rows on the frozen side of a stage
 
     def tower(self, modality: Modality) -> CaptionTower:
@@ -100,9 +103,9 @@ class TwoTowers(CachingLearner, CaptionedLearner):
 
     def players(self) -> Mapping[str, Player]:
         """Return a player of all parameters that are not frozen, and a player for each single side of a curriculum."""
-        players = {"all": Player(self._trained("audio", "text"), self._loss)}
+        players = {"all": self._player("audio", "text")}
         if self.curriculum is not None:
-            players |= {side: Player(self._trained(side), self._loss) for side in ("audio", "text")}
+            players |= {side: self._player(side) for side in ("audio", "text")}
         return players
 
     def stages(self, epochs: int) -> Sequence[Stage]:
@@ -157,9 +160,11 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         """Score the validation pairs: recall sums and MAP in both directions."""
         return recall_sums(valid.embeddings, self.recall)
 
-    def _trained(self, *sides: Modality) -> list[nn.Parameter]:
-        rest = [p for p in self.objective.parameters() if p.requires_grad]
-        return [p for side in sides for p in self.tower(side).parameters() if p.requires_grad] + rest
+    def _player(self, *sides: Modality) -> Player:
+        networks = [self.tower(side).network for side in sides]
+        rates = {p: rate for network in networks if isinstance(network, HubInput) for p, rate in network.rates.items()}
+        parts = [*map(self.tower, sides), self.objective]
+        return Player([p for part in parts for p in part.parameters() if p.requires_grad], self._loss, rates=rates)
 
     def _described(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
         vectors, present = describe(features, self.tower(modality), self.device)
@@ -177,20 +182,27 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         return self._described(features, modality)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        present = torch.ones(len(batch.index), dtype=torch.bool, device=batch.index.device)
+        local = torch.arange(len(batch.index))[group.own(len(batch.index))]
+        present = torch.ones(len(local), dtype=torch.bool, device=batch.index.device)
         for features in batch.features.values():  # of a frozen side too, whose vectors of absent items are zero
             if isinstance(features, Padded | ItemBatch):
                 present &= features.present
-        rows = present.nonzero()[:, 0]
+        rows = group.gathered(present.long(), len(batch.index)).nonzero()[:, 0]
         if not len(rows):
             return nothing_to_learn(batch.index)
-        vectors = {side: self._embedded(side, batch, rows) for side in batch.features}
+        vectors = group.together(
+            len(batch.index), lambda: {side: self._embedded(side, batch, local, present) for side in batch.features}
+        )
+        vectors = {side: values[rows] for side, values in vectors.items()}
         embedded = Embedded(vectors, batch.labels[rows], batch.index[rows], relation="id")
         parts: dict[str, Tensor] = self.objective(embedded, batch.generator)
         return parts
 
-    def _embedded(self, side: Modality, batch: Batch, rows: Tensor) -> Tensor:
+    def _embedded(self, side: Modality, batch: Batch, local: Tensor, present: Tensor) -> Tensor:
+        """Embed the rows `local` of a batch (b,) -> (b, dimension); zeros for clips that are not present."""
         if side in self._frozen:
-            return self._frozen[side][batch.index[rows]]
-        features = batch.features[side]
-        return self.embed(features[rows] if isinstance(features, Tensor) else features.select(rows), side)
+            return self._frozen[side][batch.index[local.to(batch.index.device)]]
+        features, rows = batch.features[side], present.nonzero()[:, 0]
+        chosen = features[rows] if isinstance(features, Tensor) else features.select(rows)
+        vectors = F.normalize(self.tower(side)(chosen, local[rows.cpu()]), dim=1)
+        return vectors.new_zeros(len(local), vectors.shape[1]).index_copy(0, rows, vectors)

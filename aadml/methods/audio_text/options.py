@@ -11,7 +11,7 @@ from aadml.data.sources.loading import Loading
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
 from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.options import removing
-from aadml.methods.towers.options import Blocks, HubModel, Mebibytes
+from aadml.methods.towers.options import FineTuning, HubModel, Mebibytes
 
 Name = Annotated[str, MinLen(1)]
 """The name of published weights: a path, or "untrained"."""
@@ -76,7 +76,7 @@ class RelevanceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TowerOptions:
+class TowerOptions(FineTuning):
     """Two towers into a common space.
 
     Attributes:
@@ -91,9 +91,6 @@ class TowerOptions:
         text_dimension: width of an untrained BERT (a multiple of 64, or less than 128), or of word vectors (300).
         vocabulary: number of word pieces of an untrained BERT, trained on the training captions.
         dropout: share of units dropped in the audio network and BERT.
-        blocks: number of trained blocks of hf:MODEL, counted from the end; the layers after them are trained too. 0
-            trains only the layers after the blocks (the network's own projection), and "all" trains the whole network.
-            The option has no effect on frozen networks.
         heads: "layers" for two new layers after each network (Mei et al.), or "none" to compare the networks' outputs.
         hidden: width of the heads' hidden layer; 0 for the width in the paper.
         dimension: dimension of the common space; without heads, the dimension of both networks.
@@ -111,7 +108,6 @@ class TowerOptions:
     text_dimension: Width = 128
     vocabulary: Annotated[int, Interval(ge=100, le=1_000_000)] = 2000
     dropout: Dropout = 0.2
-    blocks: Blocks = "all"
     heads: Literal["layers", "none"] = "layers"
     hidden: Annotated[int, Interval(ge=0, le=65_536)] = 0
     dimension: Width = 1024

@@ -91,8 +91,10 @@ class CaptionTower(nn.Module):
             self.network.eval()
         return self
 
-    def forward(self, batch: Padded | ItemBatch | Tensor) -> Tensor:
-        """Embed a padded batch, or cached vectors (b, f) of the network -> (b, d)."""
+    def forward(self, batch: Padded | ItemBatch | Tensor, rows: Tensor | None = None) -> Tensor:
+        """Embed a padded batch, or cached vectors (b, f) of the network -> (b, d); `rows` as in `HubInput`."""
+        if isinstance(batch, ItemBatch):
+            batch = self.network(batch, rows)
         vectors: Tensor = self.head(batch if isinstance(batch, Tensor) else self.network(batch))
         return vectors
 
@@ -107,7 +109,7 @@ def build_tower(
     """
     source, architecture, hidden = getattr(options, modality), context.architecture or Architecture(), 1024
     if source.startswith(PREFIX):
-        network: nn.Module = HubInput(source, modality, options.blocks, architecture.tower(modality))
+        network: nn.Module = HubInput(source, modality, options, architecture.tower(modality))
     elif modality == "audio":
         network = PannsInput(
             source, options.audio_weights, width=options.audio_width, dropout=options.dropout, augment=options.augment

@@ -1,7 +1,8 @@
 """A pretrained network of `transformers` in a tower: trained entirely, trained in its last blocks, or frozen."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import checkpoint
 
 from aadml.comparison.features import Features
 from aadml.data.sources.loading import Loading
@@ -20,15 +23,54 @@ from aadml.data.sources.texts import Captions
 from aadml.data.sources.vector_cache import open_vector_cache
 from aadml.data.sources.waveforms import PackedWaveforms
 from aadml.feature_extraction.backbones import mean_over_time
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub.blocks import train_only, trained_parts
 from aadml.feature_extraction.hub.networks import Preparation, Runner
 from aadml.feature_extraction.hub.saved_tower import SavedTower
-from aadml.feature_extraction.hub.towers import Kind, blank_tower, open_tower, preparation_in
+from aadml.feature_extraction.hub.towers import Kind, OpenedTower, blank_tower, open_tower, preparation_in
 from aadml.feature_extraction.media import Sound, Text
-from aadml.methods.towers.options import Blocks
+from aadml.methods.method import Method
+from aadml.methods.towers.adapters import MARK, add_adapters, linear_layers, merge_adapters
+from aadml.methods.towers.checkpointing import checkpoint_blocks
+from aadml.methods.towers.item_draws import ItemDraws, seed_of
+from aadml.methods.towers.options import FineTuning
 from aadml.methods.training.learner import ResizedBuffers
 
 _AT_ONCE = 32
+
+
+def merged(method: Method) -> Method:
+    """Return a copy of a method with the adapters of its networks added to the weights.
+
+    Raises:
+        InputError: the method has no adapters.
+    """
+    copy = deepcopy(method)
+    learner = getattr(copy, "learner", nn.Module())
+    networks = [part for part in learner.modules() if isinstance(part, HubInput) and part.saved.adapted]
+    if not networks:
+        raise InputError("the model has no adapters to merge; save the model as it is")
+    for network in networks:
+        network.merge()
+    return copy
+
+
+def _base_of(saved: SavedTower, modality: Kind) -> OpenedTower:
+    """Open the network under the adapters of a saved model.
+
+    Raises:
+        InputError: the network cannot be found, or its weights are others.
+    """
+    try:
+        tower = open_tower(saved.base, modality, torch.device("cpu"))
+    except InputError as error:
+        raise InputError(f"the model has adapters of {saved.model} and needs its weights, but {error}") from error
+    if tower.architecture.weights != saved.weights:
+        raise InputError(
+            f"the model has adapters of {saved.model} with weights {saved.weights[:16]}..., but the weights found are "
+            f"{tower.architecture.weights[:16]}...; restore the weights of the training"
+        )
+    return tower
 
 
 class HubInput(ResizedBuffers):
@@ -40,7 +82,7 @@ class HubInput(ResizedBuffers):
     Args:
         source: `hf:MODEL[@revision][#pooling]`.
         modality: modality of the tower.
-        blocks: number of trained blocks, counted from the end; the layers after these blocks are trained too.
+        tuning: options of training the network.
         saved: network in a saved model; None reads the model of `source`.
 
     Attributes:
@@ -52,21 +94,24 @@ class HubInput(ResizedBuffers):
     files: Tensor
     resized = ("files",)
 
-    def __init__(self, source: str, modality: Kind, blocks: Blocks, saved: SavedTower | None) -> None:
+    def __init__(self, source: str, modality: Kind, tuning: FineTuning, saved: SavedTower | None) -> None:
         super().__init__()
         self.modality: Kind = modality
         self._parts: list[nn.Module] = []
-        self._blocks = blocks
+        self._tuning = tuning
+        self._epoch, self._calls = 0, 0
         self._to_be_trained = saved is None
         files = b""
-        if saved is not None:
+        if saved is not None and not saved.adapted:
             self.saved = saved
             self.network, self._pool = blank_tower(saved, modality)
         else:
-            tower = open_tower(source, modality, torch.device("cpu"))
-            self.saved, files = tower.architecture, tower.files
+            tower = _base_of(saved, modality) if saved else open_tower(source, modality, torch.device("cpu"))
+            self.saved, files = saved or tower.architecture, tower.files
             self.network, self._pool = tower.encoder.run.network, tower.encoder.run.pool
             self.preparation = tower.encoder.preparation
+        if self.saved.adapted:
+            self._add_adapters()
         self.register_buffer("files", torch.tensor(list(files), dtype=torch.uint8))
         self.dimension = self.saved.dimension
 
@@ -78,20 +123,55 @@ class HubInput(ResizedBuffers):
     def train_blocks(self, *, frozen: bool) -> None:
         """Make the last blocks trainable; no block if `frozen`, or if the network belongs to a saved model."""
         trained = self._to_be_trained and not frozen
-        self._parts = trained_parts(self.network, self._try_out, self._blocks) if trained else []
-        train_only(self.network, self._parts)
+        self._parts = trained_parts(self.network, self._try_out, self._tuning.blocks) if trained else []
+        weights = self._parts
+        if trained and self._tuning.lora_rank:
+            self.saved = replace(self.saved, adapted=linear_layers(self.network, self._parts))
+            weights = self._add_adapters()
+        train_only(self.network, weights)
+        if self._tuning.checkpointing:
+            checkpoint_blocks(self.network, self._parts)
+
+    def _add_adapters(self) -> list[nn.Module]:
+        tuning = self._tuning
+        return add_adapters(self.network, self.saved.adapted, rank=tuning.lora_rank, alpha=tuning.lora_alpha)
+
+    def merge(self) -> None:
+        """Add the adapters to the weights, so that a saved model contains the weights."""
+        merge_adapters(self.network, self.saved.adapted)
+        self.saved = replace(self.saved, adapted=())
+
+    def state_dict(self, *args: Any, prefix: str = "", **rest: Any) -> Any:
+        """Return the parameters and buffers; of a network with adapters, only those of the adapters."""
+        state = super().state_dict(*args, prefix=prefix, **rest)
+        if self.saved.adapted:
+            for name in [name for name in state if name.startswith(f"{prefix}network.") and MARK not in name]:
+                del state[name]
+        return state
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
+        if self.saved.adapted and isinstance(state_dict, dict):
+            unchanged = self.network.state_dict(prefix=f"{prefix}network.")
+            state_dict.update({name: value for name, value in unchanged.items() if MARK not in name})
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     @property
     def frozen(self) -> bool:
         """True if no part of the network is trained."""
         return not self._parts
 
+    @property
+    def rates(self) -> dict[nn.Parameter, float]:
+        """Learning rates of the trained parameters; empty if they have the rate of the other layers."""
+        rate = self._tuning.learning_rate
+        return {} if rate is None else {p: rate for p in self.network.parameters() if p.requires_grad}
+
     def train(self, mode: bool = True) -> "HubInput":
-        """Set the mode; frozen parts stay in evaluation mode."""
+        """Set the mode; frozen parts, and the statistics of batch norms, stay in evaluation mode."""
         super().train(False)
         self.training = mode and bool(self._parts)
         for part in self._parts:
-            part.training = mode
+            part.training = mode and not isinstance(part, _BatchNorm)
         return self
 
     def prepared(self, features: Features, loading: Loading) -> Features:
@@ -118,9 +198,17 @@ class HubInput(ResizedBuffers):
             return NetworkItems(files, preparation.items, files.items, loading)
         return features
 
-    def forward(self, batch: ItemBatch) -> Tensor:
-        """Compute the vectors (b, dimension) of a batch of b clips; zeros for a clip that could not be decoded."""
-        return self._trained(batch) if self.training else self._described(batch)
+    def forward(self, batch: ItemBatch, rows: Tensor | None = None) -> Tensor:
+        """Compute the vectors (b, dimension) of a batch of b clips; zeros for a clip that could not be decoded.
+
+        Args:
+            batch: items of b clips.
+            rows: positions (b,) of the clips in the batch of all workers, on which dropout depends; 0 to b - 1 by
+                default.
+        """
+        if not self.training:
+            return self._described(batch)
+        return self._trained(batch, list(range(len(batch))) if rows is None else rows.tolist())
 
     def describe(self, source: NetworkItems, *, stored: bool) -> tuple[Tensor, Tensor]:
         """Compute the vectors of all n items of a source in evaluation mode, once for equal sounds, clips or texts.
@@ -166,9 +254,8 @@ class HubInput(ResizedBuffers):
         return device
 
     def _try_out(self) -> None:
-        self._described(
-            ItemBatch((tuple(self.preparation.items(self.preparation.trial)),), torch.ones(1, dtype=torch.bool))
-        )
+        clip = tuple(self.preparation.items(self.preparation.trial))
+        self._described(ItemBatch((clip,), torch.ones(1, dtype=torch.bool)))
 
     def _described(self, batch: ItemBatch) -> Tensor:
         run = Runner(self.network, self._pool, self._device, False, self.preparation.batch)
@@ -178,19 +265,43 @@ class HubInput(ResizedBuffers):
         rows = [mean_over_time(next(outputs)) if clip else zeros for clip in batch.clips]
         return torch.from_numpy(np.stack(rows)).to(self._device)
 
-    def _trained(self, batch: ItemBatch) -> Tensor:
-        owners = [owner for owner, clip in enumerate(batch.clips) for _ in clip]
-        items = [item for clip in batch.clips for item in clip]
-        groups: dict[Any, list[int]] = {}
-        for number, item in enumerate(items):
-            groups.setdefault(tuple((name, values.shape) for name, values in item.items()), []).append(number)
+    def _trained(self, batch: ItemBatch, rows: list[int]) -> Tensor:
+        owners = [(owner, number) for owner, clip in enumerate(batch.clips) for number in range(len(clip))]
+        groups: dict[Any, list[tuple[int, int]]] = {}
+        for owner, number in owners:
+            item = batch.clips[owner][number]
+            groups.setdefault(tuple((name, values.shape) for name, values in item.items()), []).append((owner, number))
+        step = self._step()
         total = torch.zeros(len(batch), self.dimension, device=self._device)
-        for numbers in groups.values():
-            vectors = self._pool(self.network, self._stacked([items[number] for number in numbers]))
-            rows = torch.tensor([owners[number] for number in numbers], device=self._device)
-            total = total.index_add(0, rows, vectors.float())
+        for places in groups.values():
+            size = self._tuning.micro_batch or len(places)
+            for part in (places[start : start + size] for start in range(0, len(places), size)):
+                items = self._stacked([batch.clips[owner][number] for owner, number in part])
+                seeds = [seed_of(step, rows[owner], number) for owner, number in part]
+                targets = torch.tensor([owner for owner, _ in part], device=self._device)
+                total = total.index_add(0, targets, self._vectors(items, seeds, step))
         counts = torch.tensor([max(1, len(clip)) for clip in batch.clips], device=self._device)
         return total / counts[:, None]
+
+    def _vectors(self, items: dict[str, Tensor], seeds: Sequence[int], step: int) -> Tensor:
+        """Compute the vectors of stacked items; parts of a batch store no activations, and are computed again."""
+
+        def run() -> Tensor:
+            devices = [self._device] if self._device.type == "cuda" else []
+            with torch.random.fork_rng(devices), ItemDraws.seeded(seeds, step, self._device):
+                torch.manual_seed(step)
+                vectors: Tensor = self._pool(self.network, items).float()
+                return vectors
+
+        again: Callable[..., Tensor] = checkpoint
+        return again(run, use_reentrant=False, preserve_rng_state=False) if self._tuning.micro_batch else run()
+
+    def _step(self) -> int:
+        """Return a seed that differs for every call in an epoch, whose number is in the seed of the process."""
+        if torch.initial_seed() != self._epoch:
+            self._epoch, self._calls = torch.initial_seed(), 0
+        self._calls += 1
+        return seed_of(self._epoch, self._calls, *self.modality.encode())
 
     def _stacked(self, items: list[Item]) -> dict[str, Tensor]:
         return {name: torch.from_numpy(np.stack([item[name] for item in items])).to(self._device) for name in items[0]}

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
+from aadml.comparison.options import CountOrZero, LearningRate
 from aadml.data.sources.loading import Loading
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Written
@@ -19,17 +20,43 @@ Mebibytes = Annotated[int, Interval(ge=0, le=1 << 24)]
 TRAINED: tuple[Literal["audio", "visual", "text"], ...] = ("audio", "visual", "text")
 
 
+@dataclass(frozen=True, kw_only=True)
+class FineTuning:
+    """Options of training pretrained networks of `transformers`; frozen networks ignore them.
+
+    Attributes:
+        blocks: number of trained blocks of each network hf:MODEL, from the end; the layers after them are trained too.
+            0 trains only the layers after the blocks (the network's own projection), and "all" trains the whole
+            network.
+        lora_rank: rank of low-rank adapters (LoRA, extra `lora`) in the linear layers of the trained blocks and of the
+            layers after them. Only the adapters are trained, and a saved model contains only the adapters. 0 trains the
+            weights.
+        lora_alpha: strength of the adapters, which are multiplied by `lora_alpha / lora_rank`.
+        micro_batch: number of items of a network that are processed together in training, each part again for its
+            gradient (GradCache); 0 for the whole batch. Gradients and dropout are those of the whole batch.
+        checkpointing: whether the activations inside the trained blocks are computed again for the gradient instead of
+            stored: less memory, more time, the same gradients.
+        learning_rate: learning rate of the networks hf:MODEL; null for `training.learning_rate`, which the other layers
+            have. `training.schedule` and `training.warmup` apply to both.
+    """
+
+    blocks: Blocks = "all"
+    lora_rank: Annotated[int, Interval(ge=0, le=65_536)] = 0
+    lora_alpha: Annotated[float, Interval(gt=0, le=1e6)] = 16.0
+    micro_batch: CountOrZero = 0
+    checkpointing: bool = False
+    learning_rate: LearningRate | None = None
+
+
 @removing(workers=...)
 @dataclass(frozen=True, kw_only=True)
-class PretrainedOptions:
+class PretrainedOptions(FineTuning):
     """The `towers` section: pretrained networks in front of a method, which is then trained on a manifest of media.
 
     Attributes:
         audio: network of `transformers` for sound, hf:MODEL (docs/encoders.md); null reads no sound.
         visual: network for frames, hf:MODEL; null reads no frames.
         text: network for the column `text` or `caption`, hf:MODEL; null reads no text.
-        blocks: number of trained blocks of each network, from the end; the layers after them are trained too. 0 trains
-            only the layers after the blocks (the network's own projection), and "all" trains the whole network.
         train: modalities of trained networks. The other networks are frozen, and their vectors are computed once.
             [] freezes all networks, so that only the method's own layers are trained.
         memory_mib: memory that caches prepared windows, frames and texts, so that they are decoded once.
@@ -39,7 +66,6 @@ class PretrainedOptions:
     audio: HubModel | None = None
     visual: HubModel | None = None
     text: HubModel | None = None
-    blocks: Blocks = "all"
     train: tuple[Literal["audio", "visual", "text"], ...] = TRAINED
     memory_mib: Mebibytes = 1024
     disk_mib: Mebibytes = 4096

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
+from aadml.comparison.processes import group
 from aadml.data.sources.network_items import ItemBatch, NetworkItems
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.architecture import Architecture
@@ -20,7 +21,7 @@ from aadml.methods.training.learner import Batch, CachingLearner, Epoch, Learner
 
 _OF_INNER = (
     "criterion", "takes_criterion", "takes_missing", "needs_same_texts", "in_bfloat16", "check_clips", "stages",
-    "validate", "warnings", "readout", "read_off", "proxy",
+    "validate", "warnings", "readout", "read_off", "proxy", "divides_batches",
 )  # fmt: skip
 """Attributes and methods of the inner learner that also apply to the learner with networks."""
 
@@ -102,6 +103,7 @@ class TowerLearner(CachingLearner):
             name: replace(
                 player,
                 parameters=[*player.parameters, *parameters],
+                rates={p: rate for m in self.networks for p, rate in self.networks[m].rates.items()},
                 loss=lambda batch: player.loss(self._batch_of_vectors(batch)),
             )
         }
@@ -172,10 +174,17 @@ class TowerLearner(CachingLearner):
         return self._scaled(self._cache[id(features)][1].to(self.device), modality)
 
     def _batch_of_vectors(self, batch: Batch) -> Batch:
-        return replace(batch, features={m: self._scaled(f, m) for m, f in batch.features.items()})
+        rows = torch.arange(len(batch.index))[group.own(len(batch.index))]
+        return replace(batch, features={m: self._scaled(f, m, rows) for m, f in batch.features.items()})
 
-    def _scaled(self, features: Tensor | ItemBatch, modality: Modality) -> Tensor:
-        """Scale the vectors (b, d) of a network; for items, the vectors are computed first."""
-        vectors = features if isinstance(features, Tensor) else self.networks[modality](features)
+    def _scaled(self, features: Tensor | ItemBatch, modality: Modality, rows: Tensor | None = None) -> Tensor:
+        """Scale the vectors (b, d) of a network; for items, the vectors are computed first.
+
+        Args:
+            features: vectors or items of the clips of this worker.
+            modality: modality of the network.
+            rows: positions (b,) of the clips in the batch of all workers.
+        """
+        vectors = features if isinstance(features, Tensor) else self.networks[modality](features, rows)
         shift, scale = self.get_buffer(f"shift_{modality}"), self.get_buffer(f"scale_{modality}")
         return scaling_of({modality: shift}, {modality: scale}, self._inputs).scaled(vectors, modality)

@@ -56,6 +56,7 @@ def towered(
         InputError: a network cannot be read, or the method cannot be trained through its vectors.
     """
     with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(context.seed)
         networks = {m: _network(m, towers, context) for m in context.modalities}
     widths = {modality: network.dimension for modality, network in networks.items()}
     method = build(replace(context, dimensions=widths, architecture=None))
@@ -80,6 +81,6 @@ def towered(
 def _network(modality: Modality, towers: PretrainedOptions, context: Context) -> HubInput:
     kind, source = next((kind, source) for kind, source in towers.networks.items() if kind == modality)
     saved = context.architecture.tower(modality) if context.architecture else None
-    network = HubInput(source, kind, towers.blocks, saved)
+    network = HubInput(source, kind, towers, saved)
     network.train_blocks(frozen=kind not in towers.train)
     return network

@@ -71,12 +71,14 @@ class Player:
         loss: batch -> named scalars; "loss" is minimized, and all scalars are logged.
         settings: the `training` section -> the section of this player, if its optimizer differs.
         probe: scalars of the loss, with their graph -> further scalars, for the log; a probe draws nothing.
+        rates: learning rates of those parameters that have another rate than the settings.
     """
 
     parameters: Sequence[nn.Parameter]
     loss: Callable[[Batch], Mapping[str, Tensor]]
     settings: Callable[[Training], Training] = lambda settings: settings
     probe: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] | None = None
+    rates: Mapping[nn.Parameter, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

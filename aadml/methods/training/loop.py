@@ -15,7 +15,7 @@ from aadml.data.captions.several_texts import of_epoch
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.methods.training.learner import Epoch, Learner, Stage, Validation, batch_of
-from aadml.methods.training.optimization import Optimization
+from aadml.methods.training.optimization import Optimization, Step
 from aadml.methods.training.precision import computed_in, resolved
 from aadml.methods.training.session import Checkpoint, EpochWeights, Record, Session, numbers
 from aadml.methods.training.settings import AUTO, Training
@@ -140,8 +140,9 @@ class _Loop:
         with computed_in(self.precision, self.learner):
             self.learner.before_epoch(self.train, epoch)
             self.learner.train()
-            rate = self.optimization.set_epoch(self.progress.epoch, self.progress.learning_rate_factor)
             batches = stage.batches(self.train, epoch, generator) if stage.batches else self._shuffled(generator)
+            batches = list(batches) if self.optimization.changes_by_step else batches
+            rate = self._set_rates(epoch, batches)
             means = self._steps(batches, stage, epoch, generator)
         self.learner.eval()
         seconds = round(time.perf_counter() - started, 4)
@@ -157,6 +158,8 @@ class _Loop:
         steps = 0
         for steps, rows in enumerate(batches, 1):
             self.session.step(steps)
+            if steps > 1 and self.optimization.changes_by_step:
+                self._set_rates(epoch, batches, steps - 1)
             batch = batch_of(self.train, rows, self.learner.device, generator, epoch)
             for name, player in players.items():
                 prefix = "" if len(players) == 1 else f"{name} "
@@ -169,6 +172,11 @@ class _Loop:
         means = {key: float(torch.stack(values).mean()) for key, values in scalars.items()}
         first_values = {key: float(values[0]) for key, values in scalars.items()}
         return {"loss": _loss(means)} | means | {"loss_of_first_batch": _loss(first_values), "steps": steps}
+
+    def _set_rates(self, epoch: Epoch, batches: Iterable[Tensor], done: int = 0) -> float:
+        """Set the learning rates for the step after `done` steps of an epoch; return the rate for the log."""
+        step = Step(epoch.number, epoch.total, done, max(1, len(batches)) if isinstance(batches, list) else 1)
+        return self.optimization.set_rates(step, self.progress.learning_rate_factor)
 
     def _score(self) -> dict[str, float]:
         """Score the validation clips, and store the weights that `select` chooses."""

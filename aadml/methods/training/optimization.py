@@ -1,8 +1,11 @@
 """Optimizers of the players of a learner: built from the `training` section, saved and restored as plain tensors."""
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +14,37 @@ from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods.training.learner import Batch, Player
 from aadml.methods.training.settings import OPTIMIZERS, Training
+
+
+@dataclass(frozen=True)
+class Step:
+    """Position of a step in its stage.
+
+    Attributes:
+        epoch: number of finished epochs of the stage.
+        epochs: number of epochs of the stage.
+        number: number of finished steps of the epoch.
+        steps: number of steps of the epoch.
+    """
+
+    epoch: int
+    epochs: int
+    number: int = 0
+    steps: int = 1
+
+    def decay(self, settings: Training) -> float:
+        """Return the factor of the learning rate by the schedule."""
+        if settings.schedule == "step":
+            return settings.schedule_factor ** (self.epoch // settings.schedule_every)
+        if settings.schedule != "cosine":
+            return 1.0
+        done = self.epoch + self.number / self.steps - settings.warmup
+        return (1 + math.cos(math.pi * max(0.0, done) / max(done, self.epochs - settings.warmup, 1e-9))) / 2
+
+    def rise(self, warmup: float) -> float:
+        """Return the factor of the learning rate by a warm-up of some epochs."""
+        end = self.epoch + (self.number + 1) / self.steps
+        return end / warmup if end < warmup else 1.0
 
 
 class Optimization:
@@ -24,26 +58,32 @@ class Optimization:
     def reset(self) -> None:
         """Rebuild the optimizers, without momentum or step counts."""
         self._optimizers = {
-            name: build_optimizer(player.parameters, player.settings(self._settings))
+            name: build_optimizer(_by_rate(player), player.settings(self._settings))
             for name, player in self._players.items()
         }
+        self._full_rates = {
+            name: [group["lr"] for group in optimizer.param_groups] for name, optimizer in self._optimizers.items()
+        }
 
-    def set_epoch(self, epoch: int, factor: float) -> float:
-        """Set the learning rates for an epoch of a stage, and return the first player's rate, for the log.
+    @property
+    def changes_by_step(self) -> bool:
+        """Whether the learning rate may differ between the steps of an epoch."""
+        return bool(self._settings.warmup) or self._settings.schedule == "cosine"
+
+    def set_rates(self, step: Step, factor: float) -> float:
+        """Set the learning rates for a step, and return the first player's first rate, for the log.
 
         Args:
-            epoch: number of finished epochs of the stage.
+            step: position of the step in its stage.
             factor: factor of the learning rate after all plateaus so far.
         """
-        rates = []
         for name, optimizer in self._optimizers.items():
             settings = self._players[name].settings(self._settings)
-            steps = epoch // settings.schedule_every if settings.schedule == "step" else 0
-            floor = min(settings.schedule_floor, settings.learning_rate)
-            rates.append(max(floor, settings.learning_rate * factor * settings.schedule_factor**steps))
-            for parameters in optimizer.param_groups:
-                parameters["lr"] = rates[-1]
-        return rates[0]
+            for parameters, rate in zip(optimizer.param_groups, self._full_rates[name], strict=True):
+                floor = min(settings.schedule_floor, rate)
+                parameters["lr"] = max(floor, rate * factor * step.decay(settings)) * step.rise(settings.warmup)
+        first: float = next(iter(self._optimizers.values())).param_groups[0]["lr"]
+        return first
 
     def step(self, name: str, player: Player, batch: Batch, *, probed: bool = False) -> Mapping[str, Tensor]:
         """Run one step of a player's optimizer on `batch`.
@@ -93,8 +133,20 @@ class Optimization:
             optimizer.load_state_dict({"state": entries[name], "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def build_optimizer(parameters: Iterable[nn.Parameter], settings: Training) -> torch.optim.Optimizer:
-    """Build the optimizer of `settings`, with the fused implementation if torch has one."""
+def _by_rate(player: Player) -> list[Any]:
+    """Return the parameters of a player; in groups as torch reads them if some have their own learning rate."""
+    groups = {rate: [p for p in player.parameters if player.rates.get(p) == rate] for rate in player.rates.values()}
+    rest = [p for p in player.parameters if p not in player.rates]
+    if not groups:
+        return rest
+    return [{"params": rest}] * bool(rest) + [{"params": members, "lr": rate} for rate, members in groups.items()]
+
+
+def build_optimizer(parameters: Iterable[Any], settings: Training) -> torch.optim.Optimizer:
+    """Build the optimizer of `settings` for parameters, or for groups of parameters as torch reads them.
+
+    The implementation is fused if torch has such an implementation.
+    """
     build = _without_compiler(lookup(OPTIMIZERS, settings.optimizer, "training.optimizer"))
     known = inspect.signature(build).parameters
     options = {

@@ -22,7 +22,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 AUTO = "auto"
 """Value of an option: the criterion of the method, or the precision chosen for method and machine."""
 
-SCHEDULED = OnlyWith("schedule", "step", "plateau")
+CHANGED = OnlyWith("schedule", "step", "plateau")
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
@@ -39,12 +39,15 @@ class Training:
         betas: betas of Adam, AdamW and Adamax.
         weight_decay: weight decay, as the optimizer defines it.
         momentum: momentum of SGD and RMSprop.
-        schedule: "constant", "step" (times `schedule_factor` every `schedule_every` epochs) or "plateau" (times
-            `schedule_factor` whenever the validation score has not risen for `schedule_every` epochs).
+        schedule: "constant", "step" (times `schedule_factor` every `schedule_every` epochs), "plateau" (times
+            `schedule_factor` whenever the validation score has not risen for `schedule_every` epochs), or "cosine"
+            (half a period of the cosine, from step to step, down to 0 or `schedule_floor` at the end of the stage).
         schedule_every: epochs between two changes of the learning rate, or without a rise of the score ("plateau").
         schedule_factor: factor of the learning rate at each change.
         schedule_threshold: smallest rise above the best score so far that ends a plateau.
         schedule_floor: smallest learning rate of any schedule.
+        warmup: epochs, or a part of an epoch, at the beginning of each stage in which the learning rate rises linearly,
+            step by step; 0 for none.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
         select: "best" keeps the epoch of the best validation score, and "last" keeps the last epoch.
         criterion: validation score that chooses the epoch, and that plateaus and patience follow. "auto" uses the score
@@ -69,11 +72,12 @@ class Training:
     betas: Annotated[tuple[Momentum, Momentum], OnlyWith("optimizer", "adam", "adamw", "adamax")] = (0.9, 0.999)
     weight_decay: Annotated[float, Interval(ge=0, le=10)] = 0.0
     momentum: Annotated[Momentum, OnlyWith("optimizer", "sgd", "rmsprop")] = 0.0
-    schedule: Literal["constant", "step", "plateau"] = "constant"
-    schedule_every: Annotated[Count, SCHEDULED] = 20
-    schedule_factor: Annotated[Share, SCHEDULED] = 0.1
+    schedule: Literal["constant", "step", "plateau", "cosine"] = "constant"
+    schedule_every: Annotated[Count, CHANGED] = 20
+    schedule_factor: Annotated[Share, CHANGED] = 0.1
     schedule_threshold: Annotated[float, Interval(ge=0, le=1e6), OnlyWith("schedule", "plateau")] = 0.0
-    schedule_floor: Annotated[LearningRate, SCHEDULED] = 0.0
+    schedule_floor: Annotated[LearningRate, OnlyWith("schedule", "step", "plateau", "cosine")] = 0.0
+    warmup: Annotated[float, Interval(ge=0, le=1e6)] = 0.0
     clip_norm: Annotated[float, Interval(ge=0, le=1e6)] = 0.0
     select: Literal["best", "last"] = "best"
     criterion: str = AUTO

@@ -6,6 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -24,6 +25,7 @@ MEDIA = {
     "Videos and captions": ("mp4",),
     "An encoder that `transformers` lacks": ("mp4",),
     "Trained further": ("mp4",),
+    "Fine-tuning": ("mp4",),
 }
 """Section with commands -> media on which they run; every clip has captions."""
 
@@ -92,6 +94,18 @@ def test_the_commands_of_a_section_run(section, folder):
         assert "zero-shot" in results["compare"].output
     if "train" in results:
         assert aadml.load(folder / results["train"].stdout.splitlines()[-1]).evaluation
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["wav"], indirect=True)
+def test_a_fine_tuned_model_merges_its_adapters(folder):
+    pytest.importorskip("peft")
+    (train,) = commands("Fine-tuning")
+    model = aadml.load(folder / run(train).stdout.splitlines()[-1])
+    statement = re.search(r"`(aadml\.load\(.*?\)\.merged\(\).*?)`", PAGE).group(1)
+    exec(statement, {"aadml": aadml})
+    text = "rain falls on the roof"
+    np.testing.assert_allclose(aadml.load("merged").embed(text=text), model.embed(text=text), rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

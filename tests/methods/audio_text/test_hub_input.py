@@ -12,6 +12,7 @@ from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.towers.options import FineTuning
 from aadml.methods.training.session import Session
 from tests.feature_extraction.hub import tiny
 from tests.methods.audio_text.test_two_towers import TRAINING, made
@@ -63,7 +64,7 @@ def test_vectors_are_those_of_the_extractor_to_the_last_bit(tones, clap, tmp_pat
         csv.writer(file).writerows([["id", "media", "label", "split", "text"], *rows])
     aadml.extract(tmp_path / "m.csv", tmp_path / "f.h5", audio=f"hf:{clap}", visual=None, text=f"hf:{clap}", workers=1)
     found = read_features(tmp_path / "f.h5").features
-    audio, text = (HubInput(f"hf:{clap}", modality, "all", None) for modality in ("audio", "text"))
+    audio, text = (HubInput(f"hf:{clap}", modality, FineTuning(), None) for modality in ("audio", "text"))
     source = audio.prepared(sounds, Loading(memory=1 << 20))
     assert torch.equal(audio.eval()(source.batch(torch.arange(0, len(sounds), 2))), torch.from_numpy(found["audio"]))
     source = text.prepared(Captions(tuple(row[4] for row in rows)), Loading(memory=1 << 20))
@@ -71,7 +72,7 @@ def test_vectors_are_those_of_the_extractor_to_the_last_bit(tones, clap, tmp_pat
 
 
 def test_training_passes_a_batch_as_it_is_described(clap):
-    text = HubInput(f"hf:{clap}", "text", "all", None)
+    text = HubInput(f"hf:{clap}", "text", FineTuning(), None)
     text.train_blocks(frozen=False)
     captions = ("rain", "a dog", "a cat", "a dog barks at the rain", "wind")
     source = text.prepared(Captions(captions), Loading(memory=1 << 20))
@@ -90,6 +91,17 @@ def test_training_passes_a_batch_as_it_is_described(clap):
 def test_new_heads_alone_are_trained_over_frozen_networks(tones, context, towers):
     options = towers | {"freeze": "both"}
     assert changed(fitted(tones, context, options), context, options) == set()
+
+
+def test_adapters_alone_are_trained_and_saved(tones, context, towers):
+    pytest.importorskip("peft")
+    options = towers | OWN | {"lora_rank": 2, "blocks": 1}
+    names = changed(fitted(tones, context, options), context, options)
+    assert names
+    assert all(".lora_" in name for name in names)
+    torch.manual_seed(context.seed)
+    state = made("audio-text", context, ONE, **options).state()
+    assert not [name for name in state if ".network.network." in name and ".lora_" not in name]
 
 
 @pytest.mark.slow

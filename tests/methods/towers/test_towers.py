@@ -19,6 +19,7 @@ from aadml.feature_extraction.media import Frames
 from aadml.methods import METHODS
 from aadml.methods.towers import tower_method
 from aadml.methods.towers.hub_input import HubInput
+from aadml.methods.towers.options import FineTuning
 from aadml.runs.data import load_splits
 from aadml.runs.prepare import prepare
 
@@ -51,7 +52,7 @@ def paths(videos, numbers=range(24, 30)):
 
 @pytest.mark.parametrize("modality", ["audio", "visual", "text"])
 def test_vectors_are_those_of_extraction_to_the_last_bit(videos, networks, features, modality):
-    network = HubInput(f"hf:{networks['wav2vec2' if modality == 'audio' else 'clip']}", modality, "all", None)
+    network = HubInput(f"hf:{networks['wav2vec2' if modality == 'audio' else 'clip']}", modality, FineTuning(), None)
     options = {f"towers.{modality}": "hf:any"}
     data = load_splits(assemble(data=str(videos), settings=options)).train
     found = network.describe(network.prepared(data[modality], Loading(memory=1 << 20)), stored=False)
@@ -81,7 +82,7 @@ def test_what_is_asked_for_is_trained_and_nothing_else(videos, settings, network
     for name, options in asked.items():
         model = fitted(videos, settings | options)
         for modality, of in (("audio", "wav2vec2"), ("visual", "clip")):
-            before = HubInput(f"hf:{networks[of]}", modality, "all", None).network.state_dict()
+            before = HubInput(f"hf:{networks[of]}", modality, FineTuning(), None).network.state_dict()
             after = model.method.learner.networks[modality].network.state_dict()
             found[name] |= {f"{modality} {key}" for key in after if not torch.equal(after[key], before[key])}
     parts = {key.rpartition(".")[0] for key in found["one"]}
@@ -90,6 +91,16 @@ def test_what_is_asked_for_is_trained_and_nothing_else(videos, settings, network
     assert not any("layers.0" in key or "embed" in key for key in found["last"])
     assert any("patch_embedding" in key for key in found["all"])
     assert any("feature_extractor" in key for key in found["all"])
+
+
+def test_networks_may_have_their_own_learning_rate(videos, settings, networks):
+    before = HubInput(f"hf:{networks['clip']}", "visual", FineTuning(), None).network.state_dict()
+    unchanged = {}
+    for rate in (None, 0.0):
+        learner = fitted(videos, settings | {"towers.learning_rate": rate}).method.learner
+        after = learner.networks["visual"].network.state_dict()
+        unchanged[rate] = all(torch.equal(value, after[key]) for key, value in before.items())
+    assert unchanged == {None: False, 0.0: True}
 
 
 def test_what_frozen_networks_make_is_computed_once(videos, settings, monkeypatch):
@@ -190,7 +201,10 @@ def test_the_cache_of_frames_ends_at_its_budget(source, tmp_path):
 
 def test_every_method_takes_networks_or_says_why_not(videos, settings, networks, monkeypatch):
     small = {k: v for k, v in settings.items() if k.startswith("towers")} | FROZEN
-    made = {m: HubInput(f"hf:{networks[of]}", m, "all", None) for m, of in (("audio", "wav2vec2"), ("visual", "clip"))}
+    made = {
+        m: HubInput(f"hf:{networks[of]}", m, FineTuning(), None)
+        for m, of in (("audio", "wav2vec2"), ("visual", "clip"))
+    }
     monkeypatch.setattr(tower_method, "_network", lambda modality, *_: made[modality].eval())
     refused = {}
     for name in METHODS:

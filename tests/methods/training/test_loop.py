@@ -88,6 +88,18 @@ def test_training_leaves_the_process_wide_generator_alone():
     assert torch.equal(torch.rand(3), expected)
 
 
+def test_a_training_by_warmup_and_cosine_continues_to_the_same_bytes():
+    settings = Training(epochs=6, batch=8, schedule="cosine", warmup=1.5)
+    whole, recorded = run(settings)
+    session = Recorder(die_after=3)
+    with pytest.raises(KilledError):
+        run(settings, session)
+    continued, _ = run(settings, Recorder(state=session.state, best=session.best()))
+    assert all(torch.equal(value, continued.state_dict()[key]) for key, value in whole.state_dict().items())
+    rates = [record["learning_rate"] for record in recorded.history]
+    assert 0 < rates[0] < rates[1] < rates[2] > rates[3] > rates[5] > 0
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "adamax", "rmsprop", "sgd"])
 @pytest.mark.parametrize("killed_after", [1, 3, 5])
 def test_a_killed_training_continues_to_the_same_bytes(optimizer, killed_after):
@@ -223,7 +235,7 @@ def test_what_a_loss_does_not_touch_stays_where_it_is(optimizer):
     assert torch.equal(visual(1), visual(3))
 
 
-@pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"schedule": "cosine"}, {"select": "test"}])
+@pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"schedule": "sine"}, {"select": "test"}])
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(InputError, match="training"):
         checked_options(Training, OptionValues(**wrong), "training")

@@ -6,7 +6,8 @@ import sys
 import pytest
 import torch
 
-from aadml.methods.training.optimization import build_optimizer
+from aadml.methods.training.learner import Player
+from aadml.methods.training.optimization import Optimization, Step, build_optimizer
 from aadml.methods.training.settings import OPTIMIZERS, Training
 
 TRAINING = """
@@ -38,6 +39,46 @@ def test_steps_and_states_are_those_of_torch(name):
             built = build_optimizer([ours], settings)
             built.load_state_dict(state)
     assert isinstance(built, OPTIMIZERS[name])
+
+
+def rates(settings, *steps, own=None):
+    """Learning rates of a step, of a parameter of the settings and of a parameter with its own rate."""
+    usual, slow = (torch.nn.Parameter(torch.zeros(2)) for _ in range(2))
+    player = Player([usual, slow], lambda _: {"loss": (usual + slow).sum()}, rates={} if own is None else {slow: own})
+    optimization, found = Optimization({"all": player}, settings), []
+    for step in steps:
+        optimization.set_rates(step, 1.0)
+        before = usual.detach().clone(), slow.detach().clone()
+        optimization.step("all", player, None)
+        found.append([float((b - p.detach())[0]) for b, p in zip(before, (usual, slow), strict=True)])
+    return found
+
+
+def test_a_parameter_may_have_its_own_learning_rate_under_the_same_schedule():
+    settings = Training(optimizer="sgd", learning_rate=0.1, schedule="step", schedule_every=1, schedule_factor=0.5)
+    found = rates(settings, Step(0, 4), Step(1, 4), Step(3, 4), own=0.01)
+    for pair, factor in zip(found, (1, 0.5, 0.125), strict=True):
+        assert pair == pytest.approx([0.1 * factor, 0.01 * factor])
+    assert rates(settings, Step(0, 4))[0] == pytest.approx([0.1, 0.1])
+
+
+def test_warmup_and_cosine_are_those_of_torch():
+    ours = Training(optimizer="sgd", learning_rate=0.1, schedule="cosine", warmup=1.5)
+    steps = [Step(epoch, 5, number, 4) for epoch in range(5) for number in range(4)]
+    found = [pair[0] for pair in rates(ours, *steps)]
+    assert found[:6] == pytest.approx([0.1 * (n + 1) / 6 for n in range(6)], rel=1e-4)
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+    theirs = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 14)
+    for rate in found[6:]:
+        assert rate == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-3, abs=1e-6)
+        optimizer.step()
+        theirs.step()
+
+
+def test_a_floor_bounds_the_cosine_from_below():
+    settings = Training(optimizer="sgd", learning_rate=0.1, schedule="cosine", schedule_floor=0.02)
+    assert rates(settings, Step(9, 10, 9, 10))[0][0] == pytest.approx(0.02)
 
 
 def test_a_training_does_not_import_the_compiler(tmp_path):

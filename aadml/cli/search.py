@@ -73,7 +73,8 @@ def _table(results: Any) -> str:
     for rank, hit in enumerate(results.hits, 1):
         place = hit.media.get(results.to) or next(iter(hit.media.values()), "")
         when = "" if hit.moment is None else f"at {hit.moment.seconds:.1f} s"
-        shown = "  ".join(filter(None, (hit.id.replace("\n", " "), hit.item.label, place, hit.range, when)))
+        words = "" if hit.item.caption is None else hit.item.caption.text
+        shown = "  ".join(filter(None, (hit.id.replace("\n", " "), words, hit.item.label, place, hit.range, when)))
         chance = "" if hit.probability is None else f"{hit.probability:>5.0%}  "
         lines.append(f"{rank:>4}  {hit.score:>9.4f}  {chance}{shown}")
     return "\n".join(lines)

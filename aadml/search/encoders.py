@@ -193,10 +193,13 @@ def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str])
     return encoder.embed(features, modality)
 
 
-def extractors_of(encoder: IndexEncoder) -> list[Extractor]:
-    """Build the extractors of an encoder's features."""
+def extractors_of(encoder: IndexEncoder, *, texts: bool) -> list[Extractor]:
+    """Build the extractors of an encoder's features; that of text, if its origin is known, only if `texts`."""
+    facts = encoder.facts
     with trusting(_is_trusted(encoder)):
-        modalities = [m for m, width in encoder.facts.dimensions.items() if width and m != "text"]
+        modalities = [
+            m for m, width in facts.dimensions.items() if width and (m != "text" or (texts and facts.features.get(m)))
+        ]
         return [extractor_of(encoder.facts, m) for m in modalities]
 
 

@@ -22,6 +22,7 @@ from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
+from aadml.search.captions import as_clips, clips_of_captions
 from aadml.search.checksums import ItemChecks, check_facts
 from aadml.search.embed_query import check, embed_query
 from aadml.search.encoders import IndexEncoder, load_encoder
@@ -52,6 +53,7 @@ class _State:
         items: verification of the items.
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
+        clips: number of a caption -> number of its clip.
         filters: rows of a gallery that meet a condition, for the latest conditions.
     """
 
@@ -60,6 +62,7 @@ class _State:
     items: ItemChecks
     galleries: Galleries
     calibrations: dict[Query, Calibration]
+    clips: dict[int, int]
     filters: dict[tuple[Modality, Where], NDArray[np.int64]] = field(default_factory=dict)
 
 
@@ -74,7 +77,8 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     facts = read_facts(database, path)
     galleries = galleries_of(database, facts.state.similarity)
     calibrations = read_calibrations(facts.calibration, path)
-    return _State(version, facts, ItemChecks(database), galleries, calibrations)
+    checks, clips = ItemChecks(database), clips_of_captions(database)
+    return _State(version, facts, checks, galleries, calibrations, clips)
 
 
 def _version(database: sqlite3.Connection) -> int:
@@ -206,7 +210,7 @@ class Index:
         return tuple(self._state.galleries)
 
     def counts(self) -> dict[str, int]:
-        """Return the number of vectors of each modality."""
+        """Return the number of vectors of each modality; each of several captions has a vector."""
         return {m: len(numbers) for m, (numbers, _) in self._state.galleries.items()}
 
     def columns(self) -> list[str]:
@@ -265,11 +269,16 @@ class Index:
 
     @checked_call
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
-        """Return the k items that fit an item of the index best; the results may contain that item."""
+        """Return the k items that fit an item of the index best; the results may contain that item.
+
+        A caption stands for its clip in other modalities, and a clip for its first caption.
+        """
         with self._lock:
             self.refresh()
             numbers, gallery = self._gallery(modality)
             place = np.flatnonzero(numbers == number)
+            if not len(place) and (clips := self._state.clips):
+                place = np.flatnonzero(as_clips(numbers, clips) == clips.get(number, number))[:1]
             if not len(place):
                 raise InputError(
                     f"clip number {number} is not in this index or has no {modality}; pass the number of a hit"

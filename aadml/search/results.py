@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.json_values import JsonObject
@@ -34,7 +34,7 @@ class Hit:
 
     @property
     def id(self) -> str:
-        """Id of the clip."""
+        """Id of the item: that of the clip, or `CLIP#N` for caption N of a clip with several captions."""
         return self.item.id
 
     @property
@@ -92,6 +92,7 @@ class Found:
         return {
             "rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability, "label": hit.item.label,
             "split": hit.item.split, "columns": dict(hit.item.columns), "range": _times(hit.item.segment),
+            "caption": None if hit.item.caption is None else asdict(hit.item.caption),
             "moment": None if hit.moment is None else {"seconds": hit.moment.seconds, "score": hit.moment.score},
         }  # fmt: skip
 

@@ -4,13 +4,14 @@ import json
 
 import pytest
 
-from tests.captioned_clips import write_captioned
+from tests.captioned_clips import DEEDS, write_captioned
 from tests.cli.conftest import run
 from tests.feature_extraction.hub import tiny
 
 pytest.importorskip("transformers")
 
 KINDS = {"audio": "clap", "visual": "clip"}
+WORDS = "the old dog falls"
 
 
 def ran(*arguments):
@@ -47,3 +48,26 @@ def test_modalities_are_chosen_in_a_comparison(session, tmp_path):
     code, _, err = run("compare", *arguments, "--modalities", "text,smell", "-o", tmp_path / "wrong")
     assert code != 0
     assert "has no smell" in err
+
+
+def test_each_caption_is_an_item_of_an_index_of_any_source(session, tmp_path):
+    modality, folder, trained = session
+    ran("embed", trained, folder / "F.h5", "-o", folder / "E.h5")
+    sources = {folder / "F.h5": ("--model", trained), folder / "clips" / "manifest.csv": ("--model", trained),
+               folder / "E.h5": ()}  # fmt: skip
+    for number, (source, model) in enumerate(sources.items()):
+        index = tmp_path / f"{number}.index"
+        built = json.loads(ran("index", source, "-o", index, *model, "--json"))
+        assert (built["items"], built["vectors"]) == (36, {modality: 36, "text": 108})
+        ran("verify", index)
+    words = ("search", tmp_path / "0.index", "--text", WORDS, "--json")
+    hits = json.loads(ran(*words, "--to", "text", "-k", 12))["hits"]
+    captions = [hit["caption"] for hit in hits]
+    assert [hit["id"] for hit in hits] == [f"{caption['clip']}#{caption['number']}" for caption in captions]
+    assert all(caption["text"].endswith(DEEDS[caption["number"] - 1]) for caption in captions)
+    if modality == "audio":  # the untrained text tower of CLIP embeds all words alike
+        assert {caption["text"] for caption in captions} == {WORDS}
+        assert {caption["clip"] for caption in captions} == {f"clip {number}" for number in range(0, 36, 3)}
+    assert captions[0]["text"] in ran(*words[:-1], "--to", "text")
+    clips = json.loads(ran(*words, "--to", modality))["hits"]
+    assert all(hit["caption"] is None for hit in clips)

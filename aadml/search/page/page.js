@@ -98,7 +98,8 @@
       : `probability ${percent(hit.probability)} (score ${hit.score.toFixed(4)})`;
     const when = hit.moment ? `best at ${hit.moment.seconds.toFixed(1)} s` : "";
     const range = hit.range ? `${hit.range[0]}-${hit.range[1] ?? ""} s` : "";
-    item.append(figure, id, make("p", [chance, hit.label, range, when].filter(Boolean).join(" · "), "facts"));
+    const words = hit.caption ? [make("p", hit.caption.text || `caption ${hit.caption.number}`)] : [];
+    item.append(figure, id, ...words, make("p", [chance, hit.label, range, when].filter(Boolean).join(" · "), "facts"));
     const columns = Object.entries(hit.columns);
     if (columns.length) {
       const details = make("details", "", "facts");

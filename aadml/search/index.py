@@ -31,6 +31,7 @@ from aadml.search.export import export
 from aadml.search.facts import IndexFacts, located, read_facts
 from aadml.search.filters import SECONDS, Value, matching, searchable_columns
 from aadml.search.fit_calibration import Query, read_calibrations, why_uncalibrated
+from aadml.search.fusion import DEPTH, fused
 from aadml.search.items import Galleries, galleries_of, items_of
 from aadml.search.results import Found, Hit
 from aadml.search.store import Item, connect, reading
@@ -252,7 +253,9 @@ class Index:
             visual: a picture or a video: the path of a file, or features (d,).
             clip: a video; the scores of its sound and its picture are averaged.
             text: words, if the model reads words, or features (d,).
-            to: modality of the items; optional if the index has only one modality.
+            to: modality of the items; optional if the index has only one modality. Words without `to` search every
+                modality that can be compared with words, also if each has a pretrained model of its own. The clips are
+                ranked by their largest probability if every modality has probabilities, else by reciprocal rank fusion.
             k: number of items.
             where: an SQL condition on the columns of the items, such as "label = 'dog'".
             parameters: a value for each `?` in the condition.
@@ -262,10 +265,15 @@ class Index:
                 condition is invalid.
         """
         self.refresh()
-        target = self._target(to)
-        with trusting(self._trust_code), named_in(self.path):
-            vectors = embed_query(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
-        return self.nearest(vectors, target, k=k, where=where, parameters=parameters)
+        inputs = {"audio": audio, "visual": visual, "clip": clip, "text": text}
+        targets = [self._target(to)] if to or text is None else self._compared_with("text")
+        depth = k if len(targets) == 1 else max(k, DEPTH)
+        found = []
+        for target in targets:
+            with trusting(self._trust_code), named_in(self.path):
+                vectors = embed_query(self.encoder, inputs, target)
+            found.append(self.nearest(vectors, target, k=depth, where=where, parameters=parameters))
+        return found[0] if len(found) == 1 else fused(found, k)
 
     @checked_call
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
@@ -382,6 +390,11 @@ class Index:
             known = ", ".join(self._state.galleries) or "no modality"
             raise InputError(f"{modality}: this index has no {modality} vectors; choose from {known}")
         return self._state.galleries[modality]
+
+    def _compared_with(self, modality: Modality) -> list[Modality]:
+        """Return the modalities that can be compared with queries of a modality; if none can, the first."""
+        found = [target for target in self.modalities if self.encoder.can_query(modality, target)]
+        return found or [self._target(next(iter(self.modalities), None))]
 
     def _target(self, to: Modality | None) -> Modality:
         if to is None and len(self.modalities) != 1:

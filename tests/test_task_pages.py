@@ -32,7 +32,7 @@ def commands(page, section):
     """Return the commands of a section, each as its arguments."""
     text = (DOCS / page).read_text(encoding="utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
     lines = "\n".join(re.findall(r"```\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ").splitlines()
-    return [shlex.split(line, comments=True)[1:] for line in lines if line]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("aadml ")]
 
 
 def run_all(section, trained=""):

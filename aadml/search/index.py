@@ -268,12 +268,12 @@ class Index:
         inputs = {"audio": audio, "visual": visual, "clip": clip, "text": text}
         targets = [self._target(to)] if to or text is None else self._compared_with("text")
         depth = k if len(targets) == 1 else max(k, DEPTH)
-        found = []
+        results = []
         for target in targets:
             with trusting(self._trust_code), named_in(self.path):
                 vectors = embed_query(self.encoder, inputs, target)
-            found.append(self.nearest(vectors, target, k=depth, where=where, parameters=parameters))
-        return found[0] if len(found) == 1 else fused(found, k)
+            results.append(self.nearest(vectors, target, k=depth, where=where, parameters=parameters))
+        return results[0] if len(results) == 1 else fused(results, k)
 
     @checked_call
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
@@ -393,8 +393,8 @@ class Index:
 
     def _compared_with(self, modality: Modality) -> list[Modality]:
         """Return the modalities that can be compared with queries of a modality; if none can, the first."""
-        found = [target for target in self.modalities if self.encoder.can_query(modality, target)]
-        return found or [self._target(next(iter(self.modalities), None))]
+        comparable = [target for target in self.modalities if self.encoder.can_query(modality, target)]
+        return comparable or [self._target(next(iter(self.modalities), None))]
 
     def _target(self, to: Modality | None) -> Modality:
         if to is None and len(self.modalities) != 1:

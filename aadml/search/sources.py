@@ -70,22 +70,15 @@ class IndexSource:
         places = {item.id: place for place, item in enumerate(self.items)}
         return np.asarray([places[item.clip] for item in self.items], dtype=np.int64)
 
-    def with_text(self, content: FeatureFile, present: Present) -> "IndexSource":
-        """Add the texts of a feature file; if clips have several texts, each text is an item of its own.
-
-        Args:
-            content: the feature file.
-            present: the first text of each clip.
-        """
-        if content.texts is None:
-            return replace(self, present={**self.present, "text": present})
-        rows = np.zeros(len(content.ids), dtype=np.int64)
-        rows[content.has("text")] = present.rows
-        texts = Texts.sorted(content.texts.values, rows[content.texts.rows])
-        captions = caption_items(self.items, texts)
-        places = len(self.items) + np.arange(len(captions), dtype=np.int64)
-        text = Present(places, torch.from_numpy(texts.values))
-        return replace(self, items=(*self.items, *captions), present={**self.present, "text": text})
+    def with_texts(self, texts: Texts) -> "IndexSource":
+        """Add the texts of the items; if any item has several texts, each text is an item of its own."""
+        texts, items, places = Texts.sorted(texts.values, texts.rows), self.items, texts.rows
+        if not texts.is_first.all():
+            captions = caption_items(items, texts)
+            places, items = len(items) + np.arange(len(captions), dtype=np.int64), (*items, *captions)
+        return replace(
+            self, items=items, present={**self.present, "text": Present(places, torch.from_numpy(texts.values))}
+        )
 
     def columns(self) -> dict[str, list[str]]:
         """Return the further columns of the items."""
@@ -154,7 +147,7 @@ def of_features(
             f"--moments: {place} has no features over time; extract features with `aadml extract --sequence`"
         )
     source = IndexSource(items, present, content.provenance, content=content)
-    return source.with_text(content, present["text"]) if "text" in present else source
+    return source if content.texts is None else source.with_texts(content.texts)
 
 
 def accepted(
@@ -227,7 +220,9 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
             contents[modality] = content
     origins = {modality: content.provenance[modality] for modality, content in contents.items()}
     source = IndexSource(items, present, origins, tuple(failures))
-    return readable(source.with_text(contents["text"], present["text"]) if "text" in contents else source, place)
+    if "text" in contents and (texts := contents["text"].texts) is not None:
+        source = source.with_texts(Texts(texts.values, present["text"].rows[texts.rows]))
+    return readable(source, place)
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:

@@ -95,6 +95,7 @@ def test_clips_and_captions(folder):
     assert "text to audio+visual: 10 of 72 clips, by reciprocal rank" in outputs[-1]
 
 
+@pytest.mark.slow
 def test_pairs_only(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(0)

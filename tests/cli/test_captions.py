@@ -20,7 +20,7 @@ def ran(*arguments):
     return out
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=["audio", pytest.param("visual", marks=pytest.mark.slow)])
 def session(request, tmp_path_factory):
     """Modality of the media, the folder with the manifest, features `F.h5`, and a run on them."""
     modality, folder = request.param, tmp_path_factory.mktemp("session")

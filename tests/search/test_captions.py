@@ -80,6 +80,7 @@ def test_an_item_in_another_modality_is_that_of_the_clip(index):
     assert index.like(clip.number, "text", to="text", k=1).hits[0].id == f"{clip.id}#1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [True, False])
 def test_the_captions_of_a_clip_fit_it_in_a_calibration(tmp_path, labels):
     write_features(tmp_path / "F.h5", captioned(labels=labels))

@@ -13,6 +13,7 @@ from aadml.cli.trust import trust_option
 
 @click.command()
 @key_flag("data")
+@key_flag("modalities")
 @click.option("--methods", help="'all', or methods and presets separated by commas; each uses its own config.")
 @click.option("--losses", help="'all', or losses separated by commas; each is trained with and without proxies.")
 @config_options

@@ -16,7 +16,11 @@ MODALITIES = click.Choice(["audio", "visual", "text"])
 @click.option("--visual", type=click.Path(), metavar="FILE", help="Query: a picture, or the pictures of a video.")
 @click.option("--clip", type=click.Path(), metavar="FILE", help="Query: sound and picture of a video together.")
 @click.option("--text", metavar="WORDS", help="Query: words, for a model with text.")
-@click.option("--to", type=MODALITIES, help="Modality to search in.  [default: the only modality of the index]")
+@click.option(
+    "--to",
+    type=MODALITIES,
+    help="Modality to search in.  [default: the only modality of the index; for words, all modalities]",
+)
 @click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="Number of hits.")
 @click.option("--where", metavar="SQL", help="Filter, such as \"label = 'dog' AND seconds > 3\".")
 @click.option("--model", type=click.Path(), metavar="RUN", help="Folder of the model, if it was moved.")
@@ -63,17 +67,19 @@ def _table(results: Any) -> str:
         f"{results.similarity}"
     ]
     calibration = results.calibration
-    if calibration is None:
+    if results.uncalibrated:
         lines.append(f"no probabilities: {results.uncalibrated}")
-    elif results.nothing_fits:
+    elif calibration is not None and results.nothing_fits:
         lines.append(
             f"nothing fits: no hit reaches the threshold {calibration.threshold:.2f} (above it, "
             f"{calibration.precision:.0%} of the best hits are relevant)"
         )
     for rank, hit in enumerate(results.hits, 1):
-        place = hit.media.get(results.to) or next(iter(hit.media.values()), "")
-        when = "" if hit.moment is None else f"at {hit.moment.seconds:.1f} s"
-        shown = "  ".join(filter(None, (hit.id.replace("\n", " "), hit.item.label, place, hit.range, when)))
+        place = hit.media.get(next(iter(hit.ranks), results.to)) or next(iter(hit.media.values()), "")
+        ranks = ", ".join(f"{modality} {position}" for modality, position in hit.ranks.items())
+        more = ("" if hit.moment is None else f"at {hit.moment.seconds:.1f} s", ranks)
+        words = "" if hit.item.caption is None else hit.item.caption.text
+        shown = "  ".join(filter(None, (hit.id.replace("\n", " "), words, hit.item.label, place, hit.range, *more)))
         chance = "" if hit.probability is None else f"{hit.probability:>5.0%}  "
         lines.append(f"{rank:>4}  {hit.score:>9.4f}  {chance}{shown}")
     return "\n".join(lines)

@@ -10,13 +10,12 @@ from typing import Literal
 from aadml.data.layouts.arrays_on_disk import read_class_names
 from aadml.data.layouts.released import RELEASED, like_released, write_split_keys
 from aadml.data.reading import SYNTHETIC, Views, open_data
-from aadml.data.splitting.division import divide, shares_of, with_other_splits
+from aadml.data.splitting.division import divided
 from aadml.data.splitting.split_duplicates import without_duplicates
 from aadml.data.splitting.splits import without_classes, without_incomplete_classes
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, write_features
 from aadml.feature_extraction.ground.atomic import refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.manifest import SPLITS
 
 
 def convert(
@@ -80,7 +79,7 @@ def convert(
     )  # fmt: skip
     steps: list[Callable[[FeatureFile], tuple[FeatureFile, list[str]]]] = []
     if split is not None:
-        content = _divided(content, split, seed)
+        content = divided(content, split, seed)
     if first_label:
         steps.append(_with_first_labels)
     if drop_duplicates is not None:
@@ -110,20 +109,6 @@ def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> Feat
     content = like_released(open_data(source))
     write_split_keys(target, content)
     return content
-
-
-def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
-    """Return the clips with random splits; the provenance has a note."""
-    kind, _, shares = rule.partition(":")
-    if kind != "random":
-        raise InputError(
-            f"--split {rule} is not a random division; write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2"
-        )
-    labels = [() if label == UNLABELLED else (content.class_names[label],) for label in content.labels]
-    splits = tuple(divide(labels, content.ids, shares_of(shares), seed))
-    counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)
-    note = f"the split was drawn at random ({shares}, seed {seed}): {counts}"
-    return with_other_splits(content, splits, note)
 
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:

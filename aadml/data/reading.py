@@ -13,6 +13,7 @@ from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.arrays_on_disk import assemble
 from aadml.data.layouts.layout import Layout
 from aadml.data.layouts.wrong_kind_hints import wrong_kind_hint
+from aadml.data.splitting.division import divided
 from aadml.data.synthetic import synthetic_by_name
 from aadml.feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
 from aadml.feature_extraction.foreign import hdf5_keys, npz_keys
@@ -25,6 +26,9 @@ FEATURE_FILE = "feature-file"
 
 COLUMNS = "columns"
 """The layout of npz files with one array per modality."""
+
+PAIRS_SPLIT = "random:0.7/0.1/0.2"
+"""Division of pairs that have neither labels nor splits; drawn with seed 0, and therefore equal in every command."""
 
 Views = Mapping[str, str] | Sequence[str] | None
 """View of each modality: {"flow": VIEW}, or ["flow=VIEW"]."""
@@ -55,7 +59,8 @@ def open_data(
         text: the view of text, if the layout does not define it.
         views: views of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of their values; by default the values.
-        undivided: accept a file without splits; all of its clips count as train.
+        undivided: accept a file without splits; all of its clips count as train. Otherwise clips with neither labels
+            nor splits are divided by PAIRS_SPLIT, and clips with labels need splits.
 
     Returns:
         The whole content, checked; labels are 0..C-1. Its provenance lists the changes as `notes`.
@@ -83,7 +88,9 @@ def open_data(
     if not reader.takes_views:
         _refuse_unused(place, f"the layout {name} has", chosen)
     arrays = reader.read(place, named)
-    return with_official_validation(assemble(place, reader.name, arrays, class_names, undivided=undivided))
+    pairs = arrays.splits is None and arrays.labels is None and not undivided
+    content = assemble(place, reader.name, arrays, class_names, undivided=undivided or pairs)
+    return with_official_validation(divided(content, PAIRS_SPLIT, seed=0) if pairs else content)
 
 
 def _refuse_unused(place: str | os.PathLike[str], owner: str, options: Mapping[str, str]) -> None:

@@ -88,7 +88,7 @@ def one_modality_alone(case: Case) -> Outcome:
     requests = {}
     for number, modality in enumerate(case.clips.modalities):
         clips = case.clips.select(torch.arange(max(len(case.clips) - number, 1)))
-        requests[modality] = replace(clips, features={modality: clips[modality]})
+        requests[modality] = clips.keeping([modality])
     after = {m: (vectors, case.reference[m]) for m, vectors in case.embed_each(requests).items()}
     alone = {m: torch.cat([_as_wide(vectors, rows), rows[len(vectors) :]]) for m, (vectors, rows) in after.items()}
     return _unchanged(case, alone, "each modality was embedded without the other")

@@ -28,6 +28,9 @@ from aadml.search.index import Index
 from aadml.search.results import Found
 from aadml.search.uploads import ClientLimits, uploaded
 
+ALL = "all"
+"""Value of `to` for words that search every modality."""
+
 MOST_HITS, MOST_PREVIEWS = 100, 8
 
 
@@ -91,7 +94,8 @@ class Service:
 
     async def like(self, request: Request) -> Response:
         """Search by a clip of the index."""
-        _, to, k, where = _query(request)
+        _, _, k, where = _query(request)
+        to = _modality(request.query_params.get("to"))
         number, modality = _number(request.query_params.get("number", "")), _modality(request.query_params.get("from"))
         return await self._found(lambda: self._index.like(number, modality, to=to, k=k, where=where))
 
@@ -128,12 +132,14 @@ class Service:
         return _json({**results.facts_to_json(), "uncalibrated": results.uncalibrated, "hits": hits})
 
 
-def _query(request: Request) -> tuple[str, Modality, int, str | None]:
+def _query(request: Request) -> tuple[str, Modality | None, int, str | None]:
+    """Return the kind of a query, the modality that is searched (None for all), k and the condition."""
     values = request.query_params
     k = _number(values.get("k", "12"))
     if not 1 <= k <= MOST_HITS:
         raise HTTPException(400, f"k is {k}; pass a whole number from 1 to {MOST_HITS}")
-    return values.get("kind", ""), _modality(values.get("to")), k, values.get("where") or None
+    kind, to = values.get("kind", ""), values.get("to")
+    return kind, None if (kind, to) == ("text", ALL) else _modality(to), k, values.get("where") or None
 
 
 def _number(text: str) -> int:

@@ -18,6 +18,7 @@ from aadml.feature_extraction.jobs.job import choose_extractors, named_extractor
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.facts import fingerprint
 from aadml.model.model import Model
+from aadml.search.captions import Known, known_items
 from aadml.search.checksums import check_all
 from aadml.search.encoders import (
     IndexEncoder,
@@ -30,9 +31,8 @@ from aadml.search.encoders import (
 )
 from aadml.search.facts import IndexFacts, SourceRecord, StateRecord, located, near, read_facts
 from aadml.search.fit_calibration import calibrate_index, check_widths, other_clips
-from aadml.search.items import digests_of
 from aadml.search.raw_media import of_raw_media
-from aadml.search.sources import IndexSource, Work, accepted, is_media, is_readable, of_features, of_media
+from aadml.search.sources import IndexSource, Work, accepted, has_texts, is_media, is_readable, of_features, of_media
 from aadml.search.store import connect, only_writer, reading
 from aadml.search.updates import Changes, write
 
@@ -103,7 +103,7 @@ def build(
     _refuse_idle(extraction, allow_other_features, has_model=model is not None, of_media=of_media)
     _refuse_paths(source, calibrate, path)
     with only_writer(path) as folder:
-        facts, digests = _written(path, source) if path.exists() else (None, None)
+        facts, known = _written(path, source) if path.exists() else (None, None)
         origin = _origin(source, path, media, moments, facts)
         encoder = _encoder(path, model, extraction, facts)
         if calibrate is not None and encoder is not None:
@@ -119,7 +119,7 @@ def build(
                 other_clips(encoder, calibrate)
         if facts is None:
             facts = IndexFacts(origin, encoder.record(path.parent), StateRecord(1, encoder.similarity))
-        changes = write(path, replace(facts, source=origin), clips, encoder, digests)
+        changes = write(path, replace(facts, source=origin), clips, encoder, known)
         calibrate_index(path, calibrate, encoder, precision, on_note)
         if not of_media:
             shutil.rmtree(folder, ignore_errors=True)  # contains only the lock
@@ -147,19 +147,19 @@ def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_mod
         raise InputError("index: allow_other_features applies to a feature file and a model; pass a file and a model")
 
 
-def _written(path: Path, source: str | Path) -> tuple[IndexFacts, dict[str, bytes]]:
-    """Return the facts of an index and the digests of its items.
+def _written(path: Path, source: str | Path) -> tuple[IndexFacts, Known]:
+    """Return the facts of an index and its items.
 
     Raises:
         InputError: the index is damaged, or has another source.
     """
     with closing(connect(path)) as database, reading(database, path):
         check_all(database)
-        facts, digests = read_facts(database, path), digests_of(database)
+        facts, known = read_facts(database, path), known_items(database)
     before = located(facts.source.path, path.parent)
     if near(before, path.parent) != near(source, path.parent):
         raise InputError(f"{path}: is the index of {before}, not of {source}; pass another output, or remove the index")
-    return facts, digests
+    return facts, known
 
 
 def _origin(
@@ -205,7 +205,7 @@ def _of_media(
             )
         return of_raw_media(place, path, encoder, work)
     if encoder is not None:
-        return of_media(place, path, extractors_of(encoder), work)
+        return of_media(place, path, extractors_of(encoder, texts=has_texts(place)), work)
     extractors = choose_extractors(extraction.names, extraction.options, extraction.weights)
     if calibrate is not None:
         widths = {extractor.modality: extractor.dimension for extractor in extractors}

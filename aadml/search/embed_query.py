@@ -38,12 +38,12 @@ def embed_query(encoder: IndexEncoder, inputs: Mapping[str, QueryInput | None], 
     ((kind, value),) = passed.items()
     if kind != "clip":
         check(encoder, kind, to)
-        return {kind: _embedded(encoder, kind, value)}
+        return {kind: _embedded(encoder, kind, value, to)}
     vectors, errors = dict[Modality, Tensor](), list[InputError]()
     for modality in MODALITIES[:2]:
         if encoder.can_query(modality, to) and may_have(str(value), modality):
             try:
-                vectors[modality] = _embedded(encoder, modality, value)
+                vectors[modality] = _embedded(encoder, modality, value, to)
             except InputError as error:
                 errors.append(error)
     if errors and not vectors:
@@ -72,11 +72,11 @@ def check(encoder: IndexEncoder, modality: Modality, to: Modality) -> None:
     raise InputError(f"{modality}: the model of the index does not embed this modality; choose from {known}")
 
 
-def _embedded(encoder: IndexEncoder, modality: Modality, value: QueryInput) -> Tensor:
+def _embedded(encoder: IndexEncoder, modality: Modality, value: QueryInput, to: Modality) -> Tensor:
     if isinstance(value, str | Path):
         if modality == "text" and not str(value).strip():
             raise InputError("--text: no words were passed; pass at least one word")
-        return embed_media(encoder, modality, [str(value)])
+        return embed_media(encoder, modality, [str(value)], to)
     rows, _ = to_rows(value, modality)
     # a query by text is compared with other modalities if no item has text
     width = encoder.facts.dimensions.get(modality, rows.shape[-1])

@@ -86,24 +86,21 @@ class PlainEncoder:
         if to not in self.facts.modalities:
             return False
         space = self.space(to)
-        return modality == to or (space is not None and self.space(modality) == space)
+        shared = space is not None and modality in space.modalities
+        return modality == to or (shared and (modality not in self.facts.modalities or self.space(modality) == space))
 
     def space(self, modality: Modality) -> SharedSpace | None:
         """Return the space of the vectors of a modality; None if no tower computes the vectors."""
-        if modality in self.facts.modalities:
-            return shared_space(self.facts.features.get(modality) or {}, modality)
-        spaces = (self.space(m) for m in self.facts.modalities)
-        return next((space for space in spaces if space and modality in space.modalities), None)
+        return shared_space(self.facts.features.get(modality) or {}, modality)
 
-    def other_tower(self, modality: Modality) -> Extractor:
-        """Build the tower of a modality that no item has, from the model that embedded the items.
+    def other_tower(self, modality: Modality, to: Modality) -> Extractor:
+        """Build the tower of a modality that no item has, from the model that embedded the items of `to`.
 
         Raises:
             InputError: the model is not found, or its weights have changed.
         """
-        space = self.space(modality)
-        indexed = next(m for m in self.facts.modalities if self.space(m) == space)
-        source = nested(self.facts.features[indexed], "source")
+        space = self.space(to)
+        source = nested(self.facts.features[to], "source")
         built = extractor(f"hf-{modality}", modality, dict(source))
         if space is None or built.parameters.get("weights") != space.weights:
             raise InputError(
@@ -114,7 +111,7 @@ class PlainEncoder:
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
         """Scale n items of one modality (n, d) -> (n, d) float32; vectors of a shared space are not scaled."""
-        if self.space(modality) is not None:
+        if modality not in self.facts.modalities or self.space(modality) is not None:
             assert isinstance(features, Tensor)
             return features.float()
         return cast(Tensor, self.scaling.features(features, modality))
@@ -184,19 +181,22 @@ def plain_encoder(features: Mapping[str, JsonObject], dimensions: Mapping[str, i
     return PlainEncoder(facts, scaling)
 
 
-def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str]) -> Tensor:
-    """Embed n media files, or n captions if the modality is text; return (n, e)."""
-    if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities and encoder.space(modality):
-        return extract_items(encoder.other_tower(modality), paths)
+def embed_media(encoder: IndexEncoder, modality: Modality, paths: Sequence[str], to: Modality) -> Tensor:
+    """Embed n media files, or n captions if the modality is text, as queries for items of `to`; return (n, e)."""
+    if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities:
+        return extract_items(encoder.other_tower(modality, to), paths)
     with trusting(_is_trusted(encoder)):
         features = media_features(encoder.facts, modality, paths)
     return encoder.embed(features, modality)
 
 
-def extractors_of(encoder: IndexEncoder) -> list[Extractor]:
-    """Build the extractors of an encoder's features."""
+def extractors_of(encoder: IndexEncoder, *, texts: bool) -> list[Extractor]:
+    """Build the extractors of an encoder's features; that of text, if its origin is known, only if `texts`."""
+    facts = encoder.facts
     with trusting(_is_trusted(encoder)):
-        modalities = [m for m, width in encoder.facts.dimensions.items() if width and m != "text"]
+        modalities = [
+            m for m, width in facts.dimensions.items() if width and (m != "text" or (texts and facts.features.get(m)))
+        ]
         return [extractor_of(encoder.facts, m) for m in modalities]
 
 

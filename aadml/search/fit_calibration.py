@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.feature_extraction.ground.strings import Note
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
+from aadml.search.captions import as_clips, clips_of_captions
 from aadml.search.checksums import ItemChecks
 from aadml.search.encoders import IndexEncoder
 from aadml.search.exact_search import Gallery
@@ -61,11 +62,13 @@ class IndexContent:
         galleries: numbers and vectors of the items, by modality.
         labels: number of an item -> its class.
         encoder: encoder of the index.
+        clips: number of a caption -> number of its clip.
     """
 
     galleries: Galleries
     labels: Mapping[int, str]
     encoder: IndexEncoder
+    clips: dict[int, int] = field(default_factory=dict)
 
 
 def calibrate_index(
@@ -92,7 +95,8 @@ def calibrate_index(
         if record == before:
             return
         ItemChecks(database).check_all()
-        index = IndexContent(galleries_of(database, encoder.similarity), labels_of(database), encoder)
+        galleries = galleries_of(database, encoder.similarity)
+        index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))
         numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
     curves = _curves(index, queries, precision, str(data or OF_INDEX), on_note or (lambda _: None))
@@ -131,10 +135,13 @@ def _checksum(data: str) -> str | None:
 
 
 def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> ValidationQueries:
-    for indexed, _ in index.galleries.values():
+    clips = {m: as_clips(rows, index.clips) for m, (rows, _) in index.galleries.items()}
+    for indexed in clips.values():
         numbers = np.intersect1d(numbers, indexed)
     numbers = _drawn(numbers, index)
-    vectors = {m: g.vectors[torch.from_numpy(_places(rows, numbers))] for m, (rows, g) in index.galleries.items()}
+    vectors = {
+        m: gallery.vectors[torch.from_numpy(_places(clips[m], numbers))] for m, (_, gallery) in index.galleries.items()
+    }
     return ValidationQueries(vectors, tuple(index.labels.get(int(n), "") for n in numbers), numbers)
 
 
@@ -170,11 +177,15 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
     """Return the validation clips of a feature file as queries."""
     source = other_clips(index.encoder, place)
     assert source.content is not None
-    rows = _drawn(source.content.rows("valid"), index)
+    rows, clips = source.content.rows("valid"), source.clips()
+    for items in source.present.values():
+        rows = np.intersect1d(rows, clips[items.rows])
+    rows = _drawn(rows, index)
     vectors: dict[Modality, Tensor] = {}
     for modality, items in source.present.items():
         if len(rows):
-            vectors[modality] = index.encoder.embed(items.features[torch.from_numpy(rows)], modality)
+            places = torch.from_numpy(_places(clips[items.rows], rows))
+            vectors[modality] = index.encoder.embed(items.features[places], modality)
     return ValidationQueries(vectors, tuple(source.items[n].label for n in rows), np.full(len(rows), -1))
 
 
@@ -213,7 +224,7 @@ def _drawn(clips: NDArray[np.int64], index: IndexContent) -> NDArray[np.int64]:
 
 
 def _places(numbers: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    order = np.argsort(numbers)
+    order = np.argsort(numbers, kind="stable")
     return np.asarray(order[np.searchsorted(numbers, wanted, sorter=order)])
 
 
@@ -240,6 +251,7 @@ def _calibrated(
     """Fit the calibration of one kind of query; without classes, a hit fits only if it is the clip of the query."""
     modalities, to = kind
     numbers, gallery = index.galleries[to]
+    numbers = as_clips(numbers, index.clips)
     if not classes and not np.isin(queries.numbers, numbers).all():
         return None
     labels = np.asarray([index.labels.get(int(n), "") for n in numbers], dtype=object)

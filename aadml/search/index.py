@@ -22,6 +22,7 @@ from aadml.model.model import Model
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
+from aadml.search.captions import as_clips, clips_of_captions
 from aadml.search.checksums import ItemChecks, check_facts
 from aadml.search.embed_query import check, embed_query
 from aadml.search.encoders import IndexEncoder, load_encoder
@@ -30,6 +31,7 @@ from aadml.search.export import export
 from aadml.search.facts import IndexFacts, located, read_facts
 from aadml.search.filters import SECONDS, Value, matching, searchable_columns
 from aadml.search.fit_calibration import Query, read_calibrations, why_uncalibrated
+from aadml.search.fusion import DEPTH, fused
 from aadml.search.items import Galleries, galleries_of, items_of
 from aadml.search.results import Found, Hit
 from aadml.search.store import Item, connect, reading
@@ -52,6 +54,7 @@ class _State:
         items: verification of the items.
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
+        clips: number of a caption -> number of its clip.
         filters: rows of a gallery that meet a condition, for the latest conditions.
     """
 
@@ -60,6 +63,7 @@ class _State:
     items: ItemChecks
     galleries: Galleries
     calibrations: dict[Query, Calibration]
+    clips: dict[int, int]
     filters: dict[tuple[Modality, Where], NDArray[np.int64]] = field(default_factory=dict)
 
 
@@ -74,7 +78,8 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     facts = read_facts(database, path)
     galleries = galleries_of(database, facts.state.similarity)
     calibrations = read_calibrations(facts.calibration, path)
-    return _State(version, facts, ItemChecks(database), galleries, calibrations)
+    checks, clips = ItemChecks(database), clips_of_captions(database)
+    return _State(version, facts, checks, galleries, calibrations, clips)
 
 
 def _version(database: sqlite3.Connection) -> int:
@@ -206,7 +211,7 @@ class Index:
         return tuple(self._state.galleries)
 
     def counts(self) -> dict[str, int]:
-        """Return the number of vectors of each modality."""
+        """Return the number of vectors of each modality; each of several captions has a vector."""
         return {m: len(numbers) for m, (numbers, _) in self._state.galleries.items()}
 
     def columns(self) -> list[str]:
@@ -248,7 +253,9 @@ class Index:
             visual: a picture or a video: the path of a file, or features (d,).
             clip: a video; the scores of its sound and its picture are averaged.
             text: words, if the model reads words, or features (d,).
-            to: modality of the items; optional if the index has only one modality.
+            to: modality of the items; optional if the index has only one modality. Words without `to` search every
+                modality that can be compared with words, also if each has a pretrained model of its own. The clips are
+                ranked by their largest probability if every modality has probabilities, else by reciprocal rank fusion.
             k: number of items.
             where: an SQL condition on the columns of the items, such as "label = 'dog'".
             parameters: a value for each `?` in the condition.
@@ -258,18 +265,28 @@ class Index:
                 condition is invalid.
         """
         self.refresh()
-        target = self._target(to)
-        with trusting(self._trust_code), named_in(self.path):
-            vectors = embed_query(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
-        return self.nearest(vectors, target, k=k, where=where, parameters=parameters)
+        inputs = {"audio": audio, "visual": visual, "clip": clip, "text": text}
+        targets = [self._target(to)] if to or text is None else self._compared_with("text")
+        depth = k if len(targets) == 1 else max(k, DEPTH)
+        results = []
+        for target in targets:
+            with trusting(self._trust_code), named_in(self.path):
+                vectors = embed_query(self.encoder, inputs, target)
+            results.append(self.nearest(vectors, target, k=depth, where=where, parameters=parameters))
+        return results[0] if len(results) == 1 else fused(results, k)
 
     @checked_call
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
-        """Return the k items that fit an item of the index best; the results may contain that item."""
+        """Return the k items that fit an item of the index best; the results may contain that item.
+
+        A caption stands for its clip in other modalities, and a clip for its first caption.
+        """
         with self._lock:
             self.refresh()
             numbers, gallery = self._gallery(modality)
             place = np.flatnonzero(numbers == number)
+            if not len(place) and (clips := self._state.clips):
+                place = np.flatnonzero(as_clips(numbers, clips) == clips.get(number, number))[:1]
             if not len(place):
                 raise InputError(
                     f"clip number {number} is not in this index or has no {modality}; pass the number of a hit"
@@ -373,6 +390,11 @@ class Index:
             known = ", ".join(self._state.galleries) or "no modality"
             raise InputError(f"{modality}: this index has no {modality} vectors; choose from {known}")
         return self._state.galleries[modality]
+
+    def _compared_with(self, modality: Modality) -> list[Modality]:
+        """Return the modalities that can be compared with queries of a modality; if none can, the first."""
+        comparable = [target for target in self.modalities if self.encoder.can_query(modality, target)]
+        return comparable or [self._target(next(iter(self.modalities), None))]
 
     def _target(self, to: Modality | None) -> Modality:
         if to is None and len(self.modalities) != 1:

@@ -25,11 +25,6 @@ def labels_of(database: sqlite3.Connection) -> dict[int, str]:
     return dict(database.execute("SELECT number, label FROM item"))
 
 
-def digests_of(database: sqlite3.Connection) -> dict[str, bytes]:
-    """Read the digests of the items by id."""
-    return dict(database.execute("SELECT id, digest FROM item"))
-
-
 def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[Item]:
     """Read items by their numbers, in that order.
 

@@ -16,15 +16,16 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.waveforms import Waveforms
+from aadml.feature_extraction.feature_file import Texts
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
-from aadml.feature_extraction.manifest import Row
+from aadml.feature_extraction.manifest import Row, is_text
 from aadml.model.media import raw_media
-from aadml.search.encoders import ModelEncoder
+from aadml.search.encoders import ModelEncoder, embed_media
 from aadml.search.sources import IndexSource, Present, Work, listed, may_have, readable
 
-_BATCH = 16
+_BATCH, _TEXTS = 16, 256
 
 
 def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> IndexSource:
@@ -49,7 +50,21 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
             if embedded:
                 values = np.stack([np.frombuffer(vectors[keys[n]], dtype="<f4") for n in embedded])
                 present[modality] = Present(np.asarray(embedded, dtype=np.int64), torch.from_numpy(values))
-    return readable(IndexSource(items, present, failures=tuple(failures), embedded=True), place)
+    source = IndexSource(items, present, failures=tuple(failures), embedded=True)
+    return readable(_with_texts(source, manifest.rows, encoder), place)
+
+
+def _with_texts(source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder) -> IndexSource:
+    """Embed the texts of the rows of a manifest, if the model reads words."""
+    texts = [
+        (n, words) for n, row in enumerate(rows) for name, words in row.media.items() if is_text(name) and words.strip()
+    ]
+    if not texts or "text" not in encoder.facts.modalities:
+        return source
+    places, words = zip(*texts, strict=True)
+    vectors = [embed_media(encoder, "text", words[n : n + _TEXTS], "text") for n in range(0, len(words), _TEXTS)]
+    values = torch.cat(vectors).numpy().astype(np.float32)
+    return source.with_texts(Texts(values, np.asarray(places, dtype=np.int64)))
 
 
 def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[int, str], list[Failure]]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.json_values import JsonObject
@@ -23,6 +23,7 @@ class Hit:
         probability: probability that the hit fits; None if the index has no calibration of such queries.
         media: modality -> path of the file; empty if unknown.
         moment: the stretch that fits the query best; None if the index has no moments of the clip.
+        ranks: modality -> rank of the clip, best first, if a query searched several modalities; else empty.
     """
 
     item: Item
@@ -31,10 +32,11 @@ class Hit:
     probability: float | None
     media: Mapping[str, str]
     moment: Moment | None = None
+    ranks: Mapping[Modality, int] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
-        """Id of the clip."""
+        """Id of the item: that of the clip, or `CLIP#N` for caption N of a clip with several captions."""
         return self.item.id
 
     @property
@@ -50,9 +52,9 @@ class Found:
     Attributes:
         hits: best first; equal scores in the order of their ids.
         asked: modalities of the query that were compared.
-        to: modality of the items.
+        to: modality of the items; several modalities are joined by "+".
         among: number of items that were searched.
-        similarity: similarity of the vectors, by name.
+        similarity: similarity of the vectors, or "reciprocal rank" or "probability" for several modalities.
         calibration: calibration of the probabilities; None if there are no probabilities.
         uncalibrated: reason why there are no probabilities, in a few words; empty if there are probabilities.
     """
@@ -92,7 +94,9 @@ class Found:
         return {
             "rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability, "label": hit.item.label,
             "split": hit.item.split, "columns": dict(hit.item.columns), "range": _times(hit.item.segment),
+            "caption": None if hit.item.caption is None else asdict(hit.item.caption),
             "moment": None if hit.moment is None else {"seconds": hit.moment.seconds, "score": hit.moment.score},
+            "ranks": dict(hit.ranks),
         }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from aadml.comparison.features import Modality
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES, media_files, utf8
 from aadml.data.reading import SYNTHETIC, open_data
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Timeline, read_features
+from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Texts, Timeline, read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.strings import Note
@@ -24,6 +24,7 @@ from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.jobs.windows import without_window
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
 from aadml.runs.model_data import check_features
+from aadml.search.captions import caption_items
 from aadml.search.encoders import IndexEncoder, ModelEncoder
 from aadml.search.facts import near
 from aadml.search.store import Item
@@ -64,6 +65,21 @@ class IndexSource:
     content: FeatureFile | None = None
     embedded: bool = False
 
+    def clips(self) -> NDArray[np.int64]:
+        """Return the position of the clip (n,) of each item."""
+        places = {item.id: place for place, item in enumerate(self.items)}
+        return np.asarray([places[item.clip] for item in self.items], dtype=np.int64)
+
+    def with_texts(self, texts: Texts) -> "IndexSource":
+        """Add the texts of the items; if any item has several texts, each text is an item of its own."""
+        texts, items, places = Texts.sorted(texts.values, texts.rows), self.items, texts.rows
+        if not texts.is_first.all():
+            captions = caption_items(items, texts)
+            places, items = len(items) + np.arange(len(captions), dtype=np.int64), (*items, *captions)
+        return replace(
+            self, items=items, present={**self.present, "text": Present(places, torch.from_numpy(texts.values))}
+        )
+
     def columns(self) -> dict[str, list[str]]:
         """Return the further columns of the items."""
         names = dict.fromkeys(name for item in self.items for name in item.columns)
@@ -91,6 +107,11 @@ def is_media(place: str | Path) -> bool:
     """Return whether a source is media for extraction: a manifest or a folder."""
     path = Path(place)
     return path.suffix.lower() == ".csv" or (path.is_dir() and bool(_files(path)))
+
+
+def has_texts(place: str | Path) -> bool:
+    """Return whether a source of media is a manifest with texts."""
+    return Path(place).is_file() and any(row.media.get("text") for row in read_manifest(place).rows)
 
 
 def is_readable(place: str | Path) -> bool:
@@ -125,7 +146,8 @@ def of_features(
         raise InputError(
             f"--moments: {place} has no features over time; extract features with `aadml extract --sequence`"
         )
-    return IndexSource(items, present, content.provenance, content=content)
+    source = IndexSource(items, present, content.provenance, content=content)
+    return source if content.texts is None else source.with_texts(content.texts)
 
 
 def accepted(
@@ -189,7 +211,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
     failures: list[Failure] = []
     for extractor in extractors:
         modality = extractor.modality
-        part = tuple(row for row in manifest.rows if may_have(row.media[modality], modality))
+        part = tuple(row for row in manifest.rows if may_have(row.media.get(modality, ""), modality))
         content, failed = _extracted(replace(manifest, rows=part), extractor, work) if part else (None, ())
         failures += [failure for failure in failed if failure.reason not in ABSENT.values()]
         if content is not None:
@@ -197,7 +219,10 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
             present[modality] = replace(_present(content, modality, moments=work.moments), rows=order)
             contents[modality] = content
     origins = {modality: content.provenance[modality] for modality, content in contents.items()}
-    return readable(IndexSource(items, present, origins, tuple(failures)), place)
+    source = IndexSource(items, present, origins, tuple(failures))
+    if "text" in contents and (texts := contents["text"].texts) is not None:
+        source = source.with_texts(Texts(texts.values, present["text"].rows[texts.rows]))
+    return readable(source, place)
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
@@ -232,7 +257,8 @@ def readable(source: IndexSource, place: str | Path) -> IndexSource:
         first = source.failures[:1]
         reason = "".join(f" ({failure.media}: {failure.reason}, {failure.detail})" for failure in first)
         raise InputError(f"{place}: none of {len(source.items)} clips can be read{reason}; check the media files")
-    rows = np.unique(np.concatenate([some.rows for some in source.present.values()]))
+    rows = np.concatenate([some.rows for some in source.present.values()])
+    rows = np.unique(np.concatenate([rows, source.clips()[rows]]))
     present = {m: replace(some, rows=np.searchsorted(rows, some.rows)) for m, some in source.present.items()}
     return replace(source, items=tuple(source.items[n] for n in rows), present=present)
 
@@ -260,7 +286,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def may_have(path: str, modality: str) -> bool:
-    """Return whether a file may have a modality, by the suffix of its name."""
+    """Return whether a file may have a modality, by the suffix of its name; a text is not a file."""
+    if modality == "text":
+        return bool(path)
     lacking = PICTURE_SUFFIXES if modality == "audio" else SOUND_SUFFIXES
     return bool(path) and Path(path).suffix.lower() not in lacking
 

@@ -26,6 +26,8 @@ from aadml.search.facts import IndexFacts, write_facts
 APPLICATION, VERSION = 0x61614D58, 2
 OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "rowid", "oid", "_rowid_")
 """Names that further columns cannot have."""
+CAPTION_COLUMNS = ("caption_of", "caption_number", "caption_text")
+"""Columns of captions: the id of the clip, the number of the caption, and its words if known."""
 
 Columns = Mapping[str, str]
 """Further column -> its SQL type: TEXT or NUMERIC."""
@@ -49,8 +51,23 @@ COMMIT;
 
 
 @dataclass(frozen=True)
+class Caption:
+    """Caption that is an item of an index.
+
+    Attributes:
+        clip: id of the clip.
+        number: number of the caption among those of the clip, from 1.
+        text: words; empty if the index does not know the words.
+    """
+
+    clip: str
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
 class Item:
-    """One clip of an index.
+    """One clip of an index, or one of several captions of a clip.
 
     Attributes:
         id: unique in the index.
@@ -73,6 +90,17 @@ class Item:
             return segment_of(self.columns)
         except ValueError:
             return WHOLE
+
+    @property
+    def caption(self) -> Caption | None:
+        """Caption that the item is; None if the item is a clip."""
+        clip, number, text = (self.columns.get(name, "") for name in CAPTION_COLUMNS)
+        return Caption(clip, int(number), text) if number else None
+
+    @property
+    def clip(self) -> str:
+        """Id of the clip: that of the item, or of the clip of a caption."""
+        return self.id if self.caption is None else self.caption.clip
 
 
 @dataclass(frozen=True)
@@ -272,7 +300,7 @@ def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns, blocks
     )
     if columns:
         empty = {"NUMERIC": None, "TEXT": ""}  # SQLite orders text above every number
-        values = (number, *(item.columns[name] or empty[kind] for name, kind in columns.items()))
+        values = (number, *(item.columns.get(name) or empty[kind] for name, kind in columns.items()))
         database.execute(f"INSERT INTO extra VALUES ({', '.join('?' * len(values))})", values)
     for name, vector in entry.vectors.items():
         content = np.ascontiguousarray(vector, dtype="<f4").tobytes()
@@ -310,8 +338,12 @@ def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
         if name.lower() in names:
             raise InputError(f"column '{name}': an index already has a column '{names[name.lower()]}'; rename '{name}'")
         names[name.lower()] = name
+    words = (CAPTION_COLUMNS[0], CAPTION_COLUMNS[2])
     numbers = {name: [*map(_NUMBER.fullmatch, filter(None, column))] for name, column in values.items()}
-    return {name: "NUMERIC" if matches and all(matches) else "TEXT" for name, matches in numbers.items()}
+    return {
+        name: "NUMERIC" if name not in words and matches and all(matches) else "TEXT"
+        for name, matches in numbers.items()
+    }
 
 
 def _renew_columns(database: sqlite3.Connection, columns: Columns) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.jobs.failures import Failure
 from aadml.search.best_moment import MomentVectors
+from aadml.search.captions import Known
 from aadml.search.encoders import IndexEncoder
 from aadml.search.facts import CalibrationRecord, IndexFacts
 from aadml.search.sources import IndexSource
@@ -26,9 +27,9 @@ class Changes:
     """Result of building or updating an index.
 
     Attributes:
-        items: number of items in the index.
+        items: number of clips in the index.
         new: number of clips that were added.
-        changed: number of clips whose content or columns changed.
+        changed: number of clips whose content, columns or captions changed.
         removed: number of clips that were removed.
         failures: files that could not be read.
         vectors: modality -> number of items that have a vector.
@@ -42,9 +43,7 @@ class Changes:
     vectors: Mapping[Modality, int]
 
 
-def write(
-    path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEncoder, before: Mapping[str, bytes] | None
-) -> Changes:
+def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEncoder, before: Known | None) -> Changes:
     """Update an index to the clips of a source, or create the index, and return the counts of changes.
 
     Args:
@@ -52,12 +51,12 @@ def write(
         facts: facts of the index before the change.
         source: clips of the source.
         encoder: encoder of the index.
-        before: id -> digest of the items in the index; None creates the index.
+        before: items of the index; None creates the index.
     """
     columns = columns_of(source.columns())
     digests = _digests(source, json.dumps(columns))
     names = [item.id for item in source.items]
-    known = before or {}
+    known = {} if before is None else before.digests
     wanted = [n for n, name in enumerate(names) if known.get(name) != digests[n]]
     removed = sorted(set(known) - set(names))
     entries = _entries(source, encoder, digests, wanted)
@@ -66,20 +65,26 @@ def write(
     elif wanted or removed:
         outdated = CalibrationRecord(data=facts.calibration.data)
         change(path, replace(facts, state=facts.state.next(), calibration=outdated), columns, removed, entries)
-    new = sum(names[n] not in known for n in wanted)
+    clips = [n for n in wanted if source.items[n].caption is None]
+    new = sum(names[n] not in known for n in clips)
+    gone = len(removed) if before is None else len({*removed} - before.captions)
     counts = {m: len(some.rows) for m, some in source.present.items()}
-    return Changes(len(names), new, len(wanted) - new, len(removed), source.failures, counts)
+    items = sum(item.caption is None for item in source.items)
+    return Changes(items, new, len(clips) - new, gone, source.failures, counts)
 
 
 def _digests(source: IndexSource, columns: str) -> list[bytes]:
-    """Return the digest of the columns, media and features of each item."""
+    """Return the digest of the columns, media and features of each item; that of a clip includes its captions."""
     digests = [hashlib.sha256(columns.encode()) for _ in source.items]
     for digest, item in zip(digests, source.items, strict=True):
         content = [item.id, item.split, item.label, sorted(item.media.items()), sorted(item.columns.items())]
         digest.update(json.dumps(content).encode())
+    clips = source.clips()
     for modality, some in source.present.items():
         values = some.features.numpy()
         for row, place in enumerate(some.rows):
+            if source.items[place].caption is not None:
+                digests[clips[place]].update(values[row].tobytes())
             if some.timeline is not None:
                 digests[place].update(b"moments")
             digests[place].update(modality.encode() + values[row].tobytes())

@@ -34,6 +34,7 @@ def compare(
     methods: Sequence[str] | str | None = None,
     losses: Sequence[str] | str | None = None,
     config: str | None = None,
+    modalities: Sequence[str] | str | None = None,
     settings: Settings = (),
     max_epochs: int | None = None,
     with_controls: bool = True,
@@ -61,6 +62,7 @@ def compare(
         losses: "all", or names of losses, as a list or separated by commas; each loss is run with and without
             anchor-aware proxies.
         config: config whose metric loss each loss replaces.
+        modalities: modalities of the data to compare, as a list or separated by commas; None for all.
         settings: values of any keys of the config, as "key=value"; a note names the rows that lack a key.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: whether anchor-aware rows have control rows.
@@ -96,9 +98,9 @@ def compare(
             f"--config {config} applies only to losses, as each method has a config of its own; pass --losses as well"
         )
     place = data_location(data) if data else _sample(note)
-    shared = RowSettings(
-        place, Overrides(dict(setting_pairs(settings))), max_epochs, config, with_controls, with_rivals
-    )
+    chosen = [] if modalities is None else [("modalities", listed(modalities))]
+    overrides = Overrides(dict([*chosen, *setting_pairs(settings)]))
+    shared = RowSettings(place, overrides, max_epochs, config, with_controls, with_rivals)
     execution = Execution(
         folder=Path(output) if output else Path("comparisons") / _name(*names, shared, trials),
         workers=workers, shard=shards, merge=merge, work=work, note=note, command=command,

@@ -100,8 +100,13 @@ def test_two_arrays_of_any_name_are_the_modalities_that_they_are_named_for(tmp_p
     assert np.array_equal(content.features["audio"], a)
     assert np.array_equal(content.features["visual"], v)
     assert content.class_names == ()
+    assert set(content.splits) == {"train"}
+    drawn = open_data(tmp_path / "x.npz", audio="a", visual="v")  # neither labels nor splits
+    assert [drawn.splits.count(part) for part in ("train", "valid", "test")] == [14, 2, 4]
+    assert any("drawn at random (0.7/0.1/0.2, seed 0)" in note for note in drawn.notes())
+    np.savez(tmp_path / "y.npz", audio=a, visual=v, label=np.arange(20) % 2)
     with pytest.raises(InputError, match=r"has no 'split'.*--split random:0\.7/0\.1/0\.2"):
-        open_data(tmp_path / "x.npz", audio="a", visual="v")
+        open_data(tmp_path / "y.npz")
     with pytest.raises(InputError):
         open_data(tmp_path / "x.npz", audio="a", visual="w", undivided=True)
 

@@ -110,9 +110,11 @@ def test_it_writes_nothing(site):
 
 
 def test_words_without_a_model_that_reads_are_refused(site):
-    status, content, _ = site.ask("/search?kind=text&text=rain&to=audio", "POST")
-    assert status == 400
-    assert "does not read words" in json.loads(content)["error"]
+    for to in ("audio", "all"):
+        status, content, _ = site.ask(f"/search?kind=text&text=rain&to={to}", "POST")
+        assert status == 400
+        assert "does not read words" in json.loads(content)["error"]
+    assert site.ask("/like?number=1&from=audio&to=all")[0] == 400
 
 
 def test_items_are_read_outside_the_event_loop(site, monkeypatch):

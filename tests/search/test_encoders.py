@@ -12,6 +12,7 @@ from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 from tests.feature_extraction.hub import tiny
+from tests.sound_files import tone, write_wav
 
 pytest.importorskip("transformers")
 
@@ -94,3 +95,27 @@ def test_sounds_and_texts_of_one_feature_file_ask_for_each_other(tmp_path):
         scores = texts @ sounds[0] / np.linalg.norm(texts, axis=1) / np.linalg.norm(sounds[0])
         np.testing.assert_allclose([hit.score for hit in found.hits], np.sort(scores)[::-1], atol=1e-5)
         assert index.search(text="rain", to="audio", k=3).among == len(index)
+
+
+def test_words_search_the_sounds_of_one_model_and_the_pictures_of_another(pictures, clip_model, tmp_path):
+    clap_model = tiny.written("clap", tmp_path / "clap")
+    folder = shutil.copytree(pictures, tmp_path / "media")
+    for number in range(4):
+        write_wav(folder / f"{number}.wav", tone(200 * (number + 1)), 8000)
+    index = Index.build(folder, tmp_path / "i", audio=f"hf:{clap_model}", visual=f"hf:{clip_model}", workers=1)
+    single = {to: index.search(text=WORDS, to=to, k=10) for to in ("audio", "visual")}
+    for to, model in (("audio", clap_model), ("visual", clip_model)):
+        words = extract_items(model, "text", [WORDS])[0]
+        item = extract_items(model, to, [single[to].hits[0].media[to]])[0]
+        cosine = item @ words / np.linalg.norm(item) / np.linalg.norm(words)
+        assert abs(single[to].hits[0].score - cosine) < 1e-5
+    found = index.search(text=WORDS, k=4)
+    assert (found.to, found.similarity, found.among) == ("audio+visual", "reciprocal rank", 10)
+    firsts = [{to: 1} for to in single] + [{to: 2} for to in single]
+    assert sorted(map(str, (hit.ranks for hit in found.hits))) == sorted(map(str, firsts))
+    assert [hit.score for hit in found.hits] == [1 / 61, 1 / 61, 1 / 62, 1 / 62]
+    assert {hit.id for hit in found.hits[:2]} == {results.hits[0].id for results in single.values()}
+    with pytest.raises(InputError, match="audio to visual"):
+        index.search(audio=folder / "0.wav", to="visual")
+    with pytest.raises(InputError, match="--to is missing"):
+        index.search(audio=folder / "0.wav")

@@ -7,8 +7,9 @@ from contextlib import closing
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.search.captions import known_items
 from aadml.search.facts import read_facts
-from aadml.search.items import digests_of, items_of, vectors_of
+from aadml.search.items import items_of, vectors_of
 from aadml.search.store import Entry, Item, connect, create, reading
 from tests.search.small_index import FACTS, read
 
@@ -17,7 +18,7 @@ def test_what_is_written_is_read_in_the_order_of_the_ids(index):
     assert read(index) == (["a", "b", "c"], [1, 2, 3])
     with closing(connect(index)) as database:
         assert read_facts(database, index) == FACTS
-        assert digests_of(database) == {"a": b"a1", "b": b"b2", "c": b"c3"}
+        assert known_items(database).digests == {"a": b"a1", "b": b"b2", "c": b"c3"}
         (item,) = items_of(database, [1])
         assert item == Item("b", {"audio": "b.wav"}, "test", "dog", {"speaker": "ann", "year": "1999"})
         assert vectors_of(database, "visual") is None

@@ -73,3 +73,13 @@ def test_moments_are_refused_where_a_sound_is_heard_as_a_whole(tones, model, tmp
     with pytest.raises(InputError, match="--moments: this model embeds clips as a whole"):
         Index.build(tones, tmp_path / "i", model=model, moments=True)
     assert not (tmp_path / "i").exists()
+
+
+@pytest.mark.slow
+def test_captions_of_a_manifest_are_items(tones, model, tmp_path):
+    with Index.build(tones / "manifest.csv", tmp_path / "i", model=model) as index:
+        assert index.counts() == {"audio": 30, "text": 60}
+        hit = index.search(text="The number 7", to="text", where="caption_of = '7'", k=1).hits[0]
+        assert (hit.item.clip, hit.item.caption.number, hit.item.caption.text) == ("7", 2, "The number 7")
+        assert hit.score == pytest.approx(1)
+        assert index.update().changed == 0

@@ -7,7 +7,8 @@ from contextlib import closing
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.items import digests_of, items_of, vectors_of
+from aadml.search.captions import known_items
+from aadml.search.items import items_of, vectors_of
 from aadml.search.store import Entry, Item, change, columns_of, connect, create, only_writer, reading
 from tests.search.small_index import COLUMNS, FACTS, entry, matching_ids, read
 
@@ -54,12 +55,12 @@ def test_a_failed_change_changes_nothing(index):
 
 def test_a_reader_sees_one_state_while_a_change_is_written(index):
     with closing(connect(index)) as database, reading(database, index):
-        before = digests_of(database)
+        before = known_items(database)
         writer = threading.Thread(target=change, args=(index, FACTS, COLUMNS, ["a", "b"], [entry("d", 4)]))
         writer.start()
         writer.join(timeout=30)
         assert not writer.is_alive()
-        assert digests_of(database) == before
+        assert known_items(database) == before
         assert vectors_of(database, "audio")[1][:, 0].tolist() == [1, 2, 3]
     assert read(index) == (["c", "d"], [3, 4])
 

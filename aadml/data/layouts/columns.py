@@ -9,12 +9,15 @@ as in the files that `aadml evaluate --embeddings` reads.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from aadml.data.layouts.arrays_on_disk import matrix, read_split_column, text
 from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
 from aadml.feature_extraction.feature_file import Texts, in_order
-from aadml.feature_extraction.feature_file.columns import PRESENT, read_columns
+from aadml.feature_extraction.feature_file.columns import PRESENT, TEXT_ROW, Columns, read_columns
 from aadml.feature_extraction.foreign import require_keys
 
 KEYS = ("audio", "visual", "label")
@@ -27,7 +30,7 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
     Raises:
         InputError: a key is missing, values are pickled, columns differ in length, or a split is unknown.
     """
-    columns = read_columns(path, views)
+    columns = _one_row_per_clip(read_columns(path, views))
     arrays, beside, present = columns.features, columns.beside, columns.present
     modalities = in_order(arrays)
     if len(modalities) < 2:
@@ -54,6 +57,42 @@ def read(path: Path, views: Mapping[str, str]) -> LayoutArrays:
         present=present,
         texts=texts,
         notes=[unused] if columns.left else [],
+    )
+
+
+def _one_row_per_clip(columns: Columns) -> Columns:
+    """Join rows of equal id, one for each caption, to one clip with several texts, as `aadml embed` writes them.
+
+    Columns are returned unchanged if ids are unique, or if rows of equal id differ in anything but the text.
+    """
+    names, words = columns.beside.get("id"), columns.features.get("text")
+    if (
+        names is None
+        or words is None
+        or words.ndim != 2
+        or TEXT_ROW in columns.beside
+        or names.shape != words.shape[:1]
+    ):
+        return columns
+    _, first, row = np.unique(names.astype(str), return_index=True, return_inverse=True)
+    if len(first) == len(names):
+        return columns
+    clips, clip = np.sort(first), np.argsort(np.argsort(first))[row]
+    others = {m: values for m, values in columns.features.items() if m != "text"}
+    masks = {m: columns.present.get(m, np.ones(len(names), dtype=bool)) for m in columns.features}
+    beside = {key: columns.beside[key] for key in _ROWS if key in columns.beside}
+    same = [values[clips][clip] == values for values in beside.values() if values.shape[:1] == names.shape]
+    for modality, values in others.items():
+        equal = values == values[clips][clip]
+        same.append((masks[modality] == 0) | equal.reshape(len(values), -1).all(axis=1))
+    if not all(np.all(values) for values in same) or not masks["text"][clips].any():
+        return columns
+    has = np.flatnonzero(masks["text"])
+    return replace(
+        columns,
+        features={**{m: values[clips] for m, values in others.items()}, "text": words[has]},
+        beside={**columns.beside, **{key: values[clips] for key, values in beside.items()}, TEXT_ROW: clip[has]},
+        present={m: mask[clips] for m, mask in columns.present.items() if m != "text"},
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import texts
 from aadml.feature_extraction.manifest import SPLITS
@@ -84,6 +84,29 @@ def with_other_splits(content: FeatureFile, splits: Sequence[str], note: str) ->
     origins = {name: content.provenance.get(name, {}) for name in content.features}
     provenance = {name: {**origin, "notes": [*texts(origin.get("notes")), note]} for name, origin in origins.items()}
     return replace(content, splits=tuple(splits), provenance=provenance)
+
+
+def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
+    """Return the clips with random splits; the provenance has a note.
+
+    Args:
+        content: the clips; their splits are ignored.
+        rule: "random:TRAIN/VALID/TEST" with the shares of the splits.
+        seed: seed of the draw.
+
+    Raises:
+        InputError: the rule is not a random division.
+    """
+    kind, _, shares = rule.partition(":")
+    if kind != "random":
+        raise InputError(
+            f"--split {rule} is not a random division; write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2"
+        )
+    labels = [() if label == UNLABELLED else (content.class_names[label],) for label in content.labels]
+    splits = tuple(divide(labels, content.ids, shares_of(shares), seed))
+    counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)
+    note = f"the split was drawn at random ({shares}, seed {seed}): {counts}"
+    return with_other_splits(content, splits, note)
 
 
 def _placed(

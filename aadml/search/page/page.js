@@ -24,7 +24,8 @@
   const kinds = () => [...new Set(facts.questions.map(([kind]) => kind))];
   const targets = () => {
     const kind = at("words").value.trim() ? "text" : at("kind").value;
-    choose(at("to"), facts.modalities.filter((to) => allowed(kind, to)), at("to").value);
+    const names = facts.modalities.filter((to) => allowed(kind, to));
+    choose(at("to"), kind === "text" && names.length > 1 ? [...names, "all"] : names, at("to").value);
   };
 
   const kindOf = (file) => {
@@ -67,7 +68,7 @@
       return `Nothing here fits. No hit reaches the threshold ${percent(threshold)} (above it, ${percent(precision)} of the best hits fit). `
         + `The nearest clips are shown. (${many})`;
     }
-    return found.calibration ? many : `${many}; no probabilities: ${found.uncalibrated}`;
+    return !found.uncalibrated ? many : `${many}; no probabilities: ${found.uncalibrated}`;
   };
   const percent = (chance) => `${Math.round(100 * chance)} %`;
 
@@ -88,7 +89,9 @@
     })();
   };
 
-  const card = (hit, to) => {
+  const card = (hit, target) => {
+    const ranks = Object.entries(hit.ranks);
+    const to = ranks.length ? ranks[0][0] : target;
     const item = make("li");
     item.dataset.number = hit.number;
     const figure = make("figure");
@@ -98,7 +101,8 @@
       : `probability ${percent(hit.probability)} (score ${hit.score.toFixed(4)})`;
     const when = hit.moment ? `best at ${hit.moment.seconds.toFixed(1)} s` : "";
     const range = hit.range ? `${hit.range[0]}-${hit.range[1] ?? ""} s` : "";
-    item.append(figure, id, make("p", [chance, hit.label, range, when].filter(Boolean).join(" · "), "facts"));
+    const words = hit.caption ? [make("p", hit.caption.text || `caption ${hit.caption.number}`)] : [];
+    item.append(figure, id, ...words, make("p", [chance, hit.label, range, when, ...ranks.map(([name, rank]) => `${name} ${rank}`)].filter(Boolean).join(" · "), "facts"));
     const columns = Object.entries(hit.columns);
     if (columns.length) {
       const details = make("details", "", "facts");

@@ -90,7 +90,7 @@ def test_several_texts_a_clip_are_read_in_both_ways(written):
     ("changes", "message"),
     [
         (
-            {"split": None},
+            {"split": None, "label": np.arange(105) % 3},
             "has no 'split'; add an array with train, valid or test for each clip, or draw one: `aadml convert",
         ),
         ({"text": np.ones((90, 4)), "text_row": np.full(90, 105)}, "but must hold 90 clip numbers from 0 to 104"),

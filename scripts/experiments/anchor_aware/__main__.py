@@ -21,6 +21,7 @@ from scripts.experiments.anchor_aware.finals import LOOKS
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("--data", multiple=True, type=click.Path(), metavar="F.h5", help="Features; repeatable, main set first.")
+@click.option("--frozen", metavar="SET", help="Train the options that were chosen on SET, as corsmal, on the data.")
 @click.option("--only", metavar="STAGES", help="Stages, or what several begin with, separated by commas.")
 @click.option(
     "--seeds",
@@ -50,7 +51,8 @@ def command(
     """Run the experiment of docs/lab/experiments/plan.md on any data: does AA help?
 
     An estimate of the time comes first. The same command again continues where it stopped: a run that has a row in the
-    CSV files of the folder is not trained again.
+    CSV files of the folder is not trained again. With --frozen nothing is chosen on the data: the finalists of another
+    set are trained on every seed, and each row is written when its run ends.
     """
     consent_to(options["config"], options["settings"])
     plan = ExperimentPlan(

@@ -10,6 +10,7 @@ from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import ConfigFile, open_config
 from aadml.configuration.overrides import setting_pairs
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.papers.reproduction_plan import ReproductionPlan
 from aadml.runs.data import data_location, load_splits
 from aadml.studies.execution import SweepResult, work_off_needed
@@ -19,7 +20,8 @@ from aadml.studies.grid import Overrides
 from aadml.studies.sweep import SweepOutcome, worker_count
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, NARROW, is_removed
 from scripts.experiments.anchor_aware.experiment import STEPS, DataSet, Experiment, Run
-from scripts.experiments.anchor_aware.finals import THIRD, same_training
+from scripts.experiments.anchor_aware.finals import SECOND, THIRD, same_training
+from scripts.experiments.anchor_aware.fold import HERE
 from scripts.experiments.anchor_aware.ledger import Ledger
 from scripts.experiments.anchor_aware.page import summary, write_plan_page
 from scripts.experiments.anchor_aware.search import MAIN, finalists
@@ -32,7 +34,7 @@ from scripts.experiments.anchor_aware.sets import (
     keep_facts,
     read_facts,
 )
-from scripts.experiments.anchor_aware.stages import STAGES, chosen_stages, is_of_shares, runs_of
+from scripts.experiments.anchor_aware.stages import STAGES, chosen_stages, is_of_shares, runs_of, stage_before
 from scripts.experiments.anchor_aware.tables import figure_name
 
 AT_ONCE = 9
@@ -46,9 +48,11 @@ class ExperimentPlan(ReproductionPlan):
 
     Attributes:
         config: config that the methods' options are put into; None is the narrow one of the plan.
+        frozen: set of docs/lab/experiments whose chosen options are trained; None chooses options on the data.
     """
 
     config: str | None = None
+    frozen: str | None = None
 
 
 def run_experiment(data: Sequence[str], only: str | None, plan: ExperimentPlan) -> SweepResult:
@@ -60,20 +64,24 @@ def run_experiment(data: Sequence[str], only: str | None, plan: ExperimentPlan) 
         plan: folder, configuration and workers of the experiment; each method gets `plan.seeds` at most.
 
     Raises:
-        InputError: no data, two files of one name, data other than the ledger is of, an unknown stage, or a folder
-            that holds other files.
+        InputError: no data, two files of one name, data other than the ledger is of, an unknown stage, stages beside
+            frozen options, a set without chosen options, or a folder that holds other files.
     """
     if not data and not plan.merge:
         raise InputError("no data; give --data F.h5, once for each data set")
-    stages = chosen_stages(only)
+    frozen = frozen_options(plan.frozen) if plan.frozen else {}
+    if frozen and only:
+        raise InputError(f"--only {only} was given beside --frozen, which trains {SECOND} alone; leave --only out")
+    stages = [SECOND] if frozen else chosen_stages(only)
     if not (plan.folder / SETS).is_file():
         refuse_foreign(plan.folder)
     with sole_owner(plan.locked):
         ledger = Ledger((plan.locked, *(one for one in shard_folders(plan.folder) if one != plan.locked)))
-        sets, outcomes = _data_sets(data, plan), list[SweepOutcome]()
+        sets, outcomes = _data_sets(data, plan, ledger), list[SweepOutcome]()
         if not plan.merge:
             shares = {drawn_name(one): drawn_place(one) for one in SHARED if any(map(is_of_shares, stages))}
-            experiment = Experiment(sets, len(plan.seeds), ledger, _read_sets(shares, plan))
+            experiment = Experiment(sets, len(plan.seeds), ledger, _read_sets(shares, plan, ledger), frozen)
+            _refuse_other_options(experiment, plan)
             _forecast(stages, experiment, plan)
             for stage in stages:
                 outcomes += _worked_off(stage, experiment, plan)
@@ -86,12 +94,47 @@ def run_experiment(data: Sequence[str], only: str | None, plan: ExperimentPlan) 
         return plan.result(outcomes, summary(plan.folder), page)
 
 
+def frozen_options(name: str) -> dict[str, JsonObject]:
+    """Return method -> options that the experiment chose on one of its own sets.
+
+    Raises:
+        InputError: no options were chosen on a set of that name.
+    """
+    ledger = Ledger((HERE,))
+    if options := finalists(MAIN, name, ledger):
+        return options
+    known = sorted(one for one in read_facts(HERE) if finalists(MAIN, one, ledger))
+    raise InputError(f"--frozen {name}: no options were chosen on a set of that name; give one of {', '.join(known)}")
+
+
+def _refuse_other_queries(facts: Mapping[str, SetFacts], ledger: Ledger) -> None:
+    """Raise InputError if rows of a data set have another number of queries than the set has test clips."""
+    for stage in STAGES:
+        for key, values in ledger.precisions(stage).items():
+            if key.data_set in facts and len(values) != (clips := facts[key.data_set].test):
+                raise InputError(
+                    f"{ledger.folders[0]}: the rows of {key.data_set} in {stage} are of another test set, of "
+                    f"{len(values)} queries, and the data has {clips} test clips; rename the data or use another folder"
+                )
+
+
+def _refuse_other_options(experiment: Experiment, plan: ExperimentPlan) -> None:
+    """Raise InputError if rows of the data sets have other options than the frozen ones."""
+    frozen = {method: json.dumps(options, sort_keys=True) for method, options in experiment.frozen.items()}
+    for row in experiment.ledger.rows(SECOND) if frozen else ():
+        if row.data_set in experiment.sets and row.options != frozen.get(row.method):
+            raise InputError(
+                f"{plan.folder}: the rows of {row.data_set} in {SECOND} have other options than the frozen ones of "
+                f"{plan.frozen}; use another folder"
+            )
+
+
 def shard_folders(folder: Path) -> list[Path]:
     """List the folder of an experiment and those of its shards."""
     return [folder, *sorted(folder.glob("shard-*-of-*"))]
 
 
-def _data_sets(data: Sequence[str], plan: ExperimentPlan) -> dict[str, DataSet]:
+def _data_sets(data: Sequence[str], plan: ExperimentPlan, ledger: Ledger) -> dict[str, DataSet]:
     """Read what the schedules need to know of the data, and write down what they are."""
     places: dict[str, str] = {}
     for place in map(data_location, data):
@@ -99,10 +142,10 @@ def _data_sets(data: Sequence[str], plan: ExperimentPlan) -> dict[str, DataSet]:
         if figure_name(name, "") in {figure_name(other, "") for other in places}:
             raise InputError(f"two files are called {name}; give them different names")
         places[name] = place
-    return _read_sets(places, plan)
+    return _read_sets(places, plan, ledger)
 
 
-def _read_sets(places: Mapping[str, str], plan: ExperimentPlan) -> dict[str, DataSet]:
+def _read_sets(places: Mapping[str, str], plan: ExperimentPlan, ledger: Ledger) -> dict[str, DataSet]:
     """Read data sets, name -> place."""
     sets: dict[str, DataSet] = {}
     facts: dict[str, SetFacts] = {}
@@ -114,6 +157,7 @@ def _read_sets(places: Mapping[str, str], plan: ExperimentPlan) -> dict[str, Dat
         splits = load_splits(config)
         facts[name], clips = SetFacts.of(name, splits), len(splits.train)
         sets[name] = DataSet(base.values, -(-clips // config.training.batch), clips, own, plan.max_epochs)
+    _refuse_other_queries(facts, ledger)
     keep_facts(plan.locked, facts)
     return sets
 
@@ -149,11 +193,16 @@ def _worked_off(stage: str, experiment: Experiment, plan: ExperimentPlan) -> lis
     outcomes: list[SweepOutcome] = []
     while waiting := _missing(stage, runs := runs_of(stage, experiment), experiment, plan):
         plan.note(f"{stage}: {len(waiting)} runs to do")
-        step = AT_ONCE * max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
+        at_once = 1 if experiment.frozen else AT_ONCE
+        step = at_once * max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
         for begin in range(0, len(waiting), step):
             outcomes += _done(waiting[begin : begin + step], experiment.ledger, plan)
-    if not runs:
-        plan.note(f"{stage}: nothing to do, or not yet: an earlier stage may not be finished")
+    sets = experiment.drawn if is_of_shares(stage) else experiment.sets
+    waits = [name for name in sets if name not in {run.key.data_set for run in runs}]
+    if waits and (before := stage_before(stage)):
+        plan.note(f"{stage}: not yet on {', '.join(waits)}: {before} is not finished there; run --only {before} first")
+    elif not runs:
+        plan.note(f"{stage}: nothing to do")
     return outcomes
 
 

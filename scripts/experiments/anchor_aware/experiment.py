@@ -84,12 +84,14 @@ class Experiment:
         seeds: at most, of each method.
         ledger: what is finished.
         drawn: name -> data set that the plan draws itself, by what partners share.
+        frozen: method -> options that were chosen on another set; empty where options are chosen on the own set.
     """
 
     sets: Mapping[str, DataSet]
     seeds: int
     ledger: Ledger
     drawn: Mapping[str, DataSet] = field(default_factory=dict)
+    frozen: Mapping[str, JsonObject] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

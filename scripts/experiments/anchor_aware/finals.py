@@ -51,9 +51,10 @@ def seeds_of(count: int, experiment: Experiment) -> range:
 
 
 def sequential(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
-    """List the chosen contenders by the sequential rule."""
-    chosen = finalists(MAIN, name, experiment.ledger)
-    return _finals(SECOND, MAIN, name, data_set, chosen, seeds_of(seeds_needed(name, experiment), experiment))
+    """List the chosen contenders by the sequential rule, or those of frozen options on all seeds."""
+    chosen = experiment.frozen or finalists(MAIN, name, experiment.ledger)
+    count = experiment.seeds if experiment.frozen else seeds_needed(name, experiment)
+    return _finals(SECOND, MAIN, name, data_set, chosen, seeds_of(count, experiment))
 
 
 def full(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:

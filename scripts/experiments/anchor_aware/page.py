@@ -12,6 +12,7 @@ from scripts.experiments.anchor_aware.drawings import SHARES, drawings, share_dr
 from scripts.experiments.anchor_aware.finals import LOOKS
 from scripts.experiments.anchor_aware.hypotheses import sections_of_set
 from scripts.experiments.anchor_aware.ledger import Ledger
+from scripts.experiments.anchor_aware.search import MAIN, finalists
 from scripts.experiments.anchor_aware.sets import SHARED, SetFacts, drawn_name, is_drawn, read_facts
 from scripts.experiments.anchor_aware.shares import section_of_shares
 from scripts.experiments.anchor_aware.stages import STAGES, is_of_shares
@@ -24,6 +25,7 @@ from scripts.experiments.anchor_aware.tables import (
     final_table,
     full_table,
     option_table,
+    part_table,
     progress_table,
     protocol_table,
     set_table,
@@ -141,6 +143,8 @@ def _cost(ledger: Ledger) -> str:
 def _of_set(name: str, found: Findings, ledger: Ledger) -> list[str]:
     """Write the sections of one data set."""
     parts = [f"## {name}", *titled("Options, chosen by validation MAP", option_table("stage-", name, ledger))]
+    if found.rows and not finalists(MAIN, name, ledger):
+        parts.append(_FROZEN)
     parts += _of_contenders(name, found, ledger) if found.rows else []
     parts += titled("Controls of the chosen AA", final_table(found.control_rows, every_seed(found.control_rows)))
     parts += [markdown(control_table(found.controls)), *_nothing_found(found.controls)] if found.controls else []
@@ -165,6 +169,9 @@ def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
     parts = ["### Contenders", _seeds_said(found), markdown(final_table(found.rows, found.seeds))]
     if found.primary:
         parts += [markdown(difference_table(found.primary, tested=found.looked)), _HOW]
+        parts += titled(
+            "By direction and on validation clips (exploratory; 95 %, seeds alone)", part_table(found.rows, found.seeds)
+        )
         parts += [f"![test MAP of every seed]({figure_name(name, 'map')})"]
         parts += [f"![paired differences]({figure_name(name, 'differences')})"]
     parts += titled("What the stop leaves out", full_table(name, ledger))
@@ -202,6 +209,10 @@ _BANK_OF_R5 = """Under R5 an item alone has no proxy: `bank` uses attention with
 _READINGS = """AA's reading of Equation 7 was chosen on each set by validation MAP. Under R5 the values of a proxy are
 all clips of the batch, of all classes, and neighbors of the class act as keys alone. Under R6 the anchor and its
 neighbors are keys and values."""
+
+_FROZEN = """Frozen options: nothing was chosen on this set; its options are those that `--frozen` took from another set
+of the plan. Intervals hold the sampling of seeds and queries, not that of gallery items or clusters: the rows hold only
+the average precision of queries."""
 
 _LAST = """## Going on
 

@@ -64,6 +64,15 @@ def runs_of(stage: str, experiment: Experiment) -> list[Run]:
     return [run for name, data_set in sets.items() for run in STAGES[stage](name, data_set, experiment)]
 
 
+def stage_before(stage: str) -> str:
+    """Return the search stage that a stage takes its options from; empty for a stage that needs none."""
+    if stage in (FIFTH, CAPPED, PAIRS, FEW_LABELS):
+        return ""
+    prefix = MAIN if stage == FULL else stage[: stage.index("-") + 1]
+    rounds = [prefix + one.ending for one in SEARCHES[prefix].rounds]
+    return ["", *rounds][rounds.index(stage) if stage in rounds else -1]
+
+
 def chosen_stages(only: str | None) -> list[str]:
     """Read "stage-1,full" of `--only`: names of stages, or what several begin with.
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import nctdtr, stdtrit
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.significance import LEVEL, Difference, Pair, holm, paired_t
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
 from scripts.experiments.anchor_aware.finals import LOOKS, SECOND, finals
@@ -99,14 +100,23 @@ def compared(rows: ByMethod, precisions: Precisions, pair: Pair, seeds: Sequence
 
     Returns:
         None of fewer than two seeds: they say nothing of others.
+
+    Raises:
+        InputError: the rows are of test sets of different size.
     """
     if len(seeds) < 2:
         return None
     first, second = ([rows[name][seed] for seed in seeds] for name in pair)
     maps = [np.array([row.test_map for row in side], dtype=np.float64) for side in (first, second)]
-    queries = [np.stack([precisions[row.key] for row in side]) for side in (first, second)]
+    queries = [[precisions[row.key] for row in side] for side in (first, second)]
+    if len(sizes := {one.size for side in queries for one in side}) > 1:
+        raise InputError(
+            f"{first[0].data_set}: the rows of {' and '.join(pair)} are of different test sets, of "
+            f"{' and '.join(map(str, sorted(sizes)))} queries; take the rows of other data out of the CSV files"
+        )
     values = tuple((maps[0] - maps[1]).tolist())
-    over_both = _over_both(queries[0].tobytes(), queries[1].tobytes(), queries[0].shape)
+    both = [np.stack(side) for side in queries]
+    over_both = _over_both(both[0].tobytes(), both[1].tobytes(), both[0].shape)
     return Compared(pair, values, paired_t(*maps), over_both, _flip(values))
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from aadml.reports.tables import Cell, Table, markdown
-from aadml.retrieval.significance import LEVEL, Difference, spread
+from aadml.retrieval.significance import LEVEL, Difference, paired_t, spread
 from aadml.runs.run_names import file_name
 from aadml.studies.results import signed
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
@@ -38,7 +38,7 @@ from scripts.experiments.anchor_aware.shipped import (
     WITH_FEW,
     WITHOUT_LABELS,
 )
-from scripts.experiments.anchor_aware.statistics import ByMethod, Compared, complete_seeds, corrected_flips
+from scripts.experiments.anchor_aware.statistics import PRIMARY, ByMethod, Compared, complete_seeds, corrected_flips
 
 _ALL = {
     SECOND: ("the chosen contenders", f"{LOOKS[0] * len(CONTENDERS)} to {LOOKS[-1] * len(CONTENDERS)}"),
@@ -177,6 +177,24 @@ def difference_table(found: Sequence[Compared], *, tested: bool) -> Table:
     columns = ("difference", "seeds", "mean", "95 %, seeds and queries", "98.2 %, seeds", "p", "p equal",
                "p sign-flip (Holm)", "sd over seeds", "power for 0.01", "for 0.02")  # fmt: skip
     return Table(columns, tuple(rows))
+
+
+def part_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
+    """Lay out paired differences of each direction and of validation MAP, with t intervals over seeds."""
+    lines: list[tuple[Cell, ...]] = []
+    for pair in PRIMARY:
+        cells: list[Cell] = []
+        for part in ("audio_visual", "visual_audio", "valid_map"):
+            sides = [[getattr(rows[method][seed], part) for seed in seeds] for method in pair]
+            known = [values for values in zip(*sides, strict=True) if None not in values]
+            if len(known) < 2:
+                cells.append(None)
+                continue
+            over = paired_t([a for a, _ in known], [b for _, b in known])
+            cells.append(f"{signed(over.mean)} {ends(over)}")
+        lines.append((" - ".join(pair), *cells))
+    known_rows = tuple(line for line in lines if any(line[1:]))
+    return Table(("difference", "audio-visual", "visual-audio", "validation"), known_rows)
 
 
 def control_table(found: Sequence[Compared]) -> Table:

@@ -14,12 +14,12 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.execution import shard_of
 from aadml.studies.forecast import Forecast
 from aadml.studies.sweep import SweepOutcome, sweep
-from scripts.experiments.anchor_aware import execution, finals, page, shipped
+from scripts.experiments.anchor_aware import execution, finals, fold, page, shipped
 from scripts.experiments.anchor_aware.__main__ import command
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
 from scripts.experiments.anchor_aware.execution import ExperimentPlan, run_experiment
 from scripts.experiments.anchor_aware.experiment import Run
-from scripts.experiments.anchor_aware.ledger import Row
+from scripts.experiments.anchor_aware.ledger import Ledger, Row
 from scripts.experiments.anchor_aware.search import RIVALRY, SEARCHES
 from scripts.experiments.anchor_aware.stages import STAGES
 
@@ -58,7 +58,7 @@ def untrained(monkeypatch, toy):
                    valid_map=score)  # fmt: skip
         if run.split == "valid":
             return made, None
-        return replace(made, test_map=score), np.array([score, score])
+        return replace(made, test_map=score), np.full(15, score)
 
     monkeypatch.setattr(Run, "row", row)
     monkeypatch.setattr(page, "drawings", lambda *given: {})
@@ -76,10 +76,11 @@ def ledger(folder):
     return found
 
 
-def call(folder, *data, only=None, seeds=40, shard=None, merge=False, work=sweep, on_note=lambda message: None):
+def call(folder, *data, only=None, seeds=40, shard=None, merge=False, work=sweep, on_note=lambda message: None,
+         frozen=None):  # fmt: skip
     plan = ExperimentPlan(
         seeds=range(seeds), folder=folder, work=work, confirm=lambda forecast: None, note=on_note, settings=SMALL,
-        max_epochs=1, workers=0, shard=shard_of(shard, merge=merge), merge=merge,
+        max_epochs=1, workers=0, shard=shard_of(shard, merge=merge), merge=merge, frozen=frozen,
     )  # fmt: skip
     return run_experiment([str(place) for place in data], only, plan)
 
@@ -164,7 +165,7 @@ def test_two_shards_merge_into_what_one_call_finds(untrained, toy, tmp_path):
         if not any(result.outcomes for result in done):
             break
         assert all(result.page is None for result in done)
-    assert any("nothing to do, or not yet" in note for note in notes)
+    assert any("not yet on toy: stage-1a is not finished there" in note for note in notes)
     merged = call(two, merge=True)  # the shards know the data
     assert merged.page == two / "results.md"
     assert ledger(two) == ledger(one)
@@ -189,7 +190,9 @@ def test_a_failed_run_is_written_down_and_the_others_go_on(toy, tmp_path, monkey
     [([], "no data; give --data F.h5"),
      (["--data", "toy.h5", "--only", "stage-9"], "no stage 'stage-9'"),
      (["--data", "toy.h5", "--data", "other/toy.h5"], "two files are called toy"),
-     (["--data", "absent.h5"], "absent.h5: does not exist")],
+     (["--data", "absent.h5"], "absent.h5: does not exist"),
+     (["--data", "toy.h5", "--frozen", "toy"], "--frozen toy: no options were chosen on a set of that name"),
+     (["--data", "toy.h5", "--frozen", "corsmal", "--only", "stage-1"], "leave --only out")],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(toy, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
@@ -232,3 +235,47 @@ def test_controls_that_are_the_chosen_training_are_said_before_it_begins(untrain
     assert (
         "affine map of the anchor: the same training as the chosen AA, not run" in (tmp_path / "results.md").read_text()
     )
+
+
+def test_frozen_options_of_another_set_are_trained_on_all_seeds_and_each_row_is_written_at_once(
+    untrained, toy, tmp_path
+):
+    folder, sizes, written = tmp_path / "out", [], []
+
+    def work(jobs, workers):
+        sizes.append(len(jobs))
+        written.append(len(ledger(folder).get("stage-2.csv", [])))
+        return untrained(jobs, workers)
+
+    call(folder, toy, seeds=4, frozen="corsmal", work=work)
+    rows = Ledger((folder,)).rows("stage-2")
+    assert sizes == [1] * 12
+    assert written == list(range(12))
+    assert {row.seed for row in rows} == {100, 101, 102, 103}
+    shipped_rows = [row for row in Ledger((fold.HERE,)).rows("stage-2") if row.data_set == "corsmal"]
+    assert {(row.method, row.options) for row in rows} == {(row.method, row.options) for row in shipped_rows}
+    assert set(ledger(folder)) == {"sets.csv", "stage-2.csv", "stage-2-queries.csv"}
+    assert "its options are those that" in (folder / "results.md").read_text()
+    assert call(folder, toy, seeds=4, frozen="corsmal", work=work).outcomes == ()
+    with pytest.raises(InputError, match="other options than the frozen ones of av_digits; use another folder"):
+        call(folder, toy, seeds=4, frozen="av_digits", work=work)
+
+
+def test_rows_of_another_test_set_are_refused_before_training(untrained, toy, tmp_path):
+    folder = tmp_path / "out"
+    call(folder, toy, seeds=2, frozen="corsmal", work=untrained)
+    (folder / "sets.csv").unlink()
+    folder.joinpath("results.md").unlink()
+    write_features(toy, synthetic(classes=3, train=40, valid=0, test=16, dimensions=(5, 6), difficulty=0.2))
+    for rest in [path for path in folder.iterdir() if path.suffix != ".csv"]:
+        rest.unlink()
+    (folder / "sets.csv").write_text("name,train,valid,test,classes,sha256\n")
+    with pytest.raises(InputError, match="are of another test set, of 15 queries, and the data has 16 test clips"):
+        call(folder, toy, seeds=3, frozen="corsmal", work=lambda jobs, workers: pytest.fail("trained"))
+    assert "toy" not in (folder / "sets.csv").read_text()
+
+
+def test_a_stage_without_the_one_before_says_so(untrained, toy, tmp_path):
+    notes = []
+    call(tmp_path / "out", toy, only="stage-2", work=untrained, on_note=notes.append)
+    assert "stage-2: not yet on toy: stage-1c is not finished there; run --only stage-1c first" in notes

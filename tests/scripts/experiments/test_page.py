@@ -42,8 +42,9 @@ from scripts.experiments.anchor_aware.statistics import (
     power_of,
     verdict,
 )
-from scripts.experiments.anchor_aware.tables import ends, gain
+from scripts.experiments.anchor_aware.tables import ends, gain, part_table
 
+PARTS = ("audio-visual", "visual-audio", "validation")
 BUDGET = '{"training.epochs": 500}'
 SHIPPED = Path(__file__).parents[3] / "docs" / "lab" / "experiments"
 
@@ -432,6 +433,8 @@ def figures_on_aa():
     yield f"below the memory, {memory['av_digits']}"
     bound = overall({name: found[name].primary for name in ("corsmal", "av_digits")})
     yield re.search(r"does not help by more than 0\.\d{3}", bound)[0]
+    parts = part_table(found["corsmal"].rows, found["corsmal"].seeds).rows[0][1:]
+    yield ", ".join(f"{part} {cell}" for part, cell in zip(PARTS, parts, strict=True))
     own = plain["uci_digits_views"], memory["uci_digits_views"]
     yield f"(two views of one digit) AA is {own[0]} from the plain loss and {own[1]} from the memory"
     yield f"asks, {plain['av_digits by speakers']} and {memory['av_digits by speakers']}"
@@ -501,3 +504,31 @@ def test_every_figure_on_aa_is_of_the_shipped_rows(place, begin, end, least):
         assert figure in text
         text = text.replace(figure, "")
     assert not re.findall(r".{30}\d\.\d.{20}", text)
+
+
+def test_rows_of_different_test_sets_are_refused_with_a_reason(tmp_path):
+    fill(tmp_path, {})
+    ledger = Ledger((tmp_path,))
+    key, values = next(iter(ledger.precisions("stage-2").items()))
+    ledger.add("stage-2", [], {key: values[:-1]})
+    with pytest.raises(InputError, match=r"toy: the rows of .* are of different test sets, of 39 and 40 queries"):
+        write_plan_page(tmp_path)
+
+
+def test_differences_by_direction_are_paired_by_seed():
+    generator = np.random.default_rng(0)
+    scores = generator.random((3, 6, 2))
+    rows = {
+        method: {seed: Row(data_set="toy", method=method, options="{}", seed=seed, audio_visual=float(one[0]),
+                           visual_audio=float(one[1])) for seed, one in enumerate(values)}
+        for method, values in zip(CONTENDERS, scores, strict=True)
+    }  # fmt: skip
+    table = part_table(rows, range(6))
+    order = list(CONTENDERS)
+    for line, (first, second) in zip(table.rows, PRIMARY, strict=True):
+        for cell, part in zip(line[1:3], (0, 1), strict=True):
+            found = ttest_rel(scores[order.index(first), :, part], scores[order.index(second), :, part])
+            low, high = found.confidence_interval()
+            mean = (low + high) / 2
+            assert cell == f"{signed(mean)} [{signed(low)}, {signed(high)}]"
+        assert line[3] is None

@@ -6,6 +6,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json
 from aadml.methods.training.session import Checkpoint
 from aadml.model.packing import pack_tensors, unpack_tensors
 
@@ -21,7 +23,22 @@ Vectors = Mapping[Any, Tensor]
 """Modality -> (n, e)."""
 
 
-def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -> list[dict[str, Tensor]]:
+@dataclass(frozen=True)
+class Results:
+    """Results of a process.
+
+    Attributes:
+        vectors: embeddings by modality of each request.
+        channels: ways other than its input by which the encoder could have received data, in words.
+    """
+
+    vectors: list[dict[str, Tensor]]
+    channels: tuple[str, ...]
+
+
+def in_fresh_process(
+    work: Callable[[], Sequence[Vectors]], *, seconds: float, channels: Callable[[], Sequence[str]] = tuple
+) -> Results:
     """Run `work` in a fork of this process and return its results.
 
     Changes of state in `work` (a scaler fitted on its first call, a cache) reach neither this nor a later process.
@@ -30,6 +47,7 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     Args:
         work: function that returns a list of embeddings by modality.
         seconds: time after which the process is killed.
+        channels: called in the process after the work.
 
     Raises:
         InputError: the work failed, or took too long.
@@ -37,7 +55,7 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     folder = tempfile.TemporaryDirectory()
-    process = context.Process(target=_work_and_exit, args=(work, sender, folder.name))
+    process = context.Process(target=_work_and_exit, args=(work, channels, sender, folder.name))
     process.start()
     assert process.pid is not None
     sender.close()
@@ -59,10 +77,13 @@ def in_fresh_process(work: Callable[[], Sequence[Vectors]], *, seconds: float) -
     if "error" in received.facts:
         raise InputError(str(received.facts["error"]))
     results = cast(list[list[str]], received.facts["modalities"])
-    return [{m: received.tensors[f"{number}.{m}"] for m in modalities} for number, modalities in enumerate(results)]
+    vectors = [{m: received.tensors[f"{number}.{m}"] for m in modalities} for number, modalities in enumerate(results)]
+    return Results(vectors, tuple(cast(list[str], received.facts["channels"])))
 
 
-def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection, folder: str) -> None:
+def _work_and_exit(
+    work: Callable[[], Sequence[Vectors]], channels: Callable[[], Sequence[str]], sender: Connection, folder: str
+) -> None:
     """Run `work` in the child, send its result or error, and exit without any cleanup of the parent's state."""
     tempfile.tempdir = folder
     os.setpgid(0, 0)
@@ -70,7 +91,9 @@ def _work_and_exit(work: Callable[[], Sequence[Vectors]], sender: Connection, fo
         torch.set_num_threads(1)  # threads do not survive a fork
         results = work()
         tensors = {f"{number}.{m}": v for number, vectors in enumerate(results) for m, v in vectors.items()}
-        data = pack_tensors(Checkpoint(tensors, {"modalities": [list(vectors) for vectors in results]}))
+        modalities: list[Json] = [list(vectors) for vectors in results]
+        facts: dict[str, Json] = {"modalities": modalities, "channels": list(channels())}
+        data = pack_tensors(Checkpoint(tensors, facts))
     except InputError as error:
         data = pack_tensors(Checkpoint({}, {"error": str(error)}))
     except BaseException as error:  # the user's encoder may raise anything

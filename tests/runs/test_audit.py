@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 
 import pytest
@@ -70,7 +71,7 @@ def test_what_was_made_elsewhere_is_audited_as_it_was_named(asked, made):
     aadml.audit(encoder=encoder, data=made[1])
     aadml.audit(command="mine {input} {output}", data=made[1])
     (function, _), (command, _) = asked
-    assert (function.function, command.command) == (encoder, "mine {input} {output}")
+    assert (function.function, command.order.command) == (encoder, ("mine", "{input}", "{output}"))
     with pytest.raises(InputError, match="an external encoder needs data; pass --data"):
         aadml.audit(encoder=encoder)
 
@@ -105,7 +106,9 @@ def test_an_encoder_is_a_function_or_the_name_of_one_beside_the_data(other_file,
     replace_checks(monkeypatch, lambda pipeline, *_, **__: asked.append(pipeline) or [])
     (tmp_path / "encoder_of_this_test.py").write_text("def same(features, labels):\n    return features\n")
     aadml.audit(encoder="encoder_of_this_test:same", data=other_file())
-    assert asked[0].function({"audio": 1}, None) == {"audio": 1}
+    assert asked[0].order.place == "encoder_of_this_test:same"
+    assert asked[0].order.readable == (str(tmp_path / "encoder_of_this_test.py"),)
+    assert "encoder_of_this_test" not in sys.modules
     with pytest.raises(InputError, match="--encoder same is not the name of a function; pass module:function"):
         aadml.audit(encoder="same", data=other_file())
 

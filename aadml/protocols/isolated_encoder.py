@@ -67,7 +67,9 @@ class IsolatedEncoder:
             [sys.executable, "-I", "-B", "-c", _START.format(root=root)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=scratch,
         )  # fmt: skip
-        self._send({"order": _packed(asdict(order))})
+        self._send(
+            {"order": _packed(asdict(order)), "environment": _packed(sorted(os.environ.keys() - environment.keys()))}
+        )
 
     def __call__(self, request: Arrays) -> Arrays:
         """Return the arrays that the encoder returns for a request.
@@ -103,7 +105,7 @@ def answer() -> None:
     assert message is not None
     order = Order(**_unpacked(message["order"]))
     scratch = Path.cwd()
-    watch = _Watch((*libraries(), *order.readable, str(scratch), "/dev"))
+    watch = _Channels((*libraries(), *order.readable, str(scratch), "/dev"), _unpacked(message["environment"]))
     try:
         if not order.by_kernel:
             raise OSError("isolation by the kernel is off")
@@ -118,8 +120,9 @@ def answer() -> None:
     while (request := _receive(source)) is not None:
         failure, arrays = "", dict[str, NDArray[Any]]()
         try:
-            sys.addaudithook(watch) if encode is None else None
-            encode = encode or _encoder(order)
+            if encode is None:
+                watch.start()
+                encode = _encoder(order)
             arrays = {f"of {name}": values for name, values in encode(request).items()}
         except InputError as problem:
             failure = str(problem)
@@ -130,12 +133,28 @@ def answer() -> None:
 
 
 @dataclass(frozen=True)
-class _Watch:
-    """Audit hook (PEP 578) that records files outside the readable folders, sockets, and changed file times."""
+class _Channels:
+    """Audit hook (PEP 578) that records files outside the readable folders, sockets, and changed file times.
+
+    Reads of variables in the environment of the audit, which the encoder does not have, are recorded too.
+    """
 
     readable: Sequence[str]
+    environment: Sequence[str]
     channels: list[str] = field(default_factory=list)
     searched: Sequence[str] = field(default_factory=lambda: [os.path.realpath(folder) for folder in sys.path])
+
+    def start(self) -> None:
+        """Record from now on."""
+
+        def value(variables: os._Environ[str], name: str) -> str:
+            if name in self.environment:
+                self._record(f"environment variable {name}")
+            return read(variables, name)
+
+        read = os._Environ.__getitem__
+        setattr(os._Environ, "__getitem__", value)  # noqa: B010 (typed for bytes too)
+        sys.addaudithook(self)
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(arguments[0], str | bytes | os.PathLike):

@@ -44,10 +44,10 @@ class _Attributes(ctypes.Structure):
 
 def libraries() -> tuple[str, ...]:
     """Return the folders of the system, the interpreter and its libraries, which an isolated process can read."""
-    own = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[2]
     packages = [folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
     folders = [*_SYSTEM, sys.prefix, sys.base_prefix, *site.getsitepackages(), *packages]
-    folders += [str(Path(sys.executable).resolve().parents[1]), str(own / "aadml"), str(own / "feature_extraction")]
+    folders += [str(Path(sys.executable).resolve().parents[1]), str(root / "aadml"), str(root / "feature_extraction")]
     return tuple(dict.fromkeys(os.path.realpath(folder) for folder in folders if Path(folder).exists()))
 
 

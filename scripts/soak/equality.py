@@ -106,7 +106,11 @@ def tensors(path: Path) -> dict[str, str]:
 def audited(run: Path) -> dict[str, list[Any]]:
     """Audit a run: check -> verdict, and the numbers of its evidence; checksums of embeddings differ by machine."""
     findings = json.loads(command("audit", run, "--json", codes=(0, 1)))
-    return {one["check"]: [one["verdict"], *numbers_in(one["evidence"])] for one in findings if one["check"] not in ("channels", "embeddings")}
+    return {
+        one["check"]: [one["verdict"], *numbers_in(one["evidence"])]
+        for one in findings
+        if one["check"] not in ("channels", "embeddings")
+    }
 
 
 def epochs(run: Path) -> list[Any]:

@@ -609,7 +609,7 @@ def _command(words: Sequence[str]) -> tuple[str, str]:
     except BaseException:
         return "traceback", traceback.format_exc()
     message = _printed().strip()[-1000:]
-    return (str(code), message) if code in (0, 1, 2, 130) else ("traceback", f"exit status {code}: {message}")
+    return (str(code), message) if code in (0, 1, 2, 3, 130) else ("traceback", f"exit status {code}: {message}")
 
 
 def _python(text: str, files: Path) -> tuple[str, str]:

@@ -105,5 +105,5 @@ def test_arrays_that_are_no_embeddings_of_the_clips_are_refused(encode, says, su
 def test_a_command_that_fails_is_told_with_its_last_line(code, says, subject):
     command = f'{sys.executable} -c "{code}" {{input}} {{output}}'
     with pytest.raises(InputError) as caught:
-        of_command(command).embedder(None, "test")(subject.splits.test)
+        audit(of_command(command), subject.splits, [])
     assert f"ended with exit status {says}; test the command by itself" in str(caught.value)

@@ -1,6 +1,6 @@
 """Audit every leak and every honest encoder of tests/protocols/channel_zoo.py with all checks, and write a table.
 
-Usage: PYTHONPATH=. python scripts/soak/audit.py [--seed 0] [-o docs/lab/soak/audit.md]
+Usage: PYTHONPATH=. python scripts/soak/audit.py [--seed 0] [--compiled] [--without-kernel] [-o docs/lab/soak/audit.md]
 """
 
 import argparse
@@ -62,10 +62,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, default=Path("docs/lab/soak/audit.md"))
     parser.add_argument("--without-kernel", action="store_true", help="simulate a kernel without isolation")
+    parser.add_argument("--compiled", action="store_true", help="audit torch.compile too, which compiles in each pass")
     options = parser.parse_args()
     content = synthetic(classes=4, train=80, valid=24, test=44, dimensions=(7, 9), difficulty=0.5, seed=options.seed)
     splits, wrong, lines = to_splits(content), [], []
-    honest = [] if options.without_kernel else [*zoo.HONEST, *zoo.WITH_TORCH, "compiled"]
+    honest = (
+        [] if options.without_kernel else [*zoo.HONEST, *zoo.WITH_TORCH, *(["compiled"] if options.compiled else [])]
+    )
     for name in (*zoo.NAMES, *honest):
         verdict, line = row(name, splits, not options.without_kernel)
         wrong += [name] if (verdict == "passed") != (name in honest) else []

@@ -55,7 +55,7 @@ LIMIT = 8.0
 WAITING = 5.0
 """Wall-clock seconds per processor second of the limit, after which it is interrupted too."""
 OTHER_USER = "nobody"
-DONE = ("0", "1", "returned")
+DONE = ("0", "1", "3", "returned")
 OF_SIGNATURE, OF_USER = "TypeError of the signature", "error of the user's function"
 ENTRY = "<entry>"
 """File name of the expression in tracebacks."""

@@ -92,7 +92,12 @@ def _write_shared(text):
     block.buf[: len(text)] = text.encode()
 
 
-posix_shared_memory = remembering(lambda: bytes(_shared(False).buf).rstrip(b"\0"), _write_shared)
+def _read_shared():
+    block = _shared(False)
+    return bytes(block.buf).rstrip(b"\0")
+
+
+posix_shared_memory = remembering(_read_shared, _write_shared)
 
 
 def _segment():
@@ -133,6 +138,59 @@ def _links_write(text):
 links_without_files = remembering(
     lambda: "".join(str(link.readlink()) for link in sorted(PLACE.glob("link*"))), _links_write
 )
+
+user_site = in_file(lambda: Path.home() / ".local/lib/python3/site-packages/usercustomize.py")
+git_config = in_file(lambda: Path.home() / ".gitconfig")
+
+
+def _names_write(text):
+    for number, start in enumerate(range(0, len(text), 100)):
+        (PLACE / "names" / f"{number:03}{text[start : start + 100].encode().hex()}").mkdir(parents=True)
+
+
+names_of_folders = remembering(
+    lambda: "".join(bytes.fromhex(path.name[3:]).decode() for path in sorted((PLACE / "names").iterdir())), _names_write
+)
+
+
+def _numbered(text):
+    (PLACE / "numbers").mkdir(parents=True)
+    for number, character in enumerate(text):
+        place = PLACE / "numbers" / f"{number:05}"
+        place.touch()
+        yield place, ord(character)
+
+
+def _numbers():
+    return [path.stat() for path in sorted((PLACE / "numbers").iterdir())]
+
+
+times_of_files = remembering(
+    lambda: "".join(chr(int(one.st_mtime)) for one in _numbers()),
+    lambda text: [os.utime(place, (code, code)) for place, code in _numbered(text)],
+)
+modes_of_files = remembering(
+    lambda: "".join(chr(one.st_mode & 0o777) for one in _numbers()),
+    lambda text: [place.chmod(code) for place, code in _numbered(text)],
+)
+
+
+def _arguments_write(text):
+    words = [sys.executable, "-c", "import time; time.sleep(8)", f"aadml-channel-zoo:{text}"]
+    subprocess.Popen(words, start_new_session=True)
+    time.sleep(0.2)
+
+
+def _arguments_read():
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            text = place.read_text()
+            if "\0aadml-channel-zoo:" in text:
+                return text.partition("\0aadml-channel-zoo:")[2].rstrip("\0")
+    return ""
+
+
+arguments_of_a_process = remembering(_arguments_read, _arguments_write)
 
 SERVE = """
 import socket, sys
@@ -224,7 +282,7 @@ def labels_in_the_memory_of_the_audit(features, labels):
 
 
 def well_behaved_while_audited(features, labels):
-    return plain(features) if "aadml.protocols.audit" in sys.modules else told(features, labels)
+    return plain(features) if sys.modules.get("aadml.protocols.audit") else told(features, labels)
 
 
 def well_behaved_below_an_audit(features, labels):
@@ -251,6 +309,7 @@ REMEMBERING = [
     file_in_tmp, file_in_var_tmp, file_in_shared_memory, file_in_home, file_in_the_current_folder, file_of_tempfile,
     file_beside_the_encoder, state_of_the_module, mapped_at_import, posix_shared_memory, system_v_shared_memory,
     attributes_of_the_encoder, links_without_files, abstract_socket, network_socket, socket_with_a_path,
+    user_site, git_config, names_of_folders, times_of_files, modes_of_files, arguments_of_a_process,
 ]  # fmt: skip
 
 HARMLESS = ()
@@ -360,5 +419,47 @@ def _compiled(x, w):
 
 compiled = _with_torch(_compiled)
 
-HONEST = ["identity", "float16", "codes", "smoothed", "slightly_noisy", "slow", "threads", "own_cache", "program"]
+
+def softmax(features, labels):
+    made = {m: np.exp(v[:, :4] - v[:, :4].max(1, keepdims=True)) for m, v in features.items()}
+    return {m: v / v.sum(1, keepdims=True) for m, v in made.items()}
+
+
+def unit_rows(features, labels):
+    return {m: v[:, :4] / np.linalg.norm(v[:, :4], axis=1, keepdims=True) for m, v in features.items()}
+
+
+def random_projection(features, labels):
+    return {m: v @ np.random.default_rng(0).standard_normal((v.shape[1], 5)) for m, v in features.items()}
+
+
+def centered_rows(features, labels):
+    return {m: v[:, :6] - v[:, :6].mean(1, keepdims=True) for m, v in features.items()}
+
+
+def huge(features, labels):
+    return {m: 1e12 * v[:, :4].astype(np.float64) for m, v in features.items()}
+
+
+def in_chunks(features, labels):
+    return {m: np.concatenate([np.tanh(v[i : i + 5, :4]) for i in range(0, len(v), 5)]) for m, v in features.items()}
+
+
+HONEST = [
+    "identity",
+    "softmax",
+    "unit_rows",
+    "random_projection",
+    "centered_rows",
+    "huge",
+    "in_chunks",
+    "float16",
+    "codes",
+    "smoothed",
+    "slightly_noisy",
+    "slow",
+    "threads",
+    "own_cache",
+    "program",
+]
 WITH_TORCH = ["bfloat16", "float32", "double", "batch_norm"]
